@@ -8,11 +8,14 @@ import { configJsonSchema, configReference } from "../src/config/config.ts";
 import { errorTable } from "../src/http/exchange/errors.ts";
 import { openApiDocument } from "../src/http/reference/openapi.ts";
 import { createRoutes } from "../src/http/routes.ts";
+import { hardeningPage, readTests } from "./hardening.ts";
 
 const root = join(import.meta.dir, "..");
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
 const document = openApiDocument(routeTable(), packageJson.version);
+
+const hardening = hardeningPage(readFileSync(join(root, "tests/hardening.md"), "utf8"), readTests(root));
 
 const files: Record<string, string> = {
   "docs/reference/openapi.json": json(document),
@@ -20,6 +23,7 @@ const files: Record<string, string> = {
   "docs/reference/headrace.schema.json": json(configJsonSchema()),
   "docs/reference/configuration.md": configReference(),
   "docs/reference/errors.md": errorsPage(),
+  "docs/reference/hardening.md": hardening.page,
 };
 
 /** The table describes itself; its handlers, and so what they need, are never reached here. */
@@ -88,7 +92,13 @@ for (const [name, text] of Object.entries(files)) {
   writeFileSync(path, text);
   console.log(`wrote ${name}`);
 }
-if (check && stale > 0) {
-  console.error("Bring them up to date with: npm run check -- --write");
-  process.exit(1);
-}
+const marked = readFileSync(join(root, ".gitattributes"), "utf8").split("\n");
+const unmarked = Object.keys(files).filter((name) => !marked.includes(`${name} linguist-generated`));
+const faults = [
+  ...hardening.faults,
+  ...unmarked.map((name) => `.gitattributes: has no line "${name} linguist-generated", by which reviews know it.`),
+];
+for (const fault of faults) console.error(fault);
+const isStale = check && stale > 0;
+if (isStale) console.error("Bring them up to date with: npm run check -- --write");
+if (isStale || faults.length > 0) process.exit(1);

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { GatewayError } from "../base/errors.ts";
 import { appName, looksLikeOurs } from "./app-name.ts";
 
+// hardening: A14
 describe("the name of an app that people could take for this server's own is refused:", () => {
   test.each([
     "Headrace",
@@ -44,6 +45,7 @@ describe("the name of an app that people could take for this server's own is ref
     },
   );
 
+  // hardening: A14
   test("however case, separators and marks are spread over it", () => {
     const separator = fc.constantFrom("", " ", "-", ".", "_", "·", "\u0301", "\u034F");
     const letters = [..."headrace"].map((letter) => fc.constantFrom(letter, letter.toUpperCase()));

@@ -97,6 +97,7 @@ describe("rules", () => {
     }
   });
 
+  // hardening: K6
   test.each([["owner"], ["admin"], ["member"]] as const)(
     "%s: nobody changes their own role, an operator neither",
     (role) => {

@@ -919,6 +919,7 @@ onEachDatabase((databases) => {
       await spool.close();
     });
 
+    // hardening: F21
     test("refuses what it would have no room to end, and only that; what has begun is ended on the spool of a full disk", async () => {
       mkdirSync(directory);
       const ledger = await open({ drainMs: 1e9 });

@@ -143,6 +143,7 @@ describe("the trail of a request", () => {
     ]);
   });
 
+  // hardening: O9
   test("that cannot be read, as of a later version, does not take the usage along", () => {
     const line = frameOf({ settle: { ...settled.settle, trail } })
       .subarray(frameHeaderLength)
@@ -339,6 +340,7 @@ describe("segments", () => {
     expect(listSegments(directory).map(({ number }) => number)).toEqual([9, 10]);
   });
 
+  // hardening: F21
   test("zeros say nothing, whether room was allocated ahead or a power cut left holes of whole blocks", () => {
     const spool = newSpool();
     const path = spool.current.path;
@@ -354,6 +356,7 @@ describe("segments", () => {
     expect(lines.at(-1)).toEqual(lineOf(99));
   });
 
+  // hardening: F21
   test("room ahead is there when the disk is full, and is cut off when the next segment begins", () => {
     const spool = newSpool(100);
     const { path } = spool.current;

@@ -32,6 +32,7 @@ test("whoever waits as long as a refusal says is let in", () => {
   }
 });
 
+// hardening: L6
 test("limits and addresses count apart; the addresses of one IPv6 subnet count together", () => {
   const throttle = new AddressThrottle({ clock: manualClock(), limits: { form: 2 } });
   expect(passing(throttle, 3, "192.0.2.1")).toBe(2);
@@ -41,6 +42,7 @@ test("limits and addresses count apart; the addresses of one IPv6 subnet count t
   expect(passing(throttle, 3, "2001:db8:1:3::1")).toBe(2);
 });
 
+// hardening: L6
 test("the last 50,000 networks are remembered, and none that came before them", () => {
   const throttle = new AddressThrottle({ clock: manualClock(), limits: { form: 1 } });
   const askFrom = (count: number) => {
@@ -56,6 +58,7 @@ test("the last 50,000 networks are remembered, and none that came before them", 
   expect(passing(throttle, 1, "192.0.2.1")).toBe(1);
 });
 
+// hardening: L6
 test("half a million networks take no more memory than those that are remembered", () => {
   // In a process of its own: what other tests leave behind counts in this one's.
   const script = `

@@ -19,6 +19,7 @@ function refusal(work: () => unknown): unknown {
   return undefined;
 }
 
+// hardening: F10
 test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
   const open = new OpenRequests(() => 2, manualClock(), ledger);
   const [first] = [open.enter(of("a")), open.enter(of("a"))];

@@ -93,6 +93,7 @@ async function introspect(server: TestServer, clientId: string, secret: string):
 }
 
 describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
+  // hardening: O6
   test("keys, tokens, apps and sealed keys outlive rotations; what was revoked stays so", async () => {
     const place = await newPlace(kind);
     const [one, two, three] = [newHex(), newHex(), newHex()];
@@ -175,6 +176,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     }
   }, 30_000);
 
+  // hardening: O6
   test("a secret that the database does not know is refused, also where the old one was left out too early", async () => {
     const place = await newPlace(kind);
     const [one, two] = [newHex(), newHex()];
@@ -216,6 +218,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   }, 20_000);
 });
 
+// hardening: O6
 test("replicas that accept both secrets trust each other's keys and forwards, whichever of them each uses", async () => {
   const place = await newPlace("postgres");
   const [one, two] = [newHex(), newHex()];
@@ -259,6 +262,7 @@ describe("the file in the data directory", () => {
     runCommand(["secret", ...args, "--data-dir", place.dataDir], { env: {} });
   const lines = (place: Place) => readFileSync(join(place.dataDir, "secret"), "utf8").trim().split("\n");
 
+  // hardening: O6
   test("is replaced by rotate, restart, forget-old; every key goes on", async () => {
     const place = await newPlace("sqlite");
     let key: string;

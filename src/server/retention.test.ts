@@ -122,6 +122,7 @@ onEachDatabase((databases) => {
     await opened.close();
   });
 
+  // hardening: O8
   test("single requests go day by day; the sums of usage stay as they were", async () => {
     const times = [0, 5, 9, 10, 11, 40].map((daysAgo) => today - daysAgo * day + 100);
     await writer.insert(times.map((at) => usage(at)));
@@ -164,6 +165,7 @@ onEachDatabase((databases) => {
     expect(await sums("day")).toEqual({ 20: 300 });
   });
 
+  // hardening: O8
   test("sums by hour go of every account, those by day stay; never before the requests that are found by them", async () => {
     const owners = ["acct_1", "acct_2", "acct_3"];
     const records = owners.flatMap((accountId) =>
@@ -183,6 +185,7 @@ onEachDatabase((databases) => {
     expect(await sums("day")).toEqual({ 0: 3, 40: 3, 41: 3 });
   });
 
+  // hardening: O8
   test("counts of refusals go of every account and environment", async () => {
     const refusals = new SqlRefusalStore(db);
     const count = (accountId: string, environment: "live" | "test", start: number) =>
@@ -207,6 +210,7 @@ onEachDatabase((databases) => {
     expect(rows.map(({ start }) => (today - Number(start)) / day).sort((a, b) => a - b)).toEqual([0, 0, 0, 8, 8, 8]);
   });
 
+  // hardening: O8
   test("the audit log is kept for good unless it is said otherwise; its purge is in it, once", async () => {
     const audit = new SqlAuditLog(db);
     const events = [0, 50, 51, 52].map((ago) =>
@@ -235,6 +239,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a request that was deleted", () => {
+    // hardening: O8
     test("is not counted again, whoever brings it: from an old spool it is left out, and told", async () => {
       const old = usage(today - 20 * day);
       const recent = usage(today - day);
@@ -289,6 +294,7 @@ onEachDatabase((databases) => {
     });
   });
 
+  // hardening: O8
   test("what a sweep left that was cut off is done by the next one, of whichever process", async () => {
     await writer.insert(Array.from({ length: 700 }, (_, i) => usage(today - 20 * day + i)));
     keep({ requests: 10 });
@@ -347,6 +353,7 @@ onEachDatabase((databases) => {
       expect(await requestTimes()).toEqual([today - 5 * day]);
     });
 
+    // hardening: O8
     test("deletes nothing and says so once, in the process that runs and in one that starts with it", async () => {
       const running = newRetention();
       await running.sweep();
@@ -367,6 +374,7 @@ onEachDatabase((databases) => {
       expect(await requestTimes()).toEqual([today - 5 * day, today + day]);
     });
 
+    // hardening: O8
     test("is believed once it went on for three days, as after a server was off for long", async () => {
       clock.jump(year);
       for (let hour = 0; hour < 72; hour += 6) {

@@ -66,6 +66,7 @@ function modesIn(path: string): Record<string, string> {
   );
 }
 
+// hardening: O1
 test("what was settled before is in it, whether the database had it or the spool alone, and is counted once", async () => {
   await filled.settle("req_drained");
   await filled.ledger.flush();
@@ -99,6 +100,7 @@ test("the spool is copied before the database: what leaves it meanwhile is not m
   expect(spool).toEqual(["00000001.spool"]);
 });
 
+// hardening: O1
 test("others write while it is made, and it is of one moment", async () => {
   const writer = new Sqlite(join(dataDir, "headrace.db"));
   writer.run("PRAGMA busy_timeout = 0");
@@ -125,6 +127,7 @@ test("others write while it is made, and it is of one moment", async () => {
   copy.close();
 });
 
+// hardening: O2
 test("is for its owner alone whatever the umask, without the secret and without credentials", async () => {
   const before = process.umask(0o022);
   await filled.settle("req_1");
@@ -138,6 +141,7 @@ test("is for its owner alone whatever the umask, without the secret and without 
   });
 });
 
+// hardening: O2
 test("with the secret, where it was asked for; never another secret than the server's", async () => {
   const { code, stderr } = await backup([target(), "--include-secret"]);
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("The secret is in it") });
@@ -148,6 +152,7 @@ test("with the secret, where it was asked for; never another secret than the ser
   expect(existsSync(join(root, "other"))).toBe(false);
 });
 
+// hardening: O2
 test("a damaged database makes no backup, and leaves nothing half done", async () => {
   for (let i = 0; i < 400; i++) await filled.settle(`req_${i}`);
   await filled.ledger.flush();
@@ -165,11 +170,13 @@ test("a damaged database makes no backup, and leaves nothing half done", async (
   expect(readdirSync(root).sort()).toEqual(["data"]);
 });
 
+// hardening: O2
 test("where there is no room it says how much is needed, before anything is written", async () => {
   await expect(make({ freeBytes: () => 1_000_000 })).rejects.toThrow(/takes about \d+ MB in .*, where 1 MB are free/);
   expect(readdirSync(root)).toEqual(["data"]);
 });
 
+// hardening: O2
 test("one that is interrupted leaves nothing", async () => {
   const controller = new AbortController();
   const making = make({ signal: controller.signal, onProgress: () => controller.abort(new Error("interrupted")) });

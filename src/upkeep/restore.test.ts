@@ -72,6 +72,7 @@ function changeManifest(change: (manifest: Record<string, unknown>) => void): vo
   writeFileSync(file, JSON.stringify(manifest));
 }
 
+// hardening: O3
 test("puts everything back as of then, moves aside what was there, and the next start has the usage of the spool", async () => {
   const outcome = await restore(["--replace"]);
   expect(outcome).toMatchObject({ code: 0, stdout: `Restored into ${dataDir}.\n` });
@@ -103,6 +104,7 @@ test("records that are there are not touched without --replace", async () => {
   expect(content()).toEqual(before);
 });
 
+// hardening: O3
 test("is refused while a server holds the directory", async () => {
   const release = lockDataDirectory(dataDir);
   const before = content();
@@ -111,6 +113,7 @@ test("is refused while a server holds the directory", async () => {
   expect(content()).toEqual(before);
 });
 
+// hardening: O3
 test.each([
   ["a changed byte", () => writeFileSync(join(backup, "spool/00000001.spool"), "x")],
   ["a missing part", () => rmSync(join(backup, "headrace.db"))],
@@ -136,6 +139,7 @@ test.each([
   expect(content()).toEqual(before);
 });
 
+// hardening: O3
 test.each([
   ["has another format", { format_version: 2 }, "restore it with Headrace 1.2.3 or later"],
   ["is of a newer schema", { schema: knownSteps + 1 }, "restore it with Headrace 1.2.3 or later"],
@@ -161,6 +165,7 @@ test("a backup of another build's schema is refused, though its number is known"
   });
 });
 
+// hardening: O3
 test("under another secret nothing is restored: from the variable, or from the file", async () => {
   const before = content();
   const byVariable = await restore(["--replace"], { HEADRACE_SECRET: "ab".repeat(32) });
@@ -185,6 +190,7 @@ test("the secret of the backup comes with it, and the one that was there is move
   expect(readFileSync(join(dataDir, replaced()[0] ?? "", "secret"), "utf8")).toStartWith("cdcd");
 });
 
+// hardening: O3
 test("what was revoked since is valid again, and each is named", async () => {
   const db = await openDatabase(join(dataDir, "headrace.db"));
   const key = (id: string, revoked: number) => ({
@@ -243,6 +249,7 @@ test("an abort before the exchange changes nothing", async () => {
   expect(content()).toEqual(before);
 });
 
+// hardening: O3
 test("cut off at any step of the exchange, the next start finishes it, and what was there is whole", async () => {
   // Each step is one rename: a cut after the n-th is a directory in which the first n are done.
   const old = ["headrace.db-wal", "headrace.db-shm", "spool", "headrace.db"];

@@ -51,6 +51,7 @@ onEachDatabase((databases) => {
 
   const countAt = (...secrets: [Uint8Array, ...Uint8Array[]]) => countUnderSecrets(db, secrets as KeyRing, now);
 
+  // hardening: O6
   test("a process that is killed in the middle of it leaves every key findable, under the one secret or the other", async () => {
     const count = 400;
     expect(await claimSecret(db, [older], now)).toBe(true);

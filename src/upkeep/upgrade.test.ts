@@ -52,6 +52,7 @@ async function startAsOld(path: string, steps: number): Promise<void> {
   await db.close();
 }
 
+// hardening: O4
 test.each(Array.from({ length: knownSteps - 1 }, (_, i) => i + 1))(
   "from schema %i: up to date, nothing lost, and a backup that the Headrace from before takes",
   async (steps) => {
@@ -94,6 +95,7 @@ test("of a newer Headrace, or another build, it is refused before anything is co
   expect(backups()).toEqual([]);
 });
 
+// hardening: O4
 test("without room it does not begin, and says how to; with the option it goes without", async () => {
   await makeOldDatabase(file, old);
   const failed = open({ freeBytes: () => 1_000_000 });
@@ -106,6 +108,7 @@ test("without room it does not begin, and says how to; with the option it goes w
   expect(events()).toEqual(["upgrade_backup", "upgrade_without_backup", "database_upgraded"]);
 });
 
+// hardening: O4
 test("a step that fails leaves the database as it was, and names the backup; tried again, nothing is copied again", async () => {
   await makeOldDatabase(file, 1);
   const db = new Sqlite(file);

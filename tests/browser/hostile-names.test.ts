@@ -91,6 +91,7 @@ const pages = [
   ],
 ];
 
+// hardening: K12
 test("no page of the dashboard runs, loads or shows as elements what names, models, texts and errors hold", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);
@@ -105,6 +106,7 @@ test("no page of the dashboard runs, loads or shows as elements what names, mode
   expect(shown).toBeGreaterThanOrEqual(4);
 }, 120_000);
 
+// hardening: K12
 test("the question whether an app is allowed has its name as text", async () => {
   await using visitor = await openVisitor({ at: world.server.url });
   await world.signIn(visitor.context);
@@ -117,6 +119,7 @@ test("the question whether an app is allowed has its name as text", async () => 
   await expectText(visitor, "/oauth/authorize");
 });
 
+// hardening: K12
 test.each([
   `/sign-in?next=${encodeURIComponent(`/${hostile}`)}`,
   `/nothing/${encodeURIComponent(hostile)}`,

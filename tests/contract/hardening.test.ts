@@ -1,59 +1,24 @@
-// The page of what holds under attack and faults: each line has its tests, and each test that it names exists.
+// The page of what holds under attack and faults: each row has its tests, found by the tags above them.
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { hardeningPage, readTests } from "../../scripts/hardening.ts";
 
 const root = join(import.meta.dir, "..", "..");
-const page = readFileSync(join(root, "docs", "reference", "hardening.md"), "utf8");
-const sections = ["OAuth", "Keys and tokens", "Limits", "Faults", "Supply chain", "Operations"];
+const source = readFileSync(join(root, "tests", "hardening.md"), "utf8");
+const { page, faults } = hardeningPage(source, readTests(root));
 
-interface Row {
-  section: string;
-  cells: string[];
-}
+test("every row has tests, and every test that says a row's id has that row", () => {
+  expect(faults).toEqual([]);
+});
 
-function rows(): Row[] {
-  let section = "";
-  return page.split("\n").flatMap((line) => {
-    if (line.startsWith("## ")) section = line.slice(3);
-    const isRow = line.startsWith("| ") && !line.startsWith("| What holds |");
-    return isRow ? [{ section, cells: line.slice(2, -2).split(" | ") }] : [];
-  });
-}
-
-interface Named {
-  file: string;
-  link: string;
-  name: string;
-}
-
-/** Of a cell: `[`file`](link): “name”`, one after the other. */
-function testsIn(cell: string): Named[] {
-  return cell.split("<br>").map((text) => {
-    const [, file = "", link = "", name = ""] = /^\[`([^`]+)`\]\(([^)]+)\): “([^”]+)”$/.exec(text) ?? [];
-    return { file, link, name };
-  });
-}
-
-const title = /(["'`])((?:(?!\1)[^\\\n]|\\.)*)\1/;
-const beginnings = [
-  // test("…"), test.skipIf(…)("…"), describe.each(…)("…"), and what stands behind the table of a test.each.
-  new RegExp(String.raw`\b(?:test|describe)(?:\.\w+(?:\([^()]*\))?)*\(\s*${title.source}`, "g"),
-  new RegExp(String.raw`\)\(\s*${title.source}\s*,\s*(?:async\b|\(|function\b)`, "g"),
-];
-
-/** Names of tests and groups as they are written, what is filled in as `…`. */
-function titlesIn(source: string): Set<string> {
-  const found = beginnings.flatMap((beginning) => [...source.matchAll(beginning)].map((match) => match[2] ?? ""));
-  return new Set(found.map((text) => text.replace(/\$\{[^}]*\}/g, "…").replace(/\\(["'`])/g, "$1")));
-}
-
-test("the page has all sections, and every line of it a statement, a source, a test and a figure", () => {
-  expect([...new Set(rows().map(({ section }) => section))]).toEqual(sections);
-  for (const { cells } of rows()) {
-    expect(cells).toHaveLength(4);
-    for (const cell of cells) expect([cells[0], cell.trim()]).not.toEqual([cells[0], ""]);
-    expect(testsIn(cells[2] ?? "").filter(({ name }) => name === "")).toEqual([]);
+test("the page has all sections, and every row of it an id, a statement, a source, a test and a figure", () => {
+  const sections = [...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
+  expect(sections).toEqual(["OAuth", "Keys and tokens", "Limits", "Faults", "Supply chain", "Operations"]);
+  const rows = page.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("| Id |"));
+  expect(rows.length).toBeGreaterThan(80);
+  for (const row of rows) {
+    expect(row).toMatch(/^\| [A-Z]\d+ (\| [^| ](?:[^|]|\\\|)* ){4}\|$/);
   }
 });
 
@@ -61,16 +26,46 @@ test("names nothing of the machine on which it was written", () => {
   expect(page).not.toMatch(/\/(?:tmp|work|home|root)\//);
 });
 
-describe.each(sections)("%s", (section) => {
-  test("every test that is named is there, under that name", () => {
-    const named = rows()
-      .filter((row) => row.section === section)
-      .flatMap(({ cells }) => testsIn(cells[2] ?? ""));
-    expect(named.length).toBeGreaterThan(0);
-    const missing = named.filter(({ file, link, name }) => {
-      const path = join(root, file);
-      return link !== `../../${file}` || !existsSync(path) || !titlesIn(readFileSync(path, "utf8")).has(name);
-    });
-    expect(missing).toEqual([]);
+describe("the page is written from the tags above the tests", () => {
+  const table = "| Id | What holds | Source | Reached |\n|---|---|---|---|\n";
+  const row = (id: string) => `| ${id} | It holds. | our own | 7 |\n`;
+  const written = (rows: string, ...lines: string[]) =>
+    hardeningPage(table + rows, [{ path: "src/a.test.ts", text: `${lines.join("\n")}\n` }]);
+  const nothing = "test('is here', () => {});";
+
+  test("a test is named under its groups, with what is filled in left open, and for each row that it is there for", () => {
+    const { page, faults } = written(
+      row("A1") + row("A2"),
+      'describe("another group", () => {',
+      "});",
+      'describe("a group", () => {',
+      "  for (const many of [1, 2]) {",
+      "    // hardening: A1, A2",
+      "    test.skipIf(many > 1)(`is named $" + "{many} times`, () => {});",
+      "  }",
+      "  // hardening: A2",
+      '  test.each(["a title".split(" "), ["b"]])(',
+      '    "of %s | one",',
+      "    () => {},",
+      "  );",
+      "});",
+    );
+    expect(faults).toEqual([]);
+    const link = "[`src/a.test.ts`](../../src/a.test.ts)";
+    expect(page).toContain(`| A1 | It holds. | our own | ${link}: “a group > is named … times” | 7 |`);
+    expect(page).toContain(`${link}: “a group > is named … times”, “a group > of %s \\| one” | 7 |`);
+  });
+
+  test("a row without a test, an id of no row, an id of two rows, and a tag above no test are refused", () => {
+    expect(written(row("A1")).faults).toEqual(["tests/hardening.md: no test says `// hardening: A1`."]);
+    expect(written(row("A1"), "// hardening: A1, A2", nothing).faults).toEqual([
+      "src/a.test.ts: tests/hardening.md has no row A2.",
+    ]);
+    expect(written(row("A1") + row("A1"), "// hardening: A1", nothing).faults).toEqual([
+      "tests/hardening.md: two rows are A1.",
+    ]);
+    expect(written("", "// hardening: A1", "", nothing).faults).toEqual([
+      'src/a.test.ts: below "// hardening: A1" there is no test with a name.',
+    ]);
   });
 });

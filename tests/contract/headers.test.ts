@@ -71,6 +71,7 @@ function expectGood(route: Route, { status, headers }: Response): void {
 }
 
 describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`, route })))("$name", ({ route }) => {
+  // hardening: A6
   test("says what browsers and caches may do with it: to nobody, to a key, to who is signed in", async () => {
     for (const headers of [{}, { authorization: `Bearer ${key}` }, cookie]) {
       const response = await send(route, server, headers);
@@ -79,6 +80,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
     }
   });
 
+  // hardening: A6
   test("keeps browsers that came by https to it, where they come first", async () => {
     const { headers } = await send(route, secure);
     expect(headers.get("strict-transport-security")).toBe(
@@ -87,6 +89,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
   });
 });
 
+// hardening: A6
 test("what is cut off from whoever opened it: all pages but those on the way of an app's authorization", async () => {
   const openerPolicy = async (path: string, headers = {}) => {
     const response = await fetch(server.url + path, { headers, redirect: "manual" });
@@ -110,6 +113,7 @@ test("by plain http at a name, where browsers do not take it, nothing is said of
   expect(headers.get("x-frame-options")).toBe("DENY");
 });
 
+// hardening: A6
 test("errors of no route, and what is no request, are neither guessed at nor kept", async () => {
   for (const [method, path] of [
     ["GET", "/nowhere"],

@@ -25,6 +25,7 @@ function bytesOf(path: string): number {
   return readdirSync(path).reduce((sum, name) => sum + bytesOf(join(path, name)), 0);
 }
 
+// hardening: S2
 test("the engine's packages come to less than 100 MB", () => {
   const own = bytesOf(join(modules, "node-llama-cpp"));
   const platforms = bytesOf(join(modules, "@node-llama-cpp"));
@@ -32,12 +33,14 @@ test("the engine's packages come to less than 100 MB", () => {
   expect(own + platforms).toBeLessThan(100e6);
 });
 
+// hardening: S2
 test("no GPU back-end is among them", () => {
   for (const name of readdirSync(join(modules, "@node-llama-cpp"))) {
     if (/cuda|vulkan/.test(name)) expect(bytesOf(join(modules, "@node-llama-cpp", name))).toBeLessThan(100_000);
   }
 });
 
+// hardening: S1
 test("every dependency has an exact version, and the lock file names no registry", () => {
   const versions = Object.values({ ...packageJson.dependencies, ...packageJson.devDependencies });
   expect(versions.filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);

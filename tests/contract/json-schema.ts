@@ -2,6 +2,46 @@
 
 export type Schema = Readonly<Record<string, unknown>>;
 
+/** An OpenAPI document, as far as answers are held to it, and with what else of an operation is looked at. */
+export interface ApiDocument<Operation = unknown> {
+  paths: Readonly<
+    Record<string, Readonly<Record<string, Operation & { responses: Readonly<Record<string, Schema>> }>>>
+  >;
+  components: { schemas: Readonly<Record<string, Schema>>; responses: Readonly<Record<string, Schema>> };
+}
+
+/** Finds what a `$ref` leads to, such as `#/components/schemas/Error`; throws where there is nothing. */
+export function resolverOf({ components }: Pick<ApiDocument, "components">): (reference: string) => Schema {
+  return (reference) => {
+    const [, kind, name = ""] = /^#\/components\/(schemas|responses)\/([\w.-]+)$/.exec(reference) ?? [];
+    const found = components[kind as "schemas" | "responses"]?.[name];
+    if (!found) throw new Error(`${reference} leads nowhere`);
+    return found;
+  };
+}
+
+/** What an operation may answer with this status, by media type; undefined where the document does not say. */
+export function describedAnswer(
+  document: ApiDocument,
+  [method, path, status]: readonly [method: string, path: string, status: number],
+): Readonly<Record<string, { schema?: Schema }>> | undefined {
+  const described = document.paths[path]?.[method.toLowerCase()]?.responses[status];
+  const reference = described?.["$ref"];
+  const answer = typeof reference === "string" ? resolverOf(document)(reference) : described;
+  return answer && ((answer["content"] ?? {}) as Record<string, { schema?: Schema }>);
+}
+
+/** Every way in which a body of JSON differs from what the document says of that answer; throws where it says nothing. */
+export function answerMismatches(
+  document: ApiDocument,
+  answer: readonly [method: string, path: string, status: number],
+  body: unknown,
+): string[] {
+  const schema = describedAnswer(document, answer)?.["application/json"]?.schema;
+  if (!schema) throw new Error(`${answer.join(" ")} is not described`);
+  return mismatches(body, schema, resolverOf(document));
+}
+
 /** Keywords that say nothing about a value. */
 const annotations = new Set(["description", "title", "example", "examples", "default", "deprecated", "format", "id"]);
 

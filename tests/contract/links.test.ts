@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const root = join(import.meta.dir, "..", "..");
-const folders = [".", "docs", "docs/adr", "docs/reference"];
+const folders = [".", "docs", "docs/adr", "docs/reference", "tests"];
 const pages = folders.flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith(".md"))

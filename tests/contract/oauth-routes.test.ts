@@ -142,6 +142,7 @@ describe("a device", () => {
     expect((await begin()).body["device_code"]).not.toBe(body["device_code"]);
   });
 
+  // hardening: A12
   test("waits for a person, is told to slow down, and gets its tokens once", async () => {
     const { device_code: code } = (await begin()).body;
     expect(refusal(await poll(code))).toEqual([400, "authorization_pending"]);
@@ -161,6 +162,7 @@ describe("a device", () => {
     expect(refusal(await poll(code))).toEqual([400, "invalid_grant"]);
   });
 
+  // hardening: A12
   test("is told of a denial, and of the end of its time, decided or not", async () => {
     const denied = (await begin()).body["device_code"];
     await server.decide(await found(denied), "denied");
@@ -216,6 +218,7 @@ describe("revocation", () => {
     expect(server.changes.count).toBe(1);
   });
 
+  // hardening: A11
   test("of what is unknown, or another app's, changes nothing and tells nothing", async () => {
     const tokens = await tokensOf();
     const { secret } = await server.addKey();
@@ -253,6 +256,7 @@ describe("introspection", () => {
     });
   });
 
+  // hardening: A11
   test("says nothing but that it is not active of any other, and of what has ended", async () => {
     const tokens = await tokensOf();
     const foreign = await tokensOf("other");
@@ -313,6 +317,7 @@ describe("introspection", () => {
     expect(refusal(await server.rotate(again, {}, basic("elsewhere")))).toEqual([400, "invalid_grant"]);
   });
 
+  // hardening: A11
   test("is refused to apps that cannot prove who they are", async () => {
     const { body } = await server.token(redemption(await server.code("native"), { client_id: "native" }));
     const fields = { token: String(body["access_token"]), client_id: "native" };

@@ -12,7 +12,14 @@ import {
   startUpstream,
   upstreamYaml,
 } from "../support/scripted-upstream.ts";
-import { mismatches, type Schema } from "./json-schema.ts";
+import {
+  type ApiDocument,
+  answerMismatches,
+  describedAnswer,
+  mismatches,
+  resolverOf,
+  type Schema,
+} from "./json-schema.ts";
 
 interface Operation {
   operationId: string;
@@ -21,37 +28,31 @@ interface Operation {
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean }[];
   requestBody?: { content: Record<string, { schema: Schema; example?: unknown }> };
-  responses: Record<string, { description: string; content?: Record<string, { schema?: Schema }> }>;
+  responses: Record<string, Schema>;
 }
 
-interface Document {
+interface Document extends ApiDocument<Operation> {
   openapi: string;
   info: { title: string; version: string };
-  paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, Record<string, string>> };
+  components: ApiDocument["components"] & { securitySchemes: Record<string, Record<string, string>> };
 }
 
 let upstream: ScriptedUpstream;
 let server: TestServer;
 let document: Document;
+let resolve: (reference: string) => Schema;
 
 beforeAll(async () => {
   upstream = await startUpstream();
   server = await startHeadrace({ yaml: upstreamYaml(upstream) });
   document = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document;
+  resolve = resolverOf(document);
 });
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
 });
-
-function resolve(reference: string): Schema {
-  const name = /^#\/components\/schemas\/([\w.-]+)$/.exec(reference)?.[1] ?? "";
-  const schema = document.components.schemas[name];
-  if (!schema) throw new Error(`${reference} leads nowhere`);
-  return schema;
-}
 
 function operations(): { path: string; method: string; operation: Operation }[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -66,14 +67,33 @@ describe("structure", () => {
     expect(document.info.version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
-  test("every reference leads to a schema, and every schema is referred to", () => {
+  test("every reference leads to a schema or an answer, and each of these is referred to", () => {
     const text = JSON.stringify(document);
     const references = [...text.matchAll(/"\$ref":"([^"]*)"/g)].map((match) => match[1] ?? "");
     for (const reference of references) resolve(reference);
-    const used = new Set(references.map((reference) => reference.slice(reference.lastIndexOf("/") + 1)));
-    expect([...used].sort()).toEqual(Object.keys(document.components.schemas).sort());
+    const { schemas, responses } = document.components;
+    const kept = [
+      ...Object.keys(schemas).map((name) => `#/components/schemas/${name}`),
+      ...Object.keys(responses).map((name) => `#/components/responses/${name}`),
+    ];
+    expect([...new Set(references)].sort()).toEqual(kept.sort());
     expect(text).not.toContain("$defs");
     expect(text).not.toContain('"$schema"');
+  });
+
+  test("an error answer that several operations share is written once, and says each of its codes once", () => {
+    const shared = Object.values(document.components.responses);
+    const own = operations().flatMap(({ operation }) =>
+      Object.entries(operation.responses).flatMap(([status, answer]) =>
+        Number(status) < 400 || "$ref" in answer ? [] : [answer],
+      ),
+    );
+    const texts = [...shared, ...own].map((answer) => JSON.stringify(answer));
+    expect(new Set(texts).size).toBe(texts.length);
+    for (const { description } of shared) {
+      const codes = [...String(description).matchAll(/^`(\w+)`: /gm)].map(([, code]) => code);
+      expect(new Set(codes).size).toBe(codes.length);
+    }
   });
 
   test("every operation has a unique name, described answers, known security and declared path parameters", () => {
@@ -83,7 +103,10 @@ describe("structure", () => {
       expect(Object.keys(operation.responses)).not.toHaveLength(0);
       for (const [status, response] of Object.entries(operation.responses)) {
         expect(status).toMatch(/^[1-5]\d\d$/);
-        expect(response.description).not.toBe("");
+        const reference = response["$ref"];
+        const answer = typeof reference === "string" ? resolve(reference) : response;
+        expect(answer["description"]).toBeString();
+        expect(answer["description"]).not.toBe("");
       }
       for (const requirement of operation.security) {
         for (const name of Object.keys(requirement)) expect(document.components.securitySchemes).toHaveProperty(name);
@@ -184,9 +207,7 @@ describe("answers of the running server fit their schemas", () => {
       body === undefined ? {} : { body },
     );
     expect(String(response.status)).toBe(status);
-    const schema = document.paths[path]?.[method]?.responses[status]?.content?.["application/json"]?.schema;
-    expect(schema).toBeDefined();
-    expect(mismatches(await response.json(), schema ?? {}, resolve)).toEqual([]);
+    expect(answerMismatches(document, [method, path, response.status], await response.json())).toEqual([]);
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
   });
 
@@ -219,8 +240,8 @@ describe("answers of the running server fit their schemas", () => {
     upstream.script(chatScript());
     const body = { ...chat, stream: true, stream_options: { include_usage: true } };
     const events = (await (await server.request("/v1/chat/completions", { body })).text()).trim().split("\n\n");
-    const media = document.paths["/v1/chat/completions"]?.["post"]?.responses["200"]?.content;
-    const schema = media?.["text/event-stream"]?.schema ?? {};
+    const schema = describedAnswer(document, ["post", "/v1/chat/completions", 200])?.["text/event-stream"]?.schema;
+    if (!schema) throw new Error("The events of a stream are not described");
     expect(events.length).toBeGreaterThan(3);
     for (const event of events.slice(0, -1)) {
       expect(mismatches(JSON.parse(event.slice("data: ".length)), schema, resolve)).toEqual([]);
@@ -240,10 +261,8 @@ describe("answers of the running server fit their schemas", () => {
     for (const [status, headers, body] of seen) {
       const response = await server.request("/v1/chat/completions", { body, headers });
       expect(String(response.status)).toBe(status);
-      expect(
-        mismatches(await response.json(), responses[status]?.content?.["application/json"]?.schema ?? {}, resolve),
-      ).toEqual([]);
-      expect(responses).toHaveProperty(status);
+      const answer = ["post", "/v1/chat/completions", response.status] as const;
+      expect(answerMismatches(document, answer, await response.json())).toEqual([]);
     }
     expect(Object.keys(responses).sort()).toEqual([
       "200",

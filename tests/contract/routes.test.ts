@@ -46,6 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => server[Symbol.asyncDispose]());
 
+// hardening: K1
 test("every route has a known scope or is public, and the public ones are exactly those listed", () => {
   for (const route of routes) expect(["public", "person", ...scopes]).toContain(route.access);
   const open = routes.filter((route) => route.access === "public").map((route) => `${route.method} ${route.path}`);
@@ -75,6 +76,7 @@ const refused = {
 const named = (some: readonly ApiRoute[]) => some.map((route) => ({ name: `${route.method} ${route.path}`, route }));
 
 describe.each(named(closed))("$name", ({ route }) => {
+  // hardening: K1
   test("answers 401 without a key", async () => {
     const response = await send(route, {});
     expect(response.status).toBe(401);
@@ -107,6 +109,7 @@ describe.each(named(ofPeople))("$name", ({ route }) => {
 });
 
 describe.each(named(scoped))("$name", ({ route }) => {
+  // hardening: K1
   test("answers 403 naming the scope to a key that has every other scope", async () => {
     const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });
     const response = await send(route, { authorization: `Bearer ${key}` });

@@ -49,6 +49,7 @@ const bill = JSON.parse(text) as {
   dependencies: { ref: string; dependsOn: string[] }[];
 };
 
+// hardening: S3
 test("the bill is the same each time, and a CycloneDX one", () => {
   expect(makeBill()).toBe(text);
   expect([bill.bomFormat, bill.specVersion]).toEqual(["CycloneDX", "1.5"]);
@@ -56,6 +57,7 @@ test("the bill is the same each time, and a CycloneDX one", () => {
   expect(bill.metadata.component).toMatchObject({ name: "headrace", version: packageJson.version });
 });
 
+// hardening: S1, S3
 test("it lists exactly the packages of the lock file that running needs, each once, with the digest that npm checks", () => {
   const listed = bill.components.map(({ name, version }) => `${name}@${version}`);
   expect(listed).toEqual([...new Set(listed)]);
@@ -73,6 +75,7 @@ test("it lists exactly the packages of the lock file that running needs, each on
     expect(bill.components.map((one) => one.name)).toContain(name);
 });
 
+// hardening: S3
 test("what needs what is told: from Headrace all of it is reached, and nothing is named that is not listed", () => {
   const dependsOn = new Map(bill.dependencies.map((one) => [one.ref, one.dependsOn]));
   const reached = new Set<string>();
@@ -89,6 +92,7 @@ test("what needs what is told: from Headrace all of it is reached, and nothing i
 /** All of these allow passing on, changed or not, beside Apache-2.0. */
 const permissive = /^(MIT|MIT-0|ISC|0BSD|BSD-2-Clause|BSD-3-Clause|Apache-2\.0|BlueOak-1\.0\.0|Unlicense|CC0-1\.0)$/;
 
+// hardening: S2
 test("every package has a digest and a licence under which it may be passed on, binaries for other systems apart", () => {
   for (const { name, licenses, hashes } of bill.components) {
     const [path, entry] = running.find(([at, one]) => nameOf(at, one) === name) ?? ["", undefined];
@@ -100,6 +104,7 @@ test("every package has a digest and a licence under which it may be passed on, 
   }
 });
 
+// hardening: S1
 test("two packages have an install script, and neither of them is needed: none is ever run", () => {
   const scripted = entries.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path);
   // The one would copy the executable that we start by its own path, the other build from source what comes built.

@@ -47,6 +47,7 @@ function send(route: Pick<Open, "method" | "path">, address: string): Promise<Re
   });
 }
 
+// hardening: L6
 test("a route that needs no credential names its limit; one other is signed by another replica", () => {
   for (const route of routes) {
     const isOpenToAll = ["public", "page", "machine"].includes(route.access);
@@ -60,6 +61,7 @@ test("a route that needs no credential names its limit; one other is signed by a
 });
 
 describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$name", ({ route }) => {
+  // hardening: L6
   test("answers as many as its limit, then 429 in its own form, without a look into the database", async () => {
     const address = someAddress();
     for (let i = 0; i < limit; i++) expect((await send(route, address)).status).not.toBe(429);
@@ -82,6 +84,7 @@ describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$nam
   });
 });
 
+// hardening: L6
 test("what another replica would sign is refused unsigned, without a look into the database", async () => {
   const before = statements;
   const response = await send({ method: "POST", path: "/internal/nodes/:id/requests" }, someAddress());
@@ -96,6 +99,7 @@ describe("keys that are nobody's", () => {
     for (let i = 0; i < limit; i++) expect((await ask(generateApiKey("live"), address)).status).toBe(401);
   };
 
+  // hardening: L6
   test("are looked up as often as the limit says, by address; then 429 says when to try again", async () => {
     const address = someAddress();
     await tooMany(address);
@@ -109,6 +113,7 @@ describe("keys that are nobody's", () => {
     expect((await ask(generateApiKey("live"), address)).status).toBe(401);
   });
 
+  // hardening: L6
   test("lock out no good key behind the same address, also when all that is remembered is forgotten", async () => {
     const address = someAddress();
     const good = await addKey(server, { scopes: ["models:read"], environment: "live" });
@@ -121,6 +126,7 @@ describe("keys that are nobody's", () => {
     expect((await ask(good, address)).status).toBe(200);
   });
 
+  // hardening: L6
   test("lock out no good key that this process has not seen yet, as after a restart", async () => {
     const address = someAddress();
     const good = await addKey(server, { scopes: ["models:read"], environment: "live" });
@@ -136,6 +142,7 @@ describe("keys that are nobody's", () => {
     expect(statements).toBe(before);
   });
 
+  // hardening: L6
   test("also in the body of a request for a token", async () => {
     const address = someAddress();
     const exchange = (api_key: string) =>
@@ -155,6 +162,7 @@ describe("session cookies that are nobody's", () => {
   const ask = (path: string, address: string) =>
     fetch(server.url + path, { headers: { cookie: cookie(), "x-forwarded-for": address }, redirect: "manual" });
 
+  // hardening: L6
   test("are looked up as often as the limit says, for the API and for pages together", async () => {
     const address = someAddress();
     for (let i = 0; i < limit / 2; i++) {
@@ -166,6 +174,7 @@ describe("session cookies that are nobody's", () => {
   });
 });
 
+// hardening: L6
 test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-For", async () => {
   await using direct = await startHeadrace({ addressLimits: few, clock });
   const statuses = [];
@@ -175,11 +184,13 @@ test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-Fo
   expect(statuses).toEqual([...Array(limit).fill(200), 429]);
 });
 
+// hardening: L6
 test("who has a key is held by none of this", async () => {
   await using direct = await startHeadrace({ addressLimits: few, clock });
   for (let i = 0; i < 5 * limit; i++) expect((await direct.request("/v1/models")).status).toBe(200);
 });
 
+// hardening: L6
 test("monitors are answered with the usual limits, however many there are", async () => {
   await using usual = await startHeadrace({ clock });
   await until(async () => (await fetch(`${usual.url}/readyz`)).ok, "ready");

@@ -87,6 +87,7 @@ function heldScript(): { script: Script; open: () => number; answerAll(): void }
   };
 }
 
+// hardening: F28
 test("one account's flood of 200 requests makes another's wait for about one answer, not for 200", async () => {
   const serviceMs = 40;
   const { script, most } = busyScript(serviceMs);
@@ -113,6 +114,7 @@ test("one account's flood of 200 requests makes another's wait for about one ans
   expect(Math.max(...waits)).toBeLessThan(20 * serviceMs);
 });
 
+// hardening: F28
 test("beyond the queue the excess gets 503 with Retry-After at once, and who was admitted is answered", async () => {
   const { script, open, answerAll } = heldScript();
   const { upstream, server } = await start(script, { bound: ", max_concurrency: 2", limits: "limits: { queue: 8 }\n" });

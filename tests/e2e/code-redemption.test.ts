@@ -99,6 +99,7 @@ async function tokens(): Promise<Record<string, unknown>> {
 }
 
 describe("a code", () => {
+  // hardening: A8
   test("that 50 connections redeem in the same moment gives tokens once, and the replay ends them", async () => {
     const asked = await codeFor(app, person);
     const winner = onlyWinner(await atOnce(50, codeFields(asked, app)));
@@ -128,6 +129,7 @@ describe("a code", () => {
     expect(await probe(own.body["access_token"])).toBe(200);
   });
 
+  // hardening: A8
   test("gives tokens once also where several apps redeem from threads of their own, in any order, 20 times", async () => {
     const apps = [app, await registerApp(server), await registerApp(server, { type: "public" })];
     const threads = apps.map(() => new Worker(new URL("../fixtures/redeeming-app.ts", import.meta.url)));

@@ -117,6 +117,7 @@ function named(checks: readonly Check[], name: string): Check {
   return check;
 }
 
+// hardening: O11
 test("a healthy server passes: all is ok, the exit code 0, and no secret in the output", async () => {
   const { code, ok, failures, warnings, checks, stdout, stderr } = await doctor(serving, {
     args: ["--port", String(freePort)],
@@ -615,6 +616,7 @@ const broken: Broken[] = [
   },
 ];
 
+// hardening: O11
 describe("what is broken is named with its remedy:", () => {
   test.concurrent.each(broken.map((one) => [one.what, one] as const))(
     "%s",

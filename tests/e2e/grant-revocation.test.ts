@@ -159,6 +159,7 @@ async function stopAfter(time: number, loads: readonly ReturnType<typeof load>[]
 
 const since = (time: number, seen: readonly Seen[]) => seen.filter(({ sentAt }) => sentAt > time);
 
+// hardening: A13
 test.each(endings)(
   "$what stops an app's inference at once under steady load, and nothing else",
   async ({ what, leaves, end }) => {
@@ -200,6 +201,7 @@ test.each(byThePersonOrTheAccount)("$what ends a code on its way to the app as w
   expect(answer).toMatchObject({ error: leaves.includes("app") ? "invalid_grant" : "invalid_client" });
 });
 
+// hardening: A13
 test.each(endings)("no token that the app gets while $what is under way works afterwards", async ({ end }) => {
   const ended = await standing();
   const got = [ended.tokens];
@@ -222,6 +224,7 @@ test.each(endings)("no token that the app gets while $what is under way works af
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([401]);
 });
 
+// hardening: A13
 test("what another process ends is refused here within a second, under steady load, and stays refused", async () => {
   const ended = await standing();
   const other = await standing({ app: ended.app });

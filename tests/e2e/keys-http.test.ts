@@ -312,6 +312,7 @@ describe("allowed_ips", () => {
     expect(await chatStatus(key, from("203.0.113.9", "192.0.2.7", "10.1.2.3", "fd00::1"))).toBe(200);
   });
 
+  // hardening: K3
   test("a client whose address a trusted proxy does not tell is never taken for the proxy, which may be allowed", async () => {
     await start(proxied);
     const { key } = await make({ allowed_ips: ["127.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::/0"] });
@@ -453,6 +454,7 @@ describe("a key's own rate limit", () => {
     expect(await times(1, old.key)).toEqual([403]);
   });
 
+  // hardening: L1
   test("500 clients at once on a parent with three children: exactly the parent's limit", async () => {
     await start();
     const parent = await make({ scopes: everything, rate_limit: 50, rate_limit_window: 60 });
@@ -597,6 +599,7 @@ describe("a key never makes or becomes more than it is", () => {
     ["monthly_spend", { monthly_spend: 5.000_001 }, /monthly_spend: must be at most 5/],
   ];
 
+  // hardening: K6
   test("creating: every wider value is refused by name, the bound itself and less is given", async () => {
     await bounded();
     const late: typeof wider = [
@@ -627,6 +630,7 @@ describe("a key never makes or becomes more than it is", () => {
     });
   });
 
+  // hardening: K6
   test("changing: neither what it made, nor itself, can be widened, nor cleared of what bounds it", async () => {
     await bounded();
     const child = await make({ scopes: ["chat:write"], rate_limit: 1 }, small.key);
@@ -703,6 +707,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect(await show(id)).toEqual(before);
   });
 
+  // hardening: K6
   test("grandchildren shrink with the parent, whatever their own records say", async () => {
     await start({ yaml: "trusted_proxies: [127.0.0.1]\n" });
     const parent = await make({ scopes: ["keys:manage", "chat:write", "models:read"] });
@@ -772,6 +777,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect((await call("DELETE", `/v1/keys/${first.id}`, { by: child.key })).status).toBe(403);
   });
 
+  // hardening: K6
   test("a rotated key does not use its overlap to make, keep or take what lasts longer", async () => {
     await start();
     const old = await make({ scopes: everything });
@@ -796,6 +802,7 @@ describe("a key never makes or becomes more than it is", () => {
     expect((await call("GET", "/v1/keys", { by: next.key })).status).toBe(200);
   });
 
+  // hardening: K6
   test("a token makes nothing that outlives it, and no more than its scopes", async () => {
     await start();
     const parent = await make({ scopes: everything });

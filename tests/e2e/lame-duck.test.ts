@@ -38,6 +38,7 @@ const chat = (url: string, key: string) =>
     body: JSON.stringify({ model: "upstream-model", messages: [{ role: "user", content: "Hello" }] }),
   });
 
+// hardening: F31
 test("it answers on while it is not ready, ends each connection behind its answer, refuses, and only then closes its port", async () => {
   const { server, key } = await start(2);
   const kept = await chat(server.url, key);
@@ -71,6 +72,7 @@ test("it answers on while it is not ready, ends each connection behind its answe
   expect(await server.process.exited).toBe(0);
 }, 60_000);
 
+// hardening: F31
 test("a second signal ends it at once, whatever time it was to answer on", async () => {
   const { server } = await start(300);
   server.process.kill("SIGTERM");

@@ -68,6 +68,7 @@ function answering(promptTokens: number, completionTokens: number): Script {
     });
 }
 
+// hardening: L1
 test("200 clients at once against 100 requests a minute: exactly 100, and then exactly as many as time refills", async () => {
   const { server, clock, upstream } = await start({ requests_per_minute: 100 });
   expect(await volley(server, 200)).toEqual({ 200: 100, 429: 100 });
@@ -82,6 +83,7 @@ test("200 clients at once against 100 requests a minute: exactly 100, and then e
   expect(upstream.requests).toHaveLength(251);
 }, 30_000);
 
+// hardening: L1
 test("200 clients at once against a token limit: reservations in flight never exceed it, actual usage decides what is left", async () => {
   const gate = Promise.withResolvers<void>();
   const answer = answering(10, 20);
@@ -109,6 +111,7 @@ test("200 clients at once against a token limit: reservations in flight never ex
   expect((await chat(server, { max_tokens: 9_990 })).status).toBe(200);
 }, 30_000);
 
+// hardening: L3
 test("a request without max_tokens is served under a limit of 1,000 tokens, and again once it has refilled", async () => {
   const { server, clock } = await start({ tokens_per_minute: 1_000 }, answering(10, 300));
   for (let round = 0; round < 5; round++) {
@@ -206,6 +209,7 @@ test("concurrent requests never overrun a quota, in tokens and in money", async 
   expect(upstream.requests).toHaveLength(20);
 });
 
+// hardening: L5
 test("a wall clock that jumps an hour or a day, either way, neither locks anybody out nor lets more through", async () => {
   const { server, clock } = await start({
     requests_per_minute: 10,

@@ -85,6 +85,7 @@ async function inPostgres<Result>(url: string, work: (db: SQL) => Promise<Result
   }
 }
 
+// hardening: O5
 test("all records move, and a server on the new database answers the same key and knows all that was", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const { code, stdout, stderr } = await migrate(dataDir, url);
@@ -153,6 +154,7 @@ test("roll-ups that a server had not written yet when it was killed are there as
   });
 }, 30_000);
 
+// hardening: O5
 test("killed at any moment it goes on where it stopped, and no server starts before it is whole", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   let reached = 0;
@@ -182,6 +184,7 @@ test("killed at any moment it goes on where it stopped, and no server starts bef
   expect((await ask(server.url)).status).toBe(200);
 }, 40_000);
 
+// hardening: O5
 test.each<[what: string, planted: string, said: RegExp]>([
   [
     "a figure that is another one",

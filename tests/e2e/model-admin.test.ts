@@ -45,6 +45,7 @@ async function modelIds(server: TestServer): Promise<string[]> {
   return data.map(({ id }) => id);
 }
 
+// hardening: L8
 test("an upstream added over the API, with a price set over the API, makes spend, and a monthly quota in USD refuses at its bound", async () => {
   const { server, admin, upstream } = await withUpstream();
   // 4 tokens in, 10 out: at $100,000 and $10,000 per million, $0.50 a request.
@@ -81,6 +82,7 @@ test("an upstream added over the API, with a price set over the API, makes spend
   expect(upstream.requests).toHaveLength(3);
 });
 
+// hardening: L8
 test("a request is priced as its model was when it began", async () => {
   const { server, admin, upstream } = await withUpstream();
   await admin("PATCH", "/models/upstream-model", { price: { input: 250_000, output: 0 } });
@@ -199,6 +201,7 @@ test("a found model keeps what its upstream says where nothing was declared, and
   expect((await admin("GET", "/models/upstream-model")).body).toEqual(found);
 });
 
+// hardening: L8
 test("what headrace.yaml declares is read-only over the API, says so with the file's name, and comes before what was declared there", async () => {
   const upstream = await modelServer();
   const yaml = `upstreams: [{ name: up, url: "${upstream.url}" }]\n`;

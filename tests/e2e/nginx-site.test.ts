@@ -135,6 +135,7 @@ test("the site with TLS is one that nginx takes", async () => {
   expect(code, said).toBe(0);
 });
 
+// hardening: F30
 test("a completion that fails after it was sent is not asked for again at the other server", async () => {
   const before = chats().length;
   upstream.script((_request, res) => void res.socket?.destroy());
@@ -145,6 +146,7 @@ test("a completion that fails after it was sent is not asked for again at the ot
   upstream.script(chatScript());
 });
 
+// hardening: F30
 test("where each server refuses a request the client gets the refusal itself, and the next request is served", async () => {
   const before = chats().length;
   upstream.script((_request, res) => {

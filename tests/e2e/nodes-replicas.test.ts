@@ -186,6 +186,7 @@ test("where nobody answers at the address of the replica that holds a node, a re
   expect((await ask(one)).status).toBe(200);
 });
 
+// hardening: F13
 test("what another replica passes on is held by the key for which it asks: one that holds all it may keeps out none of another", async () => {
   const { one, node } = await network();
   const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");

@@ -10,6 +10,7 @@ const asks =
   (subject: Subject) =>
     subject.authorize(authorizeQuery(subject.clients[client], changes) + more);
 
+// hardening: A2
 describe("authorize", () => {
   compare(
     [

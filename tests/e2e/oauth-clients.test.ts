@@ -199,6 +199,7 @@ describe("oauth4webapi", () => {
     expect(await told(tokens.refresh_token ?? "")).toEqual({ active: false });
   });
 
+  // hardening: A10
   test("an access token is one of RFC 9068, and is verified with the published keys, also by jose", async () => {
     const as = await discovered();
     const { tokens } = await signedIn(as, { what: "", ...webClient }, oauth.ClientSecretPost(web.secret));

@@ -11,6 +11,7 @@ const others =
 const expired =
   "RFC 8628, 3.5: expired_token. Theirs is as well, where the store still knows the code; the one they bring forgets it on time.";
 
+// hardening: A11
 describe("revoke", () => {
   const revokes =
     (kind: "access" | "refresh", then: "access" | "refresh", client: ClientName = "web", by = client) =>
@@ -77,6 +78,7 @@ describe("revoke", () => {
   );
 });
 
+// hardening: A11
 describe("introspect", () => {
   const asksAbout =
     (kind: "access" | "refresh", by: ClientName = "web", more: Fields = {}) =>

@@ -52,6 +52,7 @@ describe.skipIf(reason !== undefined)("without a network", () => {
     return of4 + of6;
   }
 
+  // hardening: S4
   test("the program starts, and the demo model answers", () => {
     const body = JSON.stringify({ model: "tiny-demo", messages: [{ role: "user", content: "Hi" }], max_tokens: 4 });
     const { stdout } = ask("/chat/completions", "-H", "Content-Type: application/json", "-d", body);
@@ -60,6 +61,7 @@ describe.skipIf(reason !== undefined)("without a network", () => {
     expect(inside("curl", "-s", url.replace(/v1$/, "docs")).stdout).toContain("API reference");
   });
 
+  // hardening: S4
   test("nothing tried to reach another machine, not by name either", () => {
     expect(attempts()).toBe(0);
     // Such an attempt would have been counted.

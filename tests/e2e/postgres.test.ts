@@ -101,6 +101,7 @@ describe("one server", () => {
     expect(server.logText()).not.toContain(new URL(url).password);
   });
 
+  // hardening: K11
   test("a text with U+0000, of which PostgreSQL keeps none, is refused by the name of its parameter or field", async () => {
     const url = await freshDatabase();
     const server = await start(url, await upstreamServer());

@@ -8,6 +8,7 @@ import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const messages = [{ role: "user" as const, content: "Hi" }];
 
+// hardening: O10
 test("an edit adds and removes models without a restart; a broken edit leaves the old configuration", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
@@ -65,6 +66,7 @@ test("a file that appears after the start is read, and one that is gone changes 
   expect(await ids()).toEqual(["tiny-demo", "upstream-model"]);
 });
 
+// hardening: F25
 test("a file that is emptied, as by an editor that truncates it or on a full disk, leaves the running configuration", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
@@ -84,6 +86,7 @@ test("a file that is emptied, as by an editor that truncates it or on a full dis
   expect(await ids()).toEqual([]);
 });
 
+// hardening: F25
 test("a file that is still being written is read once it stays the same", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();
@@ -102,6 +105,7 @@ test("a file that is still being written is read once it stays the same", async 
   await server.says(/configuration_reloaded .*models=1/);
 });
 
+// hardening: O10
 test("SIGHUP reloads at once, and an open stream goes on through a reload", async () => {
   await using upstream = await startUpstream();
   await using workspace = makeWorkspace();

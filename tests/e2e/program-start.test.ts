@@ -174,6 +174,7 @@ test("an unknown flag is refused with a hint and exit code 2", async () => {
   expect(program.stderr()).toContain("--port");
 });
 
+// hardening: F22
 test.skipIf(!canMount)(
   "a start on a full disk says that the disk is full and where, whatever it was that could not be written",
   async () => {

@@ -8,6 +8,7 @@ import { makeWorkspace, startServer } from "../support/program.ts";
 import { chunk, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { chat, endless, endlessWord } from "../support/tiny-demo.ts";
 
+// hardening: F29
 test("SIGTERM during an open stream lets it finish, then the program exits with 0 and takes its engine along", async () => {
   await using workspace = makeWorkspace();
   await using server = await startServer(workspace);
@@ -30,6 +31,7 @@ test("SIGTERM during an open stream lets it finish, then the program exits with 
   await until(() => children.every((pid) => !running(pid)), "no process is left behind");
 });
 
+// hardening: F29
 test("a slow stream of a model server is drained too, while new requests are refused", async () => {
   let finish = () => {};
   await using upstream = await startUpstream((_request, res) => {

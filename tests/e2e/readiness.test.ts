@@ -170,6 +170,7 @@ const states: State[] = [
 ];
 
 for (const { state, begin, end, status, check, chat: answer, rarely } of states) {
+  // hardening: F31
   test(`${status} with ${JSON.stringify(check)} while ${state}, alive all the time, and ready by itself afterwards`, async () => {
     using monitor = await openMonitor();
     const look = () => {

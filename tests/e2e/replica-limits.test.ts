@@ -56,6 +56,7 @@ async function volley(servers: readonly TestServer[], key: string, count: number
 const readiness = async (server: TestServer) =>
   (await (await fetch(`${server.url}/readyz`)).json()) as { status: string; checks: Record<string, string> };
 
+// hardening: L4
 test("300 clients at three servers get what one limit allows; a hanging Redis leaves each its share; then they share again", async () => {
   const redis = opened(await startRedis());
   const servers = await replicas(redis.url);

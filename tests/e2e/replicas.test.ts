@@ -138,6 +138,7 @@ test("they know of each other, each is ready, and one of them made the first key
   expect(Number(row.n)).toBe(1);
 });
 
+// hardening: K8
 test("a key that is revoked at one is refused at the others, under load, usually at once", async () => {
   const tookMs: number[] = [];
   for (let round = 0; round < 6; round++) {
@@ -160,6 +161,7 @@ test("a key that is revoked at one is refused at the others, under load, usually
   expect(median).toBeLessThan(typicalMs);
 }, 60_000);
 
+// hardening: K8
 test("a token that one makes is good at all of them, and ends with its key", async () => {
   const { id, key } = await makeKey(at(0));
   for (const maker of servers) {

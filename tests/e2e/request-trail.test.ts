@@ -71,6 +71,7 @@ async function listed(server: TestServer, query = ""): Promise<Looked[]> {
 }
 
 describe("the trail of a request", () => {
+  // hardening: O9
   test("says that one model server failed, with its reason, and that the next one answered", async () => {
     let asked = 0;
     const script: Script = (request, response) => {
@@ -199,6 +200,7 @@ describe("the trail of a request", () => {
 });
 
 describe("a refused request", () => {
+  // hardening: O9
   test("is found by its x-request-id with what its client was told, whichever way it was refused", async () => {
     const server = await start([chatScript()], { yaml: "limits: { body_bytes: 5000 }\n" });
     const scopes = ["chat:write", "usage:read"] as const;
@@ -231,6 +233,7 @@ describe("a refused request", () => {
     expect(await lookUp(server, cases[5]?.[2].id ?? "")).toMatchObject({ operation: "embedding" });
   });
 
+  // hardening: O9
   test("is listed among the others, and is no part of the usage, of what is left of limits, or of its errors", async () => {
     const server = await start([chatScript()]);
     await ask(server);
@@ -251,6 +254,7 @@ describe("a refused request", () => {
     expect(data).toMatchObject([{ id: failed.id, outcome: "failed" }]);
   });
 
+  // hardening: O9
   test("keeps no name that the client made up: it may be a prompt in the wrong place", async () => {
     const server = await start([chatScript()]);
     const bodies = [

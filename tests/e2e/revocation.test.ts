@@ -77,6 +77,7 @@ async function tokenOf(key: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token;
 }
 
+// hardening: K8
 test.each([
   { what: "a key", credentialOf: async (key: string) => key, revoke: revokeOverHttp, withinMs: 0 },
   { what: "a token of the key", credentialOf: tokenOf, revoke: revokeOverHttp, withinMs: 0 },

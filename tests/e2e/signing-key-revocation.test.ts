@@ -44,6 +44,7 @@ async function forged(server: TestServer, like: string): Promise<string> {
 }
 
 describe("rotation with revoke", () => {
+  // hardening: O7
   test("ends all tokens at once; keys get new ones, and a restart brings none of the old back", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-revoke-"));
     const env = { HEADRACE_SECRET: secret.toString("hex") };
@@ -80,6 +81,7 @@ describe("rotation with revoke", () => {
     rmSync(directory, { recursive: true, force: true });
   }, 20_000);
 
+  // hardening: O7
   test("holds at another replica within the bound of a revocation, though it remembers the token", async () => {
     const env = { HEADRACE_SECRET: secret.toString("hex"), HEADRACE_DATABASE_URL: await freshDatabase() };
     await using here = await startHeadrace({ env, flags: { publicUrl } });

@@ -75,6 +75,7 @@ async function expectEstimates(server: TestServer, model: string): Promise<void>
   }
 }
 
+// hardening: L7
 test("an upstream that reports no tokens beside what it delivered is booked by an estimate, marked, and warned of once", async () => {
   const upstream = await started(startUpstream(lying));
   const server = await started(startHeadrace({ yaml: upstreamYaml(upstream) }));
@@ -87,6 +88,7 @@ test("an upstream that reports no tokens beside what it delivered is booked by a
   expect(metrics).toContain('headrace_upstream_usage_understated_total{upstream="up"} 5');
 });
 
+// hardening: L7
 test("a node that reports no tokens beside what it delivered is booked by an estimate as well", async () => {
   const upstream = await started(startUpstream(lying));
   const gateway = await started(startGateway());
@@ -96,6 +98,7 @@ test("a node that reports no tokens beside what it delivered is booked by an est
   expect(gateway.logged("usage_understated")).toHaveLength(1);
 });
 
+// hardening: L7
 test("what a real tokenizer counts is believed, whatever the text", async () => {
   const server = await started(startHeadrace({ demo: true }));
   const texts = [

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { mismatches, type Schema } from "../contract/json-schema.ts";
+import { type ApiDocument, mismatches, resolverOf } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import {
@@ -384,6 +384,7 @@ test("what cannot be an upstream is refused with the field, and nothing of it is
   expect((await admin("GET", "/upstreams")).body.data).toHaveLength(1);
 });
 
+// hardening: F33
 test("a stored key goes to no other server, whoever moves the upstream", async () => {
   const [first, second] = [await modelServer(), await modelServer()];
   const dataDir = join(await temporaryDirectory(), "data");
@@ -439,13 +440,10 @@ test("of many who add the same at once one does, and all answers are as document
     [1, 2, 3, 4].map(() => admin("POST", "/upstreams", { name: "a", url: upstream.url })),
   );
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
-  const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
-    components: { schemas: Record<string, Schema> };
-  };
-  const { schemas } = document.components;
-  const resolve = (reference: string) => schemas[reference.split("/").at(-1) ?? ""] ?? {};
+  const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as ApiDocument;
+  const resolve = resolverOf(document);
   const list = (await admin("GET", "/upstreams")).body;
-  expect(mismatches(list, schemas["UpstreamList"] ?? {}, resolve)).toEqual([]);
+  expect(mismatches(list, resolve("#/components/schemas/UpstreamList"), resolve)).toEqual([]);
   const tested = (await admin("POST", "/upstream-tests", { name: "a" })).body;
-  expect(mismatches(tested, schemas["UpstreamTest"] ?? {}, resolve)).toEqual([]);
+  expect(mismatches(tested, resolve("#/components/schemas/UpstreamTest"), resolve)).toEqual([]);
 });

@@ -88,6 +88,7 @@ function ledgerOf(dataDir: string): Ledger {
   };
 }
 
+// hardening: O1
 test(`${howMany} under load: restored, each has all that was settled before it began, nothing twice, nothing else`, async () => {
   const upstream = startCountingUpstream();
   const config = join(directory, "headrace.yaml");
@@ -169,6 +170,7 @@ test(`${howMany} under load: restored, each has all that was settled before it b
 
 const kills = long ? 60 : 4;
 
+// hardening: O4
 test(`an upgrade that is killed ${kills} times, at any moment, is done by the next start, with nothing lost and one backup whole`, async () => {
   const old = join(directory, "old");
   mkdirSync(old);

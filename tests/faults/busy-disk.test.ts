@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countCalls, tracing } from "../support/traced-disk.ts";
 
+// hardening: F24
 test("deleting 20,000 old records has the thread that serves requests wait for the disk at most ten times", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-busy-disk-"));
   try {

@@ -103,6 +103,7 @@ const makeKey = (server: TestServer, body: Record<string, unknown> = {}) =>
 const tokenOf = async (server: TestServer, key: string) =>
   (await made<{ access_token: string }>(server.request("/v1/auth/token", { body: { api_key: key } }))).access_token;
 
+// hardening: L5
 test("through all jumps a key works, a token that is made works, and every endpoint answers without negative numbers", async () => {
   const { clock, server } = await start({
     requests_per_minute: 100_000,
@@ -231,6 +232,7 @@ interface Quota {
 }
 const usedNow = async (server: TestServer) => (await made<Quota>(server.request("/v1/account"))).quota;
 
+// hardening: L5
 test("each month has its own quota, found again after a jump, with nothing counted twice", async () => {
   const { clock, server } = await start({ monthly_tokens: 10 * tokensEach });
   const expected = new Map<number, number>();

@@ -91,6 +91,7 @@ function load(server: TestServer, clients: number, key = server.key) {
 const percentile = (values: readonly number[], part: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? 0;
 
+// hardening: F19
 test(`locked by another program for ${lockMs} ms under load: warm keys are served as before, usage arrives exactly once, management says 503`, async () => {
   const { server } = await start();
   const target = await makeKey(server);
@@ -172,6 +173,7 @@ async function busyWriter(server: { dataDir: string }, holdMs: number, pauseMs: 
   };
 }
 
+// hardening: F19
 test("beside another process that writes all the time, for some milliseconds each: management waits its turn, and no request notices", async () => {
   const { server } = await start();
   const steady = load(server, 4);
@@ -219,6 +221,7 @@ function bringBack(server: { dataDir: string }): void {
   for (const table of tables) db.run(`ALTER TABLE ${table}_away RENAME TO ${table}`);
 }
 
+// hardening: F18
 test("away: warm keys and tokens for five minutes and no longer, expiry enforced, never one that was revoked meanwhile beyond that", async () => {
   const clock = manualClock();
   const { server } = await start({ clock });
@@ -291,6 +294,7 @@ test("away: warm keys and tokens for five minutes and no longer, expiry enforced
   expect(rolledUp(server.dataDir)).toBe(4 + served);
 }, 30_000);
 
+// hardening: F20
 test.skipIf(!canMount)(
   "disk full: 503 for what cannot be accounted for, nothing unauthorised, all as before once there is space",
   async () => {

@@ -141,6 +141,7 @@ for (const [fault, begin, end] of [
   ["killed", () => postgres.stop(), () => postgres.start()],
   ["frozen", () => postgres.pause(), () => postgres.resume()],
 ] as const) {
+  // hardening: F18
   test(`${fault} under load: degraded and still ready, all of its usage afterwards, and ready again by itself`, async () => {
     const url = await postgres.freshDatabase();
     const server = await start(url);
@@ -175,6 +176,7 @@ for (const [fault, begin, end] of [
   }, 60_000);
 }
 
+// hardening: F18
 test("away for more than five minutes: nobody is believed any more, and it is not ready", async () => {
   const clock = shiftedClock();
   const server = await start(await postgres.freshDatabase(), { clock });
@@ -192,6 +194,7 @@ test("away for more than five minutes: nobody is believed any more, and it is no
   expect(await status(chat(server))).toBe(200);
 }, 60_000);
 
+// hardening: F18, F32
 test("a replica that reaches Redis alone refuses what another one revoked and goes on for whom else it knows; knowing nobody, it is not ready", async () => {
   const url = await postgres.freshDatabase();
   const [redis, link] = await Promise.all([startRedis(), startCutLink(Number(new URL(url).port))]);

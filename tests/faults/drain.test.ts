@@ -14,6 +14,7 @@ import { startServerProcess } from "../support/server-process.ts";
 const streams = long ? 1_000 : 100;
 const words = 10;
 
+// hardening: F29
 test(`${streams} open streams: none is truncated, none is taken any more, and the server is not ready at once`, async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-drain-"));
   /** One for each stream: gives its next word, and the end behind the last. */

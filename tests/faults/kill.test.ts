@@ -158,6 +158,7 @@ async function startServer(config: string, dataDir: string): Promise<Running> {
   return { process: child, baseUrl };
 }
 
+// hardening: F1
 test(`${cycles} times kill -9 under mixed load: every request that a model server saw has exactly one row, and enough in it`, async () => {
   const upstream = await startCountingUpstream();
   const dataDir = join(directory, "data");

@@ -110,6 +110,7 @@ async function storm(server: TestServer, maxTokens: number) {
   return { statuses, late, startedMs, firstAnswerMs };
 }
 
+// hardening: L1
 test.each([
   { what: "600 requests a minute", tier: { requests_per_minute: 600, tokens_per_minute: null } },
   { what: "60,000 tokens a minute", tier: { requests_per_minute: null, tokens_per_minute: 60_000 } },
@@ -181,6 +182,7 @@ test.each([
   200_000,
 );
 
+// hardening: L1, F1
 test("reservations of requests that fail, in whichever way, come back whole", async () => {
   let failing: Script = (_request, res) => json(res, 500, { error: { message: "broken" } });
   await using upstream = await startUpstream((request, res) => failing(request, res));

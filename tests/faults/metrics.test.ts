@@ -51,6 +51,7 @@ async function chat(): Promise<number> {
   return response.status;
 }
 
+// hardening: O11
 test("without Redis a server is degraded, and no more once it is back", async () => {
   expect(await checks()).toEqual([1, 1, 0, 1]);
   await redis.stop();
@@ -59,6 +60,7 @@ test("without Redis a server is degraded, and no more once it is back", async ()
   await until(async () => String(await checks()) === "1,1,0,1", "it is back", 20_000);
 });
 
+// hardening: O11
 test("with a database that hangs the metrics come at once, and say what waits for it", async () => {
   expect(await chat()).toBe(200);
   await postgres.pause();

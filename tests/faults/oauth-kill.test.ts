@@ -168,6 +168,7 @@ async function expectOnce(url: string, app: RegisteredApp, asked: AskedCode, tal
   }
 }
 
+// hardening: A9
 test(`${cycles} times kill -9 while apps redeem and refresh: 0 tokens lost, 0 doubled, and the audit log has it all`, async () => {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;

@@ -21,6 +21,7 @@ const percentile = (values: readonly number[], part: number) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? 0;
 
 for (const queue of long ? [0, places] : [places]) {
+  // hardening: F28
   test(`with a queue of ${queue}: the excess gets 503 with Retry-After quickly, the model server is never asked more than it takes, and those admitted keep their time`, async () => {
     let [atWork, most] = [0, 0];
     const answer = chatScript();

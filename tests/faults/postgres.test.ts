@@ -97,6 +97,7 @@ async function timed(work: Promise<Response>): Promise<{ status: number; ms: num
   return { status, ms: performance.now() - startedMs };
 }
 
+// hardening: F18
 test("three restarts under load: no request of a warm key fails, and each is booked once", async () => {
   await keyChangesAreSeen();
   const first = await chat();
@@ -115,6 +116,7 @@ test("three restarts under load: no request of a warm key fails, and each is boo
   await expectBooked([first.headers.get("x-request-id") ?? "", ...served]);
 });
 
+// hardening: F19
 test("while it is silent warm keys are served, an unknown key and a new one are a 503 in time, and all is well afterwards", async () => {
   await keyChangesAreSeen();
   expect((await chat()).status).toBe(200);
@@ -149,6 +151,7 @@ test("while it is silent warm keys are served, an unknown key and a new one are 
   await expectBooked([...served, ...before]);
 });
 
+// hardening: F19
 test("a server that is closed while it is silent ends soon, and the next one books what was left", async () => {
   await chat();
   await until(async () => (await ask((db) => db`SELECT 1 FROM usage_records`)).length === 1, "the first is booked");

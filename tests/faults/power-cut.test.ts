@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { makeWorkspace, startProgram } from "../support/program.ts";
 import { lostByPowerCut, tracing } from "../support/traced-disk.ts";
 
+// hardening: F23
 test("by the time that a first start shows its key, secret, key and database are on the disk under their names", async () => {
   await using workspace = makeWorkspace();
   const { directory, dataDir } = workspace;

@@ -181,6 +181,7 @@ function emptyDisk(): void {
   for (const name of readdirSync(disk)) if (name.startsWith("filler-")) rmSync(join(disk, name));
 }
 
+// hardening: F20
 test.skipIf(!canMount)(
   "no request fails while one replica's disk is full, which is not ready until it is not full any more",
   async () => {
@@ -197,6 +198,7 @@ test.skipIf(!canMount)(
   90_000,
 );
 
+// hardening: F30
 test("no request fails while one replica is cut off from PostgreSQL and keys are revoked at another", async () => {
   const faults = await under("cut off from PostgreSQL", async () => {
     at(1).toPostgres.cut();
@@ -213,6 +215,7 @@ test("no request fails while one replica is cut off from PostgreSQL and keys are
   expect(faults).toEqual([]);
 }, 90_000);
 
+// hardening: F30
 test("no request fails while one replica is cut off from Redis", async () => {
   const faults = await under("cut off from Redis", async () => {
     at(2).toRedis.cut();
@@ -223,6 +226,7 @@ test("no request fails while one replica is cut off from Redis", async () => {
   expect(faults).toEqual([]);
 }, 90_000);
 
+// hardening: F30
 test("no request fails while replicas are stopped by SIGTERM and started again, one after the other", async () => {
   const faults = await under("rolling restart", async () => {
     for (let round = 0; round < rollingRestarts; round++) {
@@ -237,6 +241,7 @@ test("no request fails while replicas are stopped by SIGTERM and started again, 
   expect(faults).toEqual([]);
 }, 600_000);
 
+// hardening: F30
 test("of requests beside a kill -9 those alone fail that the replica had taken", async () => {
   const faults = await under("kill -9", async () => {
     at(2).process.process.kill("SIGKILL");

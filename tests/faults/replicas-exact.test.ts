@@ -218,6 +218,7 @@ async function booked(keyId: string): Promise<{ tokens: number; rows: number }> 
   return { tokens: Number(row.tokens), rows: Number(row.n) };
 }
 
+// hardening: L2
 test(
   "requests of a key: exactly burst + rate x time",
   () =>
@@ -228,6 +229,7 @@ test(
   90_000,
 );
 
+// hardening: L2
 test(
   "requests of an account, by several keys: exactly burst + rate x time",
   () =>
@@ -265,6 +267,7 @@ test(
   60_000,
 );
 
+// hardening: L2
 test(
   "tokens of an account: five times as many are reserved as are used, and what is used is burst + rate x time",
   () =>

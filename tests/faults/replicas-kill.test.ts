@@ -19,6 +19,7 @@ const mostMissing = 2_500;
 const directory = mkdtempSync(join(tmpdir(), "headrace-replicas-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+// hardening: F1
 test(`${cycles} times kill -9 of one of three under load`, async () => {
   await using redis = await startRedis();
   /** Tokens that it has generated, by request. */

@@ -131,6 +131,7 @@ const endings: Ending[] = [
   },
 ];
 
+// hardening: F32
 test("what ends at one replica is refused by one that reaches Redis alone, whatever it is, and all other credentials go on", async () => {
   const bystander = (await makeKey(olga)).key;
   const prepared = [];

@@ -18,6 +18,7 @@ async function run(order: LimitsClientOrder): Promise<LimitsClientResult> {
   return JSON.parse(text) as LimitsClientResult;
 }
 
+// hardening: L2
 test("300 clients in three processes are admitted exactly burst + rate x time", async () => {
   await using redis = await startRedis();
   // Where the machine stands still for longer than Redis may take, each goes on by its share: that is another test's.

@@ -80,6 +80,7 @@ const rssOf = (pid: number) =>
 
 const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
+// hardening: F34
 test(
   `${seconds} s of mixed traffic leave nothing behind, and every request is in the ledger once`,
   async () => {

@@ -26,6 +26,7 @@ const recoveryMs = 5_000;
 const directory = mkdtempSync(join(tmpdir(), "headrace-storm-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+// hardening: F18
 test(`${rounds} rounds of faults of both stores and of replicas, seed ${seed}`, async () => {
   await using postgres = await startPostgres();
   await using redis = await startRedis();

@@ -14,6 +14,7 @@ const root = join(import.meta.dir, "..", "..");
 const fuzzMs = 60_000;
 const seed = long ? Date.now() : 20_261_123;
 
+// hardening: F5
 test.each(targets.map((target) => [target.name, target] as const))(
   "of each input that fuzzing kept, %s makes the same however it is cut, and nothing that it must not",
   async (_name, target) => {
@@ -27,6 +28,7 @@ test("the files by whose coverage fuzzing is led are there", () => {
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
+// hardening: F5
 test("a fault behind three bytes, each of which is looked at once those before it are right, is found by coverage", async () => {
   const { name, seeds } = plantedFault;
   const { fault, found } = await runTarget({ target: name, inputs: seeds, seed: 1, forMs: 40_000 });
@@ -37,6 +39,7 @@ test("a fault behind three bytes, each of which is looked at once those before i
   expect(found.some((input) => input.startsWith("hE"))).toBe(true);
 }, 60_000);
 
+// hardening: F5
 test.skipIf(!long).each(targets.map((target) => [target.name, target] as const))(
   "no input that is made anew is one that %s fails at",
   async (name, target) => {

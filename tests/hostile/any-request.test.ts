@@ -140,6 +140,7 @@ async function holds(
 }
 
 describe("whatever is asked", () => {
+  // hardening: K11
   test(`${runs} requests to all operations: no 500, every answer as documented, and the next one is served`, async () => {
     const { operations, resolve } = described;
     expect(operations.length).toBeGreaterThan(100);
@@ -175,6 +176,7 @@ describe("whatever is asked", () => {
     expect(refused.size).toBeGreaterThan(operations.length * 0.8);
   }, 1_200_000);
 
+  // hardening: K9, K11
   test("each parameter and each member of a body, one wrong at a time: no 500, every answer as documented", async () => {
     // All of the odd values in the long form; here every so many of them, others with another seed.
     const some = <Item>(items: readonly Item[], every: number) =>
@@ -197,6 +199,7 @@ describe("whatever is asked", () => {
     await stillServes();
   }, 600_000);
 
+  // hardening: K11
   test(`${pageRuns} requests to the pages of people: no 500, an answer that is a page or leads to one`, async () => {
     const pages = pageOperations();
     expect(pages.length).toBeGreaterThan(30);

@@ -109,6 +109,7 @@ test("what is unusual but right is served: byte-order mark, escapes, blanks, a l
 describe("nesting", () => {
   const nested = (levels: number) => `{"x":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)},${rest}`;
 
+  // hardening: F12
   test("64 levels are served, 65 are refused with the limit", async () => {
     expect((await post(nested(64))).status).toBe(200);
     const { status, error } = await post(nested(65));
@@ -117,6 +118,7 @@ describe("nesting", () => {
     upstream.requests.length = 0;
   });
 
+  // hardening: F12
   test.each([
     ["lists", "[".repeat(100_000)],
     ["closed lists", "[".repeat(100_000) + "]".repeat(100_000)],
@@ -149,6 +151,7 @@ describe("media types", () => {
     expect(headers.get("connection")).toBe("close");
   });
 
+  // hardening: F15
   test.each(["utf-16", "UTF-16LE", '"iso-8859-1"', "us-ascii", "", "utf-8; charset=utf-16", "'utf-8'"])(
     "a body that is said to be in another charset than UTF-8 is 415 and not read as UTF-8: charset=%s",
     async (charset) => {
@@ -198,6 +201,7 @@ describe("media types", () => {
     upstream.requests.length = 0;
   });
 
+  // hardening: F12
   test.each([
     ["gzip", gzipSync],
     ["deflate", deflateSync],
@@ -242,6 +246,7 @@ describe("sizes", () => {
       .slice(0, length);
   };
 
+  // hardening: F12
   test("a body of exactly the limit is served, one byte more is 413 with the limit", async () => {
     await using gateway = await small();
     for (const [length, status] of [
@@ -280,6 +285,7 @@ describe("sizes", () => {
     return { sent, exchange };
   }
 
+  // hardening: F12
   test.each([
     ["with its Content-Length", "Content-Length: 10000000000", "x".repeat(65_536)],
     ["chunked, without a length", "Transfer-Encoding: chunked", `10000\r\n${"x".repeat(65_536)}\r\n`],

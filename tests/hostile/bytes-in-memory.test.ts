@@ -136,6 +136,7 @@ function streams(model: string, count: number, more: object): { ends: string[]; 
 const floods = ["comments", "returns", "blank-lines", "empty-events", "one-line"] as const;
 const each = floods.flatMap((model) => [1, 4].map((count) => [model, count] as const));
 
+// hardening: F13
 test.each(each)(
   "nobody waits for %s that a model server sends at full speed, on %i streams at once",
   async (model, count) => {
@@ -151,6 +152,7 @@ test.each(each)(
   60_000,
 );
 
+// hardening: F13
 test("nobody waits for comments that a node sends at full speed through its tunnel", async () => {
   const { key } = await makeOperatorKey({
     dataDir: server.dataDir,
@@ -175,6 +177,7 @@ test("nobody waits for comments that a node sends at full speed through its tunn
   for (const text of ends) expect(text).toContain('"code":"upstream_error"');
 }, 60_000);
 
+// hardening: F13
 test("whole answers without end are broken off before they fill the memory, and nobody waits for them", async () => {
   await server.beginAnew();
   const { ends, stop } = streams("whole", 16, {});
@@ -219,6 +222,7 @@ async function startFloodingClients(): Promise<{
   };
 }
 
+// hardening: F13
 test(`${bodies} bodies of 10 MB of one key take a third of the bound: the rest is refused with 429 and Retry-After`, async () => {
   await server.beginAnew();
   await using clients = await startFloodingClients();

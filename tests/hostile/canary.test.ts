@@ -273,6 +273,7 @@ function shownWith(marks: readonly string[]): string[] {
   return shown.split("\n").filter((line) => marks.some((mark) => line.includes(mark)));
 }
 
+// hardening: K10
 test("the requests say why they failed or were refused, without anything that was sent", async () => {
   const operator = await addKey(server, { scopes: ["usage:read", "admin:manage"] });
   secrets.push(operator);
@@ -324,6 +325,7 @@ test("a key that somebody sends as the name of a model does not get into the log
   expect(lines.filter((line) => line.includes(key))).toEqual([]);
 });
 
+// hardening: K10
 test("while requests run, the spool holds neither what they say nor with what", async () => {
   upstream.script((socket) => void socket.write(streamHead + chunk({ role: "assistant", content: answerText })));
   const leave = new AbortController();
@@ -338,11 +340,13 @@ test("while requests run, the spool holds neither what they say nor with what", 
   for (const mark of [...secrets, prompt, answerText, label, keyName]) expect(spool.join("")).not.toContain(mark);
 });
 
+// hardening: K10
 test("no error shows a key of ours, a key of the model server, or its address", () => {
   expect(shownWith([...secrets, keyName, storedPrompt, storedAnswer])).toEqual([]);
   expect(shown).not.toContain(new URL(upstream.url).host);
 });
 
+// hardening: K10
 test("the log holds no key, no prompt, no answer and no header of a client", () => {
   const log = server.logText();
   expect(log.split("\n").length).toBeGreaterThan(80);
@@ -367,6 +371,7 @@ test("usage is recorded once for every request that reached a model, and for no 
   await db.close();
 });
 
+// hardening: K10
 test("the data directory holds no key but in credentials.json, and neither prompt nor answer", () => {
   const files = filesIn(server.dataDir);
   expect(files.map((file) => file.slice(server.dataDir.length + 1))).toContain("headrace.db");
@@ -393,6 +398,7 @@ test("in the database, stored chats are in their own table alone, names of keys 
   db.close();
 });
 
+// hardening: K10
 test("metrics and the doctor tell nothing of requests, keys, names of keys or model servers' credentials", async () => {
   const texts = { metrics: await metricsOf(server), doctor: await doctorOf(server, yaml) };
   for (const [where, text] of Object.entries(texts)) {
@@ -401,6 +407,7 @@ test("metrics and the doctor tell nothing of requests, keys, names of keys or mo
   }
 }, 30_000);
 
+// hardening: K10
 test("traces hold no key, prompt, answer or label of those requests, however they ended", async () => {
   // Spans are sent every few seconds; of a request at the beginning and of one at the end they are all there.
   const traced = async () => new Set(collector.spans.map(({ attributes }) => attributes["http.response.status_code"]));
@@ -412,6 +419,7 @@ test("traces hold no key, prompt, answer or label of those requests, however the
   expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
 }, 30_000);
 
+// hardening: K10
 test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {
   for (const [name, bytes] of await backupOf(server)) {
     const allowed = name === "headrace.db" ? [...keptMarks, keyName] : [];

@@ -41,6 +41,7 @@ async function askAndLeave(body: unknown): Promise<LogFields> {
   return until(() => server.logged("request")[lines], "the log line");
 }
 
+// hardening: F8
 test.each([false, true])(
   "a client that leaves before the first byte stops the model server within a second (stream: %p)",
   async (stream) => {
@@ -51,6 +52,7 @@ test.each([false, true])(
   },
 );
 
+// hardening: F8
 test.each([false, true])(
   "a client that leaves is routine: neither an error in the log nor a fault of the gateway (stream: %p)",
   async (stream) => {
@@ -68,12 +70,14 @@ test("a client that leaves does not put the model server to rest: the next reque
   expect((await server.request("/v1/chat/completions", { body: chat })).status).toBe(200);
 });
 
+// hardening: F8
 test("a client that leaves in the middle of a plain answer stops the model server within a second", async () => {
   upstream.script((socket) => void socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"));
   const line = await askAndLeave(chat);
   expect(line).toMatchObject({ level: "info", outcome: "cancelled" });
 });
 
+// hardening: F8
 test("a client that leaves while a stream is silent stops the model server within a second, and pays what it got", async () => {
   upstream.script((socket) => {
     socket.write(streamHead + chunk({ role: "assistant", content: "Twelve chars" }));
@@ -91,6 +95,7 @@ test("a client that leaves while a stream is silent stops the model server withi
   expect(line).toMatchObject({ level: "info", outcome: "cancelled", completion_tokens: 1, estimated: true });
 });
 
+// hardening: F8
 test("many clients that leave at once leave nothing behind", async () => {
   const clients = Array.from({ length: 100 }, () => new AbortController());
   const answers = clients.map((client, i) =>

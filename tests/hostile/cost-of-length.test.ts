@@ -18,6 +18,7 @@ const rows = scanners.flatMap((scanner) =>
   scanner.cuts.map((cut) => [scanner.name, cut === undefined ? "whole" : `in pieces of ${cut}`, cut, scanner] as const),
 );
 
+// hardening: F4
 test.each(rows)(
   "%s, %s: sixteen times the length costs about sixteen times as much, whatever it is made of",
   async (_name, _how, cut, { scan, inputs, length }) => {

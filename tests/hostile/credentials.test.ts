@@ -85,6 +85,7 @@ describe("what is no key", () => {
     await expectRefused(await get(headers(server.key)), reason);
   });
 
+  // hardening: K9
   test("a key with any one character changed is refused", async () => {
     const { key } = server;
     for (let i = 0; i < key.length; i++) {
@@ -93,6 +94,7 @@ describe("what is no key", () => {
     }
   });
 
+  // hardening: K4
   test("two different credentials in one request are refused, the same one twice is accepted", async () => {
     const other = await addKey(server);
     await expectRefused(await get({ authorization: `Bearer ${server.key}`, "x-api-key": other }), "two_credentials");
@@ -101,6 +103,7 @@ describe("what is no key", () => {
     expect(same.status).toBe(200);
   });
 
+  // hardening: K4
   test("a key counts as api-key, which clients made for Azure send, as it does as X-API-Key", async () => {
     const { key } = server;
     expect((await get({ "api-key": key })).status).toBe(200);
@@ -230,6 +233,7 @@ describe("a development key", () => {
     },
   );
 
+  // hardening: K2
   test.each([
     "evil.example",
     "127.0.0.1.evil.example",
@@ -253,6 +257,7 @@ describe("a development key", () => {
     expect([400, 401]).toContain((await ask([`Host: ${host}`])) as number);
   });
 
+  // hardening: K2
   test.each([
     "host.docker.internal:7545",
     "host.containers.internal",

@@ -88,6 +88,7 @@ const refusal = (url: string) =>
   );
 
 describe("PostgreSQL", () => {
+  // hardening: F35
   test.each(["verify-ca", "verify-full"])(
     "with sslmode=%s a certificate that nobody trusts gets nothing",
     async (mode) => {
@@ -100,6 +101,7 @@ describe("PostgreSQL", () => {
     },
   );
 
+  // hardening: F35
   test.each(["require", "verify-ca", "verify-full"])(
     "with sslmode=%s nothing is said in the clear where TLS is denied",
     async (mode) => {
@@ -109,6 +111,7 @@ describe("PostgreSQL", () => {
     },
   );
 
+  // hardening: F35
   test("with sslmode=verify-full a trusted certificate for another host gets nothing", async () => {
     const port = await inTheMiddle(other, asPostgres);
     const code = `
@@ -124,6 +127,7 @@ describe("PostgreSQL", () => {
   });
 });
 
+// hardening: F35
 test("by rediss a certificate that nobody trusts gets no password", async () => {
   let connections = 0;
   const port = await inTheMiddle(right, (_, go) => {

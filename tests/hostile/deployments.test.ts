@@ -48,6 +48,7 @@ models:
     expect(servers.good.requests).toHaveLength(0);
   });
 
+  // hardening: F2
   test("nothing is tried again once an answer has begun", async () => {
     await using servers = await twoServers(async (socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");

@@ -72,6 +72,7 @@ function send({ method, path, body }: Operation, headers: Record<string, string>
 
 const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
 
+// hardening: K1
 test("a fabricated credential is 401 on every route that wants one, whatever its kind, and changes nothing", async () => {
   const closed = operations.filter(({ isOpen }) => !isOpen);
   expect(closed.length).toBeGreaterThan(80);
@@ -93,6 +94,7 @@ test("a fabricated credential is 401 on every route that wants one, whatever its
   expect(stateOf(server)).toBe(before);
 }, 60_000);
 
+// hardening: K1
 test("nor does one open an endpoint that reads it from the body", async () => {
   const app = await registerApp(server);
   const opaque = Buffer.alloc(32, 7).toString("base64url");
@@ -141,6 +143,7 @@ test("nor does one open an endpoint that reads it from the body", async () => {
   expect(stateOf(server)).toBe(before);
 });
 
+// hardening: K1
 test("a fabricated session is nobody's at every page: the same answer as without one", async () => {
   const cookies = fabricated.flatMap(([, headers]) => (headers["cookie"] === undefined ? [] : [headers["cookie"]]));
   expect(cookies.length).toBe(4);
@@ -155,6 +158,7 @@ test("a fabricated session is nobody's at every page: the same answer as without
   }
 });
 
+// hardening: K1
 test("what machines ask wants a signature, which no key is, however good; and metrics an operator: nothing fabricated opens either", async () => {
   const machine = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]).filter(
     ({ access }) => access === "machine",

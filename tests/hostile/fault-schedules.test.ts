@@ -228,6 +228,7 @@ function check(seen: Seen): void {
   if (harmless) expect([seen.status, done, attempts.length], about).toEqual([200, true, 1]);
 }
 
+// hardening: F7
 test(
   `${runs} schedules of faults: every request ends as its plan allows, is booked once, and leaves its neighbours alone`,
   async () => {

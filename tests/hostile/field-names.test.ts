@@ -207,6 +207,7 @@ const attacks: readonly [what: string, leniency: Leniency, body: string, shown: 
   ],
 ];
 
+// hardening: F15
 describe("a field that some model servers read as another is refused, and the message names both and the remedy:", () => {
   test.each(attacks)("%s", async (_, leniency, body, shown, meant) => {
     // A dotted capital becomes two characters in JavaScript; elsewhere it becomes one.
@@ -231,6 +232,7 @@ test.each([
   });
 });
 
+// hardening: F15
 describe("a name that one object has twice is refused at any depth, in any spelling:", () => {
   test.each([
     [`{"model":"small",${user},"model":"huge"}`, "model"],
@@ -306,6 +308,7 @@ test("names that nothing can be mistaken for pass as they are, and a client's ow
   expect(upstream.requests[0]?.text).toBe(body);
 });
 
+// hardening: F15
 test("whatever is let through, a model server that reads as Go does makes what was booked, of the model that was booked", async () => {
   const bodies = [...attacks.map(([, , body]) => body), `{"model":"small",${user},"max_tokens":7,"stream":true}`];
   for (const body of bodies) await post(body);

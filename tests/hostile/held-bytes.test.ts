@@ -82,6 +82,7 @@ async function shown(kind: HeldKind): Promise<number> {
   return Number(new RegExp(`^headrace_held_bytes\\{kind="${kind}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 }
 
+// hardening: F13
 test.each(Object.entries(ways))(
   "bytes of the kind %s are counted while they are held, and given back",
   async (kind, hold) => {
@@ -128,6 +129,7 @@ test("a body for which there is no room is refused before it is read, and the cl
   await until(() => heldBytes.byKind.requests === 0, "all is given back");
 });
 
+// hardening: F13
 test("a key whose requests are used up is refused at the head: the body is not read, and nothing is counted", async () => {
   const made = await server.request("/v1/keys", { body: { name: "one a minute", rate_limit: 1 } });
   const { key } = (await made.json()) as { key: string };

@@ -103,6 +103,7 @@ const bodies: readonly [name: string, body: () => string, path?: string][] = [
   ["a model id of 9 MB", () => `{"model":"${"m".repeat(9_000_000)}","messages":[{"role":"user","content":"x"}]}`],
 ];
 
+// hardening: F12
 test.each(bodies)(
   "%s: a short 400 soon, nobody else waits, memory stays bounded",
   async (name, make, path = "/v1/chat/completions") => {
@@ -116,12 +117,14 @@ test.each(bodies)(
   20_000,
 );
 
+// hardening: F12
 test("a body larger than the limit is 413 soon, nobody else waits, and it is not held", async () => {
   const body = chat(`"x":"${"x".repeat(12_000_000)}"`);
   const { status } = await cost(body.length, () => server.request("/v1/chat/completions", { body }), "12 MB");
   expect(status).toBe(413);
 });
 
+// hardening: F12
 test("a gzip bomb of 10 GB in 10 MB is 413 soon, and is unpacked no further than a body may be long", async () => {
   const bomb = Buffer.concat(Array(1_000).fill(gzipSync(Buffer.alloc(10_000_000))));
   expect(bomb.length).toBeLessThan(10_485_760);
@@ -136,6 +139,7 @@ test("a gzip bomb of 10 GB in 10 MB is 413 soon, and is unpacked no further than
   expect(upstream.requests).toHaveLength(0);
 });
 
+// hardening: F12
 test("an honest body of 10 MB passes: its memory is bounded and nobody else waits long for it", async () => {
   const messages = Array.from({ length: 2_000 }, (_, n) => ({ role: "user", content: `${n} ${"x".repeat(5_000)}` }));
   const body = JSON.stringify({ model: "upstream-model", messages });

@@ -136,6 +136,7 @@ describe("a request with", () => {
   afterAll(() => it[Symbol.asyncDispose]());
 
   const rows = requests.map(([name, bytes, served, refused]) => [name, { bytes, served, refused }] as const);
+  // hardening: F6
   test.each(rows)("%s is read one way or refused at once", async (_name, { bytes, served, refused }) => {
     const { answers, closed } = await rawUntilClosed(it.url, Buffer.from(bytes, "latin1"), 10_000);
     expect(closed).toBe(true);
@@ -193,6 +194,7 @@ const answers: AnswerCase[] = [
 ];
 
 describe("an answer with", () => {
+  // hardening: F6
   test.each(answers)(
     "%s is read one way or refused at once, and the next is not mixed up with it",
     async (_name, bytes, body) => {

@@ -71,6 +71,7 @@ async function times(server: WatchedServer, count: number): Promise<number[]> {
   return tookMs.sort((a, b) => a - b);
 }
 
+// hardening: F26
 test(`${open} of them take at most 25 kB each, a new request is answered within 10 ms, and each goes on where it was`, async () => {
   const { upstream, server, finish } = await start();
   // What the first streams make the server load and compile is not the cost of one.
@@ -105,6 +106,7 @@ test(`${open} of them take at most 25 kB each, a new request is answered within 
   await until(async () => (await server.figures()).descriptors < before.descriptors + 20, "all sockets are closed");
 }, 120_000);
 
+// hardening: F27
 test("a process without descriptors to spare answers 503, keeps what it has, and serves again when some are free", async () => {
   const { upstream, server, finish } = await start({ within: ["/usr/bin/prlimit", "--nofile=240:240"] });
   const tried = await Promise.allSettled(Array.from({ length: 150 }, () => openStream(server)));

@@ -85,6 +85,7 @@ async function costBeside(server: WatchedServer, model: string, name: string): P
   if (long) expect(stallMs).toBeLessThan(longestStallMs);
 }
 
+// hardening: F3
 test.each(["\r", "\n", "\r\n", "data:\r"])(
   "while a model server answers with nothing but %j, others are served as before",
   async (line) => {
@@ -110,6 +111,7 @@ test.each(["\r", "\n", "\r\n", "data:\r"])(
   180_000,
 );
 
+// hardening: F3
 test("while a node answers with nothing but CR, others are served as before", async () => {
   const upstream = await started(startRawUpstream((socket) => void socket.write(goodAnswer)));
   const server = await started(startWatchedServer({ yaml: rawYaml(upstream) }));

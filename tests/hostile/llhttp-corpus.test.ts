@@ -86,6 +86,7 @@ function unescaped(text: string): string {
 const requests = casesOf("request");
 const responses = casesOf("response");
 
+// hardening: F14
 describe("requests", () => {
   let it: TestHttp1Server;
   beforeAll(() => {
@@ -128,6 +129,7 @@ describe("requests", () => {
   });
 });
 
+// hardening: F14
 describe("responses", () => {
   test.each(responses.map((one) => [one.name, one] as const))("%s", async (_name, one) => {
     using upstream = rawUpstream(({ socket }) => {

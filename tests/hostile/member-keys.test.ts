@@ -108,6 +108,7 @@ describe("a member", () => {
     expect(await idsOf(member.headers)).toContain(rotated.body.id);
   });
 
+  // hardening: K6
   test("has a key that cannot widen itself, nor what made it, however the role changes", async () => {
     const member = await people.addMember("member");
     const key = await makeKey(member.headers, { scopes: ["keys:manage", "chat:read"] });

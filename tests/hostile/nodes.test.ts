@@ -65,6 +65,7 @@ test("a node that connects again and again is made to wait, and keeps the connec
   expect(gateway.logged("node_connected").length).toBe(ends.length - busy.length);
 });
 
+// hardening: F13
 test("a key that leaves a node's streams unread ends streams of its own, and none of another key", async () => {
   const gateway = await started(startGateway());
   await started(joinTalkativeNode(gateway));

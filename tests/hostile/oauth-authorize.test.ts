@@ -36,6 +36,7 @@ afterAll(() => server.close());
 const eventOf = (action: AuditAction) => ({ ...testEvent(), action });
 
 describe("nothing is sent to an address that is not registered to the letter", () => {
+  // hardening: A1
   test.each([
     ["https://notes.example/callback/", "a slash more"],
     ["https://notes.example/Callback", "another case in the path"],
@@ -70,6 +71,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
     }
   });
 
+  // hardening: A1
   test("nor to plain http beyond this machine, were it registered", async () => {
     const exposed = await server.addApp({ redirectUris: ["http://notes.example/callback"] });
     for (const uri of ["http://notes.example/callback", undefined]) {
@@ -77,6 +79,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
     }
   });
 
+  // hardening: A1
   test.each([
     ["client_id=%s&client_id=%s&redirect_uri=https://notes.example/callback", "the client twice"],
     [
@@ -104,6 +107,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
     await expectErrorPage(await browser.get(authorizePath(gone)));
   });
 
+  // hardening: A1
   test("left out, it is the only one that is registered; of several, none", async () => {
     expect((await browser.get(authorizePath(app, { redirect_uri: undefined }))).status).toBe(200);
     await expectErrorPage(await browser.get(authorizePath(native, { redirect_uri: undefined })));
@@ -112,6 +116,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
 });
 
 describe("of a program on this machine, only the port may vary", () => {
+  // hardening: A1
   test.each([
     "http://127.0.0.1/callback",
     "http://127.0.0.1:1/callback",
@@ -125,6 +130,7 @@ describe("of a program on this machine, only the port may vary", () => {
     expect(answer.headers.get("location")).toStartWith(`${uri}${uri.includes("?") ? "&" : "?"}error=access_denied&`);
   });
 
+  // hardening: A1
   test.each([
     "http://127.0.0.1:65536/callback",
     "http://127.0.0.1:/callback",
@@ -149,6 +155,7 @@ describe("of a program on this machine, only the port may vary", () => {
 });
 
 describe("whatever is wrong with the rest of a request, the app is told, with state and issuer", () => {
+  // hardening: A2
   test.each<[string, string, Record<string, string | undefined>]>([
     ["no response type", "invalid_request", { response_type: undefined }],
     ["an empty one", "invalid_request", { response_type: "" }],
@@ -188,6 +195,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     expect(response.headers.get("access-control-allow-origin")).toBeNull();
   });
 
+  // hardening: A2
   test.each([
     "response_type",
     "response_mode",
@@ -201,6 +209,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     expect(answered(await browser.get(path))).toMatchObject({ error: "invalid_request", state: "s1", iss: issuer });
   });
 
+  // hardening: A2
   test("of two states none comes back", async () => {
     const answer = answered(await browser.get(`${authorizePath(app)}&state=s2`));
     expect(answer).toEqual({ error: "invalid_request", error_description: expect.any(String), iss: issuer });
@@ -222,6 +231,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     }
   });
 
+  // hardening: A2
   test.each(["a b+c&d=e#f%20", 'ä"<>\\', "a\r\nset-cookie: x=1", "&iss=https://evil.example"])(
     "a state of %j comes back as it is",
     async (state) => {
@@ -249,6 +259,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
 });
 
 describe("nobody is led away who is not signed in", () => {
+  // hardening: A4
   test.each<[string, Record<string, string | undefined>]>([
     ["a valid request", {}],
     ["one that is in error", { response_type: "token" }],
@@ -261,6 +272,7 @@ describe("nobody is led away who is not signed in", () => {
     expect(response.headers.get("location")).toBe(`/sign-in?next=${encodeURIComponent(path)}`);
   });
 
+  // hardening: A4
   test("a session that has ended counts for nothing", async () => {
     const { person, browser: left } = await server.signIn("left@example.com");
     const page = await left.get(authorizePath(app));

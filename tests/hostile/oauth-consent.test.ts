@@ -62,6 +62,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
+  // hardening: A5
   test.each(["csrf", "ticket"])("without its %s, or with another, it is refused", async (name) => {
     const { action, fields } = await ask();
     for (const value of ["", "x", (fields[name] ?? "").slice(1), `${fields[name]}x`, fields["request"] ?? ""]) {
@@ -70,6 +71,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
+  // hardening: A5
   test("the ticket of one request is none for another: not for more scopes, another app or another state", async () => {
     const little = await ask({ scope: "chat:read" });
     const other = await server.addApp({ name: "Other" });
@@ -84,6 +86,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
+  // hardening: A5
   test("nor for another person, nor another session of the same", async () => {
     const { action, fields } = await ask();
     const { person, browser: eve } = await server.signIn("eve@example.com");
@@ -100,6 +103,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
+  // hardening: A14
   test("an app from before that is called as this server is shown as no part of it, and any other as it is", async () => {
     for (const [name, isWarned] of [
       ["Headrace", true],
@@ -195,6 +199,7 @@ describe("no page can be read or framed by another site, and no redirect repeats
     expect([response.status, response.headers.get("access-control-allow-methods")]).toEqual([405, null]);
   });
 
+  // hardening: A5
   test.each(["allow", "deny"])("to %s is answered by 303", async (decision) => {
     const response = await browser.submit(await browser.get(authorizePath(app)), { decision });
     expect(response.status).toBe(303);

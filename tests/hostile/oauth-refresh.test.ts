@@ -31,6 +31,7 @@ async function signIn(): Promise<Record<string, unknown>> {
 }
 
 describe("a refresh token", () => {
+  // hardening: A9
   test("gives the same request the same answer for ten seconds", async () => {
     const { refresh_token: token } = await signIn();
     const first = await rotate(token, { scope: "models:read" });
@@ -43,6 +44,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toHaveLength(1);
   });
 
+  // hardening: A9
   test("that is used again after ten seconds ends all that came of it", async () => {
     const { refresh_token: token, access_token: access } = await signIn();
     const others = await signIn();
@@ -57,6 +59,7 @@ describe("a refresh token", () => {
     expect(replay).toMatchObject({ actor: { type: "app", id: "web" }, detail: { reason: "refresh_token_used_again" } });
   });
 
+  // hardening: A9
   test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }, { scope: "usage:read" }])(
     "that is used for another request ends them at once: %j",
     async (other) => {
@@ -75,6 +78,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toEqual([]);
   });
 
+  // hardening: A9
   test("of 50 uses at once gives all the same answer", async () => {
     const { refresh_token: token } = await signIn();
     const answers = await Promise.all(times(50, () => rotate(token)));
@@ -94,6 +98,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toEqual([]);
   });
 
+  // hardening: A9
   test("of another app is unknown, and stays good", async () => {
     const { refresh_token: token } = await signIn();
     expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
@@ -105,6 +110,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toHaveLength(1);
   });
 
+  // hardening: A9
   test.each(["usage:read", "keys:manage", "admin:manage", "nonsense", "models:read nonsense"])(
     "gives no scope that was not allowed, and stays good: %s",
     async (scope) => {
@@ -160,6 +166,7 @@ describe("whatever happens", () => {
     expect((await rotate(body["refresh_token"])).status).toBe(200);
   });
 
+  // hardening: A7
   test("no code, token, secret or verifier gets into the log, the audit log or the database", async () => {
     const code = await server.code();
     const { body } = await server.redeem(code);

@@ -84,6 +84,7 @@ describe("a malformed request is refused, and the code is still good for a right
     ],
     ["an escape that is none", (code) => ({ fields: `grant_type=%zz&code=${code}` }), 400, "unsupported_grant_type"],
   ];
+  // hardening: A7
   test.each(cases)("%s", async (_, make, status, error) => {
     const code = await server.code();
     const { fields, headers = {} } = make(code);
@@ -110,6 +111,7 @@ describe("a malformed request is refused, and the code is still good for a right
     expect(refusal(await server.post(`/oauth/token?${query}`, "", basic("web")))).toEqual([400, "invalid_request"]);
   });
 
+  // hardening: A7
   test.each(["GET", "PUT", "DELETE"])("the method %s", async (method) => {
     const response = await fetch(`${server.url}/oauth/token`, { method });
     expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
@@ -137,6 +139,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     ["a broken escape", {}, { authorization: `Basic ${encoded("web:%zz")}` }],
     ["a secret that was not form-encoded", {}, { authorization: `Basic ${encoded(`web:${secretOf("web")}`)}` }],
   ];
+  // hardening: A7
   test.each(cases)("%s", async (_, fields, headers) => {
     for (const path of ["/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization"]) {
       const answer = await server.post(path, { ...redemption(await server.code()), token: "x", ...fields }, headers);
@@ -158,6 +161,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     ]);
   });
 
+  // hardening: A7
   test("and is slowed down, alone: neither others at its address nor itself at other addresses", async () => {
     const at = (address: string) => ({ "x-forwarded-for": address });
     const guess = (address: string) => server.token({}, { ...basic("web", "wrong"), ...at(address) });
@@ -180,6 +184,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect((await guess("2001:db8::1")).status).toBe(401);
   });
 
+  // hardening: A7
   test("at whichever endpoint: guesses count together at all four, and introspection is no way around", async () => {
     const paths = ["/oauth/introspect", "/oauth/revoke", "/oauth/device_authorization", "/oauth/token"];
     const guess = (path: string) =>
@@ -194,6 +199,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     }
   });
 
+  // hardening: A7
   test("and the 1,201st request of a client within a minute waits, introspection included", async () => {
     const ask = (address: string) =>
       server.post("/oauth/introspect", { token: "x" }, { ...basic("web"), "x-forwarded-for": address });
@@ -202,6 +208,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(100);
   });
 
+  // hardening: A7
   test("whoever asks all the time is answered before anything is read", async () => {
     const ask = (address: string) =>
       server.post("/oauth/token", "", { "x-forwarded-for": address, "content-type": "x" });
@@ -211,6 +218,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect((await ask("198.51.100.10")).status).toBe(400);
   });
 
+  // hardening: A12
   test("nobody uses up what others have of a public app, nor makes device codes without end", async () => {
     const ask = (address: string) =>
       server.post(
@@ -246,6 +254,7 @@ describe("a code for the wrong request", () => {
     ["with a verifier and a blank", { code_verifier: `${verifier} ` }],
     ["with a part of the verifier", { code_verifier: verifier.slice(0, 42) }],
   ];
+  // hardening: A3
   test.each(cases)("%s is refused, with one text, and stays good", async (_, more, headers = basic("web")) => {
     const code = await server.code();
     const answer = await redeem(code, more, headers);
@@ -256,6 +265,7 @@ describe("a code for the wrong request", () => {
     expect((await redeem(code)).status).toBe(200);
   });
 
+  // hardening: A3
   test.each([42, 129])("is bound to no verifier of %d characters", async (length) => {
     const odd = "v".repeat(length);
     const codeChallenge = createHash("sha256").update(odd).digest("base64url");
@@ -264,6 +274,7 @@ describe("a code for the wrong request", () => {
     );
   });
 
+  // hardening: A3
   test("without a challenge takes no verifier, and none of a public app is without", async () => {
     const bare = { codeChallenge: null };
     expect(refusal(await redeem(await server.code("web", bare)))).toEqual(invalidGrant);
@@ -292,6 +303,7 @@ describe("a code for the wrong request", () => {
 describe("a code", () => {
   ownServers();
 
+  // hardening: A8
   test("lives for 60 seconds", async () => {
     const [code, late] = [await server.code(), await server.code()];
     server.now.seconds += 59;
@@ -308,6 +320,7 @@ describe("a code", () => {
     expect((await redeem(code)).status).toBe(200);
   });
 
+  // hardening: A8
   test("of 50 redemptions at once gives one success, whose tokens the others end", async () => {
     const code = await server.code();
     const answers = await Promise.all(times(50, () => redeem(code)));

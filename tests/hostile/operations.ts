@@ -1,5 +1,6 @@
 // The operations of a running server, from the OpenAPI document that it serves; and its pages, from the route table.
 import { createRoutes } from "../../src/http/routes.ts";
+import { type ApiDocument, describedAnswer, resolverOf } from "../contract/json-schema.ts";
 import type { TestServer } from "../support/headrace.ts";
 
 export interface Schema {
@@ -44,7 +45,6 @@ interface Documented {
   parameters?: readonly { name: string; in: string; schema: Schema }[];
   security: readonly unknown[];
   requestBody?: { content: Readonly<Record<string, { schema: Schema; example?: Readonly<Record<string, unknown>> }>> };
-  responses: Readonly<Record<string, { content?: Readonly<Record<string, Media>> }>>;
 }
 
 export const formType = "application/x-www-form-urlencoded";
@@ -55,21 +55,21 @@ export interface Described {
 }
 
 export async function describedBy(server: Pick<TestServer, "url">): Promise<Described> {
-  const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
-    paths: Record<string, Record<string, Documented>>;
-    components: { schemas: Record<string, Schema> };
-  };
+  const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as ApiDocument<Documented>;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, documented]) => operationOf(method, path, documented)),
+    Object.entries(methods).map(([method, documented]) => {
+      const answers = Object.keys(documented.responses).map((status) => [
+        status,
+        describedAnswer(document, [method, path, Number(status)]) ?? {},
+      ]);
+      return { ...operationOf(method, path, documented), responses: Object.fromEntries(answers) };
+    }),
   );
-  return {
-    operations,
-    resolve: (reference) => document.components.schemas[reference.replace("#/components/schemas/", "")] ?? {},
-  };
+  return { operations, resolve: resolverOf(document) };
 }
 
-function operationOf(method: string, path: string, documented: Documented): Operation {
-  const { parameters = [], requestBody, responses, security } = documented;
+function operationOf(method: string, path: string, documented: Documented): Omit<Operation, "responses"> {
+  const { parameters = [], requestBody, security } = documented;
   const isForm = requestBody?.content[formType] !== undefined;
   const media = requestBody?.content[isForm ? formType : "application/json"];
   return {
@@ -77,9 +77,6 @@ function operationOf(method: string, path: string, documented: Documented): Oper
     isForPeople: security.length === 1,
     query: parameters.filter((parameter) => parameter.in === "query"),
     body: media && { ...media, isForm },
-    responses: Object.fromEntries(
-      Object.entries(responses).map(([status, { content = {} }]) => [status, content] as const),
-    ),
   };
 }
 

@@ -25,6 +25,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 /** Of each kind one at least, so that a table that has lost some is noticed. */
 const kinds = ["/sign-in", "/oauth/authorize", "/device", "/device/decision", "/settings", "/", "/invitations/{token}"];
 
+// hardening: A5
 test("every page and every error page refuses frames, referrers and other origins, with CORS configured or not", async () => {
   const pages = pageOperations();
   expect(pages.map(({ path }) => path)).toEqual(expect.arrayContaining(kinds));
@@ -57,6 +58,7 @@ test("every page and every error page refuses frames, referrers and other origin
   expect([...shown]).toEqual(expect.arrayContaining([200, 303, 403, 404]));
 });
 
+// hardening: A5
 test("none of them answers a preflight", async () => {
   for (const { path } of pageOperations()) {
     const response = await fetch(server.url + path.replaceAll(/\{\w+\}/g, "some-id"), {

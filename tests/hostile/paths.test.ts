@@ -79,6 +79,7 @@ describe("unknown paths", () => {
     }
   });
 
+  // hardening: F16
   test.each([
     ["/v1//chat/completions", "/v1/chat/completions"],
     ["/v1/v1/chat/completions", "/v1/chat/completions"],
@@ -105,6 +106,7 @@ describe("unknown paths", () => {
     }
   });
 
+  // hardening: F16
   test("a path is compared with no more endpoints than it has segments, however many there are", async () => {
     for (const path of [`/${"v1/".repeat(2_000)}models`, "/".repeat(7_000)]) {
       const answer = await ask("GET", path);
@@ -112,6 +114,7 @@ describe("unknown paths", () => {
     }
   });
 
+  // hardening: F16
   test("in production the base URL that is named is the public one, whatever Host was asked for", async () => {
     await using production = await startHeadrace({
       flags: { mode: "production", publicUrl: "https://ai.example.com" },

@@ -226,6 +226,7 @@ function misuses(secret: string): [string, string, Sent][] {
   ];
 }
 
+// hardening: K10
 test("each of them, put wherever it does not belong, is refused without being repeated", async () => {
   // What is in use belongs into some of these: the one session's cookie, and what its forms send along.
   const all = [...secrets].filter(([what, secret]) => what !== "CSRF token" && !cookie.endsWith(secret));
@@ -251,6 +252,7 @@ test("each of them, put wherever it does not belong, is refused without being re
   expect(refusals).toBeGreaterThan(all.length * 15);
 }, 30_000);
 
+// hardening: K10
 test("the log has none of them", () => {
   const lines = server.logText().split("\n");
   expect(lines.length).toBeGreaterThan(500);
@@ -263,6 +265,7 @@ test("no answer to whoever misuses one of them shows another one", () => {
   expect(found.map(([what]) => what)).toEqual([]);
 });
 
+// hardening: K10
 test("neither database nor spool nor any other file has one of them", async () => {
   await server.people.links.settled();
   const files = filesIn(server.dataDir);
@@ -278,6 +281,7 @@ test("neither database nor spool nor any other file has one of them", async () =
   expect(found.map(([what]) => what)).toEqual([]);
 });
 
+// hardening: K10
 test("nor have metrics, traces, the doctor or a backup", async () => {
   await until(() => collector.spans.length > 100, "traces have come", 20_000);
   const texts = [await metricsOf(server), await doctorOf(server, yaml), ...(await backupOf(server)).values()];

@@ -88,6 +88,7 @@ test("held back and with nothing changed meanwhile, each of them is done", async
 });
 
 describe("nothing comes of a request", () => {
+  // hardening: K8
   test("whose session was ended elsewhere", async () => {
     const held = await allHeld(changes(), actor.headers);
     await people.db`DELETE FROM sessions WHERE id = ${actor.sessionId}`;
@@ -116,6 +117,7 @@ describe("nothing comes of a request", () => {
     await refused(held);
   });
 
+  // hardening: K8
   test("of an operator who is none by now", async () => {
     const held = await allHeld(changes().slice(-3), actor.headers);
     const event = people.event("person.updated");

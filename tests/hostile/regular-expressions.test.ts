@@ -93,6 +93,7 @@ async function fault(expression: RegExp): Promise<string | undefined> {
   return undefined;
 }
 
+// hardening: F4
 test("each regular expression of the source takes a time that grows with its text, whatever that is made of", async () => {
   const all = expressions();
   expect(all.length).toBeGreaterThan(200);

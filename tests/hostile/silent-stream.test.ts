@@ -21,6 +21,7 @@ afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
 
+// hardening: F11
 test(`${Math.round(inStreamMs / 1_000)} s of silence: in a stream, before its first byte, and before an answer that is no stream`, async () => {
   const upstream = await startRawUpstream(async (socket, { body }) => {
     if (!body.includes('"stream":true')) {

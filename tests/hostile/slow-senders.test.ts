@@ -60,6 +60,7 @@ const kinds: Readonly<Record<string, { begin: (key: string) => string; next: str
   "a body that trickles": { begin: (key) => `${bodyHead(key)}{`, next: " ", status: 400 },
 };
 
+// hardening: F9
 test(`${4 * clients} of them, by heads and by bodies, are told so and gone at their deadline`, async () => {
   const { upstream, server } = await start();
   await p99(server);

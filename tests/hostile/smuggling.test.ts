@@ -38,6 +38,7 @@ function post(headers: readonly string[], content: string, version = "1.1"): str
   );
 }
 
+// hardening: F14
 describe("a request whose length is in doubt is 400 and the end of its connection", () => {
   const length = `Content-Length: ${body.length}`;
   test.each([
@@ -106,6 +107,7 @@ describe("a request whose length is in doubt is 400 and the end of its connectio
   });
 });
 
+// hardening: F14
 describe("a head that is no head is 4xx or 505 and the end of its connection", () => {
   const withHeader = (line: string) => head("GET /v1/models HTTP/1.1", ["Host: 127.0.0.1", line]);
   test.each([
@@ -139,6 +141,7 @@ describe("a head that is no head is 4xx or 505 and the end of its connection", (
   });
 });
 
+// hardening: F14
 describe("a host that is none is 400 and the end of its connection", () => {
   const asking = (host: string, target = "/v1/chat/completions") =>
     head(`POST ${target} HTTP/1.1`, [
@@ -170,6 +173,7 @@ describe("a host that is none is 400 and the end of its connection", () => {
 
   // RFC 9112, 3.2.2: a server has to take the whole URL. What it names is a host as any other, to which a key of
   // development belongs only where that is this machine.
+  // hardening: F17
   test.each([
     ["http://127.0.0.1", 1],
     ["http://elsewhere.example", 0],
@@ -185,6 +189,7 @@ describe("a host that is none is 400 and the end of its connection", () => {
     },
   );
 
+  // hardening: F17
   test.each([
     "ftp://127.0.0.1/v1/chat/completions",
     "127.0.0.1:80",
@@ -200,6 +205,7 @@ describe("a host that is none is 400 and the end of its connection", () => {
 });
 
 describe("what is unusual but unambiguous", () => {
+  // hardening: F14
   test.each([
     ["a length twice, the same", [`Content-Length: ${body.length}`, `Content-Length: ${body.length}`], body],
     ["a chunk extension", ["Transfer-Encoding: chunked"], `${size};a=b\r\n${body}\r\n0\r\n\r\n`],
@@ -214,6 +220,7 @@ describe("what is unusual but unambiguous", () => {
     if (upstream.requests[0]) expect(upstream.requests[0].text).toBe(body);
   });
 
+  // hardening: F14
   test("bytes behind a request never become part of it, and what reaches the model server is exactly the body", async () => {
     const { answers } = await rawUntilClosed(
       server.url,
@@ -225,6 +232,7 @@ describe("what is unusual but unambiguous", () => {
     for (const request of upstream.requests) expect(request.text).toBe(body);
   });
 
+  // hardening: F14
   test("a request pipelined behind another is never mixed into it", async () => {
     await rawUntilClosed(server.url, post([`Content-Length: ${body.length}`], body) + hidden(), 500);
     expect(upstream.requests.length).toBeLessThanOrEqual(2);
@@ -260,6 +268,7 @@ describe("what is unusual but unambiguous", () => {
     expect(answers[0]?.status).toBe(200);
   });
 
+  // hardening: F14
   test("no header of the client reaches the model server, hop-by-hop or not", async () => {
     await raw(
       server.url,
@@ -296,6 +305,7 @@ describe("what is unusual but unambiguous", () => {
   });
 });
 
+// hardening: F14
 test("nothing that a client writes into a field can become a header or a second line of the log", async () => {
   const nasty = 'a\r\nx-injected: 1\r\n\r\n{"time":"forged"}';
   const response = await server.request("/v1/chat/completions", {

@@ -63,6 +63,7 @@ afterAll(async () => {
 const chat = { model: "upstream-model", messages: [{ role: "user", content: "Hi" }] };
 
 describe("redirects", () => {
+  // hardening: F33
   test.each([301, 302, 303, 307, 308])(
     "a model server's %d leads nowhere, streamed or not: 502, and its key stays",
     async (status) => {
@@ -84,6 +85,7 @@ describe("redirects", () => {
     },
   );
 
+  // hardening: F33
   test.each(["own", "fetch"])("of a list of models leads nowhere either (http_client: %s)", async (client) => {
     await using moved = await redirecting(`${trap.url}/v1/models`);
     const yaml = `upstreams:\n  - { name: moved, url: "${moved.url}/v1", api_key: ${upstreamKey}, http_client: ${client} }\n`;
@@ -95,6 +97,7 @@ describe("redirects", () => {
     expect(trap.connections).toEqual([]);
   });
 
+  // hardening: F33
   test("of a sign-in provider lead nowhere: neither from its metadata nor from what it names", async () => {
     await using moved = await redirecting(`${trap.url}/.well-known/openid-configuration`);
     const yaml = `${rawYaml(upstream)}sso: { name: Example, issuer: "${moved.url}", client_id: headrace, client_secret: canary-secret }\n`;
@@ -108,6 +111,7 @@ describe("redirects", () => {
 });
 
 describe("addresses in a request", () => {
+  // hardening: F33
   test("of images, audio and files are passed on as text, and never fetched", async () => {
     const content = [
       { type: "text", text: `Look at ${trap.url}/text` },
@@ -132,6 +136,7 @@ describe("addresses in a request", () => {
     expect(trap.connections).toEqual([]);
   });
 
+  // hardening: F33
   test("in place of a model name no model server", async () => {
     for (const model of [
       trap.url,
@@ -147,6 +152,7 @@ describe("addresses in a request", () => {
     expect([upstream.requests.length, trap.connections.length]).toEqual([0, 0]);
   });
 
+  // hardening: F17
   test.each([
     ["the target as a whole URL", (host: string) => [`http://${host}/v1/chat/completions`, "Host: 127.0.0.1"]],
     ["Host", (host: string) => ["/v1/chat/completions", `Host: ${host}`]],
@@ -185,6 +191,7 @@ describe("addresses in a request", () => {
     expect(trap.connections).toEqual([]);
   });
 
+  // hardening: F17
   test("a client cannot ask for a tunnel", async () => {
     for (const target of [trap.host, trap.url, "/"]) {
       const { answers } = await raw(server.url, head(`CONNECT ${target} HTTP/1.1`, [`Host: ${trap.host}`]));
@@ -195,6 +202,7 @@ describe("addresses in a request", () => {
 });
 
 describe("addresses of model servers", () => {
+  // hardening: F33
   test("are for operators: others can neither add, test nor move one", async () => {
     for (const [method, path, body] of [
       ["POST", "/v1/admin/upstreams", { name: "trap", url: `${trap.url}/v1` }],
@@ -207,6 +215,7 @@ describe("addresses of model servers", () => {
     expect(trap.connections).toEqual([]);
   });
 
+  // hardening: F33
   test("that an operator tests get the key that was given for them and no other, and their redirects are not followed", async () => {
     const operator = await makeOperatorKey(server.dataDir);
     const ask = async (body: object) => {

@@ -87,6 +87,7 @@ async function full(sent: { bytes: number }): Promise<void> {
   }
 }
 
+// hardening: F10
 test(`${readers} of them hold at most 2.5 MB of memory each, and others are answered as soon as before`, async () => {
   const { upstream, server, sent } = await start({}, room);
   await p99(server);
@@ -114,6 +115,7 @@ test(`${readers} of them hold at most 2.5 MB of memory each, and others are answ
   await until(() => upstream.requests.slice(0, readers).every((request) => request.hungUp), "all are cancelled");
 }, 120_000);
 
+// hardening: F10
 test("they are cut off at their deadline, the model server is told, and each is in the log once, as cancelled", async () => {
   const count = long ? readers : 10;
   const { upstream, server } = await start(long ? {} : { httpLimits: { unsentMs: 600 } }, room);
@@ -132,6 +134,7 @@ test("they are cut off at their deadline, the model server is told, and each is 
   for (const client of clients) client.socket.destroy();
 }, 120_000);
 
+// hardening: F10
 test("a key has so many requests open and no more: the next is 429 and reaches no model server, other keys go on, and each that ends makes room", async () => {
   const most = 8;
   const { upstream, server } = await start({}, `limits: { open_requests_per_key: ${most} }\n`);
@@ -173,6 +176,7 @@ test("a key has so many requests open and no more: the next is 429 and reaches n
   await until(async () => (await server.request("/v1/models")).status === 200, "all are given back");
 }, 60_000);
 
+// hardening: F10
 test("an answer that is not a stream counts until its client has taken it", async () => {
   const embedding = Array.from({ length: 1_100 }, (_, i) => (i % 8) / 8);
   const data = Array.from({ length: 2_048 }, (_, index) => ({ object: "embedding", index, embedding }));

@@ -127,6 +127,7 @@ describe.each([
   const publicJwk = async () =>
     (await (await server.request("/.well-known/jwks.json")).json()) as { keys: Record<string, string>[] };
 
+  // hardening: A10
   test("what this test signs itself is accepted when nothing is wrong with it", async () => {
     expect(await status(chat(await sign({})))).toBe(200);
   });
@@ -191,11 +192,13 @@ describe.each([
     ["a token within blanks", () => `${genuine} ${genuine}`],
   ];
 
+  // hardening: A10
   test.each(forgeries)("%s: 401 with the one message", async (_, make) => {
     const response = await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${await make()}` } });
     expect([response.status, await response.text()]).toEqual([401, refused]);
   });
 
+  // hardening: K5
   test("a token has one spelling: with other unused bits at the end of any part it is refused", async () => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const respelled = (part: string) =>
@@ -213,6 +216,7 @@ describe.each([
   });
 
   if (whose !== "a key") return;
+  // hardening: K7
   test("scopes beyond those of the key give nothing, and no token makes a token", async () => {
     const narrow = await makeKey(server.key, { scopes: ["models:read"] });
     const claimed = await sign({
@@ -301,6 +305,7 @@ describe("credentials that end while they are in use", () => {
     120_000,
   );
 
+  // hardening: K8
   test("what a key makes while it is revoked does not outlive it", async () => {
     for (const _ of eachRound()) {
       const maker = await makeKey();
@@ -346,6 +351,7 @@ describe("credentials that end while they are in use", () => {
     expect(await status(chat(flooding.key))).toBe(401);
   });
 
+  // hardening: K8
   test("changes that meet a revocation do not undo it", async () => {
     for (const _ of eachRound()) {
       const made = await makeKey();

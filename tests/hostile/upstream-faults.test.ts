@@ -53,6 +53,7 @@ describe("no answer, or no HTTP", () => {
     ],
   ];
 
+  // hardening: F2
   test.each(faults)("a model server that %s is 502, and usable again", async (_name, script) => {
     upstream.script(script);
     const { status, code, message } = await ask();
@@ -63,6 +64,7 @@ describe("no answer, or no HTTP", () => {
     await expectUnpoisoned();
   });
 
+  // hardening: F2
   test("one that never answers is 504 when its time is up, and is hung up on", async () => {
     upstream.script(() => {});
     const startedMs = performance.now();
@@ -103,6 +105,7 @@ describe("an answer that is none", () => {
     ["100,000 levels of JSON", plainAnswer(200, "[".repeat(100_000))],
   ];
 
+  // hardening: F2
   test.each(bodies)("%s with status 200 is 502", async (_name, bytes) => {
     upstream.script((socket) => void socket.write(bytes));
     const { status, code } = await ask();
@@ -137,6 +140,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
+  // hardening: F2
   test("a body shorter than its Content-Length is 502", async () => {
     upstream.script((socket) => {
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length + 50}\r\n\r\n${whole}`);
@@ -145,6 +149,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
+  // hardening: F2
   test("a body longer than its Content-Length is 502, and its tail does not answer the next request", async () => {
     const stolen = plainAnswer(200, whole.replace("Hello", "STOLEN"));
     upstream.script((socket) => {
@@ -166,6 +171,7 @@ describe("an answer that is none", () => {
     await expectUnpoisoned();
   });
 
+  // hardening: F2
   test("one that stops in the middle of its answer is 504 after its idle time", async () => {
     upstream.script((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${whole.length}\r\n\r\n${whole.slice(0, 20)}`);
@@ -197,6 +203,7 @@ describe("an answer that is none", () => {
 });
 
 describe("neighbours", () => {
+  // hardening: F2
   test("requests that fail do not disturb others on the same model server at the same time", async () => {
     upstream.script(async (socket, { number }) => {
       await Bun.sleep(5);
@@ -232,6 +239,7 @@ describe("neighbours", () => {
     }
   });
 
+  // hardening: F2
   test("an answer that comes before the request was read is passed on, or a clear 502, and poisons nothing", async () => {
     upstream.answerEarly(true);
     const big = { ...chat, user: "x", x: "y".repeat(6_000_000) };

@@ -130,6 +130,7 @@ describe("statuses", () => {
 });
 
 describe("words of a model server", () => {
+  // hardening: F33
   test("its own credential is never passed on, however short, in no kind of answer", async () => {
     const said = `Incorrect API key provided: ${upstreamKey}. Bearer ${upstreamKey} is not valid`;
     const bodies = [

@@ -68,6 +68,7 @@ function expectFailed(seen: Seen, content: string, code = "upstream_error"): voi
 }
 
 describe("after the first event", () => {
+  // hardening: F2
   test.each([
     ["a reset", "reset"],
     ["a close", "end"],
@@ -92,6 +93,7 @@ describe("after the first event", () => {
     expect(seen.error?.message).toBe("boom");
   });
 
+  // hardening: F2
   test("malformed JSON is an error event that does not quote it, and the text before it is delivered", async () => {
     upstream.script((socket) => void socket.end(`${streamHead}${hello}data: {"choices": [CANARY\n\n`));
     const seen = await stream();
@@ -100,6 +102,7 @@ describe("after the first event", () => {
     expect(server.logText()).not.toContain("CANARY");
   });
 
+  // hardening: F2
   test("a broken chunk of the transfer is an error event", async () => {
     const size = Buffer.byteLength(hello).toString(16);
     upstream.script(async (socket) => {
@@ -111,6 +114,7 @@ describe("after the first event", () => {
     expectFailed(await stream(), "Hello");
   });
 
+  // hardening: F2
   test("silence beyond the idle time is upstream_timeout, after keep-alives, and the gateway hangs up", async () => {
     upstream.script((socket) => void socket.write(streamHead + hello));
     const seen = await stream();
@@ -133,6 +137,7 @@ describe("after the first event", () => {
     expect(seen.comments).toBeGreaterThan(3);
   });
 
+  // hardening: F11
   test("a comment of the model server counts as a sign of life", async () => {
     upstream.script(async (socket) => {
       socket.write(streamHead);
@@ -184,6 +189,7 @@ describe("before the first event", () => {
     }
   });
 
+  // hardening: F2
   test("a failure after keep-alives is an error event with the code it would have had", async () => {
     for (const [status, code] of [
       [500, "upstream_error"],
@@ -217,6 +223,7 @@ describe("before the first event", () => {
 });
 
 describe("an event that is too much", () => {
+  // hardening: F2
   test("a line of 10 MB is refused without taking much memory or time, and the server lives on", async () => {
     Bun.gc(true);
     const before = process.memoryUsage.rss();
@@ -279,6 +286,7 @@ test("the credential of a model server never reaches a client through an error e
   expect(seen.text).not.toContain(upstreamKey);
 });
 
+// hardening: F2
 test("a stream that fails does not disturb others on the same model server", async () => {
   upstream.script(async (socket, { number }) => {
     socket.write(streamHead + hello);

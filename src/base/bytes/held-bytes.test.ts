@@ -33,6 +33,7 @@ test("all keys of an account get half of what is shared together, and then 429 t
   expect(all.at(-1)?.refusal.message).toContain("this account");
 });
 
+// hardening: F13
 test("however many accounts take what they can get, a usual request of the next one passes, and the bound holds", () => {
   const ledger = new HeldBytes(1_000_000);
   for (let n = 0; n < 50; n++) {
@@ -43,6 +44,7 @@ test("however many accounts take what they can get, a usual request of the next 
   expect(ledger.held).toBeLessThan(ledger.mostBytes);
 });
 
+// hardening: F13
 test("whatever is taken and given back in whatever order, figures agree, the bound holds, and in the end nothing is held", () => {
   const step = fc.record({ key: fc.nat(5), kind: fc.nat(heldKinds.length - 1), bytes: fc.nat(500) });
   fc.assert(

@@ -7,6 +7,7 @@ const request = (content: string, more: object = {}) =>
 
 const cut = (text: string, body: string) => withoutEcho(text, body, "llama-3.1-8b-instruct");
 
+// hardening: O9
 test("what a text repeats of a prompt is cut out, however the prompt was escaped and spaced, and nothing else", () => {
   const body = request('My "secret" plan\nis  \\ to reach the Nordpol, Schnee über alles');
   expect(cut('failed on: My "secret" plan is \\ to reach the Nordpol, it is too long', body)).toBe(

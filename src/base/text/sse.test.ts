@@ -106,6 +106,7 @@ test("what is skipped in the reader's text is not read again", () => {
   expect(reader.betweenEvents).toBe(true);
 });
 
+// hardening: F3
 test("an event in few data lines among megabytes of comments holds no more memory than its data", () => {
   const reader = new SseReader();
   const bytes = Buffer.from(`data: ${"x".repeat(40)}\n: ${"c".repeat(65_000)}\n`);
@@ -121,6 +122,7 @@ test("an event in few data lines among megabytes of comments holds no more memor
   expect(reader.next()?.split("\n")).toHaveLength(1_000);
 });
 
+// hardening: F3
 test("an event of more than 65,536 data lines is refused: each costs more memory than its bytes", () => {
   const reader = new SseReader();
   reader.feed("data\n".repeat(65_536));

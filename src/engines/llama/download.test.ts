@@ -232,6 +232,7 @@ describe("wrong content", () => {
 });
 
 describe("the token", () => {
+  // hardening: F33
   test("goes to the hub and never to the storage it redirects to", async () => {
     await download({}, { token: "hf_secret" });
     const resolved = server.requests.filter(

@@ -121,6 +121,7 @@ describe("a key that a header would not get in with gets no token, with the same
   });
 });
 
+// hardening: K2
 test("a development key gets no token from elsewhere, and is told why, as its owner alone can be", async () => {
   const { secret } = await all.addKey("dev");
   for (const headers of [{}, { host: "host.docker.internal:7545" }]) {

@@ -176,6 +176,7 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
   const options = alternatives(inline(root, root));
   const leniencies = [asGo, asCjson, byLowerCase, byUpperCase];
 
+  // hardening: F15
   test("what is accepted is read by parsers that fold names, or take the first of several, as the gateway reads it", () => {
     const maker = new ValueMaker(4);
     const counts = { accepted: 0, misread: 0 };

@@ -37,6 +37,7 @@ describe("the client's address", () => {
     expect(clientAddress(forwarded("10.1.1.1, 10.2.2.2"), "10.0.0.1", trusted)).toBe("10.1.1.1");
   });
 
+  // hardening: K3
   test.each([
     "",
     " ",
@@ -80,6 +81,7 @@ describe("the client's address", () => {
     expect(clientAddress(forwarded("203.0.113.9, ::ffff:a01:203"), "10.0.0.1", trusted)).toBe("203.0.113.9");
   });
 
+  // hardening: K3
   test("of IPv6 has one spelling, so that another one is no other client", () => {
     const trusted = trustedProxies(["10.0.0.0/8"]);
     for (const spelling of ["2001:DB8:0:0::1", "2001:0db8::0001", "[2001:db8::1]:443"]) {

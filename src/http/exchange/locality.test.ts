@@ -85,6 +85,7 @@ const otherNames = [
 ];
 
 describe("a development key", () => {
+  // hardening: K2
   test.each(otherNames)(
     "counts from this machine under the name %p, for which nothing is open without a key",
     (host) => {
@@ -98,6 +99,7 @@ describe("a development key", () => {
     expect(strict.isLocal(incoming({ target: "/v1/models" }))).toBe(false);
   });
 
+  // hardening: K2
   test.each([
     "evil.example",
     "abc.ngrok.app",
@@ -115,6 +117,7 @@ describe("a development key", () => {
     expect(why).toContain(host.replace(/:\d+$/, ""));
   });
 
+  // hardening: K2
   test.each(["10.0.0.1", "172.17.0.2", "::ffff:192.168.1.2", "fe80::1", "", "localhost"])(
     "does not count from another machine, such as %p, whatever name is asked for",
     (peer) => {
@@ -124,6 +127,7 @@ describe("a development key", () => {
     },
   );
 
+  // hardening: K2
   test.each(["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip"])(
     "does not count where a tunnel or proxy passed the request on, which %s shows",
     (name) => {
@@ -133,6 +137,7 @@ describe("a development key", () => {
     },
   );
 
+  // hardening: K2
   test.each([
     { origin: "http://rebound.local:7545" },
     { origin: "https://evil.example" },

@@ -96,8 +96,8 @@ export interface RouteDoc {
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success; 200 unless it says otherwise. */
   response: { status?: number; description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
-  /** Answers that are no success and no error of the table, by status. */
-  otherResponses?: Readonly<Record<number, { description: string; json: z.ZodType }>>;
+  /** Answers that are no success and no error of the table, by status; `name`: by which several operations refer to one. */
+  otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
   errors?: readonly ErrorCode[];
 }
 

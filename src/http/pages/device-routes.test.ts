@@ -128,6 +128,7 @@ test("what a form is refused for is told in its line of the log", async () => {
 });
 
 describe("wrong codes are bounded", () => {
+  // hardening: A12
   test("to ten in ten minutes for a person, however many at once; right ones do not count", async () => {
     const { browser } = await newcomer();
     const csrf = browser.session?.csrfToken ?? "";
@@ -164,6 +165,7 @@ test("a person has no more wrong codes from everywhere, nor with more sessions, 
   expect(statuses.filter((status) => status === 429)).toHaveLength(8);
 });
 
+// hardening: A12
 test("nor do many people within one network of IPv6", async () => {
   const newcomers = await Promise.all(Array.from({ length: 12 }, () => newcomer()));
   const tries = newcomers.map(({ browser }, i) => {

@@ -17,14 +17,23 @@ const authentication =
 
 /** `internal_error` aside, which is answered as everywhere. */
 const refusals: NonNullable<RouteDoc["otherResponses"]> = {
-  400: { description: "The request is refused.", json: oauthError },
-  401: { description: "`invalid_client`: the app could not be authenticated.", json: oauthError },
-  413: { description: "The body is larger than any request.", json: oauthError },
+  400: { name: "OAuthRequestRefused", description: "The request is refused.", json: oauthError },
+  401: {
+    name: "OAuthInvalidClient",
+    description: "`invalid_client`: the app could not be authenticated.",
+    json: oauthError,
+  },
+  413: { name: "OAuthRequestTooLarge", description: "The body is larger than any request.", json: oauthError },
   429: {
+    name: "OAuthTooManyRequests",
     description: "`temporarily_unavailable`: too many requests; `Retry-After` says when to retry.",
     json: oauthError,
   },
-  503: { description: "`temporarily_unavailable`: a store cannot be reached; retry.", json: oauthError },
+  503: {
+    name: "OAuthUnavailable",
+    description: "`temporarily_unavailable`: a store cannot be reached; retry.",
+    json: oauthError,
+  },
 };
 
 const form = { tag: "OAuth", requestType: "application/x-www-form-urlencoded", otherResponses: refusals } as const;

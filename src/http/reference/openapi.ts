@@ -22,7 +22,13 @@ export interface OpenApiDocument {
   openapi: string;
   info: { title: string; version: string; description: string };
   paths: Record<string, Record<string, OpenApiOperation>>;
-  components: { schemas: Record<string, Json>; securitySchemes: Record<string, Json> };
+  components: Components & { securitySchemes: Record<string, Json> };
+}
+
+/** What is written once and referred to by its name. */
+interface Components {
+  schemas: Record<string, Json>;
+  responses: Record<string, Json>;
 }
 
 const errorSchema = {
@@ -48,12 +54,12 @@ const errorSchema = {
 
 export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
   const routes = all.filter(isDescribed);
-  const schemas: Record<string, Json> = { Error: errorSchema };
+  const components: Components = { schemas: { Error: errorSchema }, responses: {} };
   const paths: OpenApiDocument["paths"] = {};
   for (const route of routes) {
     const path = documentedPath(route);
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(route, schemas);
+    paths[path][route.method.toLowerCase()] = operation(route, components);
   }
   return {
     openapi: "3.1.0",
@@ -65,7 +71,7 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
     },
     paths,
     components: {
-      schemas,
+      ...components,
       securitySchemes: {
         bearer: {
           type: "http",
@@ -84,12 +90,20 @@ export function openApiDocument(all: readonly Route[], version: string): OpenApi
   };
 }
 
+/** What a reference within the document leads to; all else is itself. */
+export function resolved(value: Json, document: OpenApiDocument): Json {
+  const reference = value["$ref"];
+  if (typeof reference !== "string") return value;
+  const [, , kind, name = ""] = reference.split("/");
+  return document.components[kind as keyof Components][name] ?? value;
+}
+
 /** `/v1/models/*` reads `/v1/models/{model}` in the document. */
 function documentedPath(route: ApiRoute): string {
   return route.path.replace(/\*$/, `{${restName(route)}}`).replace(/:(\w+)/g, "{$1}");
 }
 
-function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOperation {
+function operation(route: ApiRoute, components: Components): OpenApiOperation {
   const { doc, access } = route;
   const scoped = access !== "public";
   const description = [doc.description, accessText(access)].filter(Boolean).join("\n\n");
@@ -115,7 +129,7 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
             required: true,
             content: {
               [doc.requestType ?? "application/json"]: {
-                schema: component(doc.requestBody, schemas),
+                schema: schemaOf(doc.requestBody, components),
                 ...(doc.example ? { example: doc.example } : {}),
               },
             },
@@ -123,11 +137,14 @@ function operation(route: ApiRoute, schemas: Record<string, Json>): OpenApiOpera
         }
       : {}),
     responses: {
-      [doc.response.status ?? 200]: success(doc.response, schemas),
-      ...errorResponses(codes),
+      [doc.response.status ?? 200]: answer(doc.response, components),
+      ...errorResponses(codes, components),
       // A route that answers such errors in another form says so itself.
       ...Object.fromEntries(
-        Object.entries(doc.otherResponses ?? {}).map(([status, response]) => [status, success(response, schemas)]),
+        Object.entries(doc.otherResponses ?? {}).map(([status, { name, ...response }]) => {
+          const described = answer(response, components);
+          return [status, name === undefined ? described : shared(name, described, components)];
+        }),
       ),
     },
   };
@@ -164,10 +181,10 @@ function queryParameters({ query }: RouteDoc): Json[] {
   }));
 }
 
-function success(response: RouteDoc["response"], schemas: Record<string, Json>): Json {
+function answer(response: RouteDoc["response"], components: Components): Json {
   const content: Json = {};
-  if (response.json) content["application/json"] = { schema: component(response.json, schemas) };
-  if (response.stream) content["text/event-stream"] = { schema: component(response.stream, schemas) };
+  if (response.json) content["application/json"] = { schema: schemaOf(response.json, components) };
+  if (response.stream) content["text/event-stream"] = { schema: schemaOf(response.stream, components) };
   if (response.contentType) content[response.contentType] = {};
   return {
     description: response.description,
@@ -176,22 +193,33 @@ function success(response: RouteDoc["response"], schemas: Record<string, Json>):
   };
 }
 
-/** Several codes may share a status. */
-function errorResponses(codes: readonly ErrorCode[]): Record<string, Json> {
-  const responses: Record<string, Json> = {};
-  for (const code of codes) {
-    const { status, when } = errorTable[code];
-    const known = responses[status]?.["description"];
-    responses[status] = {
-      description: `${known ? `${known}\n\n` : ""}\`${code}\`: ${when}`,
-      content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
-    };
-  }
-  return responses;
+/** Several codes may share a status; an answer is named after all that it may be: `InsufficientScopeOrPermissionDenied`. */
+function errorResponses(codes: readonly ErrorCode[], components: Components): Record<string, Json> {
+  const named = errorCodes.filter((code) => codes.includes(code));
+  const byStatus = [...Map.groupBy(named, (code) => errorTable[code].status)];
+  return Object.fromEntries(
+    byStatus.map(([status, together]) => {
+      const described = {
+        description: together.map((code) => `\`${code}\`: ${errorTable[code].when}`).join("\n\n"),
+        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      };
+      return [status, shared(together.map(pascalCase).join("Or"), described, components)];
+    }),
+  );
+}
+
+function pascalCase(code: ErrorCode): string {
+  return code.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Keeps an answer under a name, and refers to it. */
+function shared(name: string, response: Json, { responses }: Components): Json {
+  responses[name] = response;
+  return { $ref: `#/components/responses/${name}` };
 }
 
 /** Registers a schema and all that it refers to; gives a reference, or the schema itself where it has no name. */
-function component(schema: z.ZodType, schemas: Record<string, Json>): Json {
+function schemaOf(schema: z.ZodType, { schemas }: Components): Json {
   const {
     $schema: _,
     $defs,

@@ -1,6 +1,6 @@
 // The OpenAPI document as one page to read and to search: one script of its own, no request to any other host.
 import { createHash } from "node:crypto";
-import type { OpenApiDocument, OpenApiOperation } from "./openapi.ts";
+import { type OpenApiDocument, type OpenApiOperation, resolved } from "./openapi.ts";
 
 type Json = Record<string, unknown>;
 
@@ -44,14 +44,14 @@ function section(path: string, method: string, operation: OpenApiOperation, docu
   const open = operation.security.length === 0;
   const answers = Object.entries(operation.responses)
     .map(([status, response]) => {
-      const content = (response["content"] ?? {}) as Record<string, Json>;
-      const kinds = Object.entries(content)
+      const { description, content = {} } = resolved(response, document);
+      const kinds = Object.entries(content as Record<string, Json>)
         .map(
           ([type, media]) =>
             `<code>${type}</code>${media["schema"] ? ` ${typeName(media["schema"] as Json, document)}` : ""}`,
         )
         .join("<br>");
-      return `<tr><td><code>${status}</code></td><td>${prose(String(response["description"]))}</td><td>${kinds}</td></tr>`;
+      return `<tr><td><code>${status}</code></td><td>${prose(String(description))}</td><td>${kinds}</td></tr>`;
     })
     .join("");
   return `<section id="${operation.operationId}"><h2><span class="method">${method}</span> ${escapeHtml(path)}</h2>
@@ -82,18 +82,12 @@ function mediaOf(requestBody: Json | undefined): Json | undefined {
   return (requestBody?.["content"] as Record<string, Json> | undefined)?.["application/json"];
 }
 
-function resolve(schema: Json, document: OpenApiDocument): Json {
-  const reference = schema["$ref"];
-  if (typeof reference !== "string") return schema;
-  return document.components.schemas[reference.slice(reference.lastIndexOf("/") + 1)] ?? schema;
-}
-
 /** `of`: whose fields they are, for who hears it. */
 function schemaTable(schema: Json, document: OpenApiDocument, of: string): string {
-  const resolved = resolve(schema, document);
-  const properties = resolved["properties"] as Record<string, Json> | undefined;
-  if (!properties) return `<p>${typeName(resolved, document)}</p>`;
-  const required = new Set(resolved["required"] as string[] | undefined);
+  const target = resolved(schema, document);
+  const properties = target["properties"] as Record<string, Json> | undefined;
+  if (!properties) return `<p>${typeName(target, document)}</p>`;
+  const required = new Set(target["required"] as string[] | undefined);
   const rows = Object.entries(properties)
     .map(
       ([name, property]) =>

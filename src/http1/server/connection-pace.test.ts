@@ -69,6 +69,7 @@ function secondsUntilCut(connection: Connection, bytes: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
+// hardening: F10
 test("one that takes nothing is cut off after 60 s", () => {
   expect(secondsUntilCut(behind(10_000_000), 0)).toBe(60);
 });
@@ -77,6 +78,7 @@ test("one that takes a byte every second gains nothing by it", () => {
   expect(secondsUntilCut(behind(10_000_000), 1)).toBe(61);
 });
 
+// hardening: F10
 test("one that takes less than 500 bytes a second is cut off in bounded time", () => {
   expect(secondsUntilCut(behind(10_000_000), 250)).toBe(120);
 });
@@ -120,11 +122,13 @@ async function secondsUntilGivenUp(bytes: number): Promise<number> {
   return second;
 }
 
+// hardening: F13
 test("a body of which less than 8 KiB come in a second is given up in bounded time", async () => {
   expect(await secondsUntilGivenUp(1_000)).toBeLessThan(36);
   expect(await secondsUntilGivenUp(7_000)).toBeLessThan(220);
 });
 
+// hardening: F13
 test("a body is given up after 10 minutes, however it comes", async () => {
   expect(await secondsUntilGivenUp(9_000)).toBe(600);
 });

@@ -36,6 +36,7 @@ describe("a connection without a request", () => {
     expect(ms).toBeLessThan(withinMs(300));
   });
 
+  // hardening: F9
   test("is answered 408 when its head does not end, also where bytes keep coming", async () => {
     await using it = startTestServer(echo, { ...patient, headMs: 80 });
     const connection = await it.open();
@@ -101,6 +102,7 @@ describe("a body", () => {
     expect(it.requests[0]?.left.cancelled).toBe(false);
   });
 
+  // hardening: F9
   test("that trickles is incomplete in bounded time", async () => {
     const { it, faults } = reading({ bodyIdleMs: 100 });
     await using _ = it;
@@ -115,6 +117,7 @@ describe("a body", () => {
     expect(performance.now() - startedMs).toBeLessThan(withinMs(600));
   });
 
+  // hardening: F9
   test("that is slow but steady is read", async () => {
     const { it } = reading({ bodyIdleMs: 300 });
     await using _ = it;
@@ -212,6 +215,7 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
+  // hardening: F11
   test("that takes long to begin, or a stream that is silent, is never cut off", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer(

@@ -54,6 +54,7 @@ test("requests cut anywhere are the same requests", async () => {
   expect(it.server.pendingRequests).toBe(0);
 });
 
+// hardening: F14
 test("damaged requests never crash or hang the server, nor become more requests than were sent", async () => {
   await using it = startTestServer(echo, { headMs: 150, bodyIdleMs: 150, idleMs: 150, lingerMs: 150 });
   const below = random(11);

@@ -103,6 +103,7 @@ describe("usage that an honest server may report is believed", () => {
   );
   const someAnswer = fc.tuple(tokenized, tokenized, fc.nat(3));
 
+  // hardening: L7
   test("whatever the texts are and however a vocabulary cuts them", () => {
     fc.assert(
       fc.property(someAnswer, fc.option(fc.nat(4_000), { nil: undefined }), ([prompt, answer, added], context) => {

@@ -36,6 +36,7 @@ describe("back-pressure", () => {
     expect(source.paused).toBe(false);
   });
 
+  // hardening: F10
   test("a client that takes nothing for 60 s is cut off, gets no comments meanwhile, and the engine is stopped", () => {
     const source = new Source();
     const started = start(source.dispatched);

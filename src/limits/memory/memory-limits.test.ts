@@ -230,6 +230,7 @@ describe("memory", () => {
 });
 
 describe("after a restart", () => {
+  // hardening: F1
   test("limits stand where they stood: no second burst, and no lockout", () => {
     const { limits, clock } = setUp();
     const requests = [{ ...account, limit: 60 }];
@@ -253,6 +254,7 @@ describe("after a restart", () => {
     expect(refusal(limits.admit(set, reserve(0))).retryAfterSeconds).toBe(1);
   });
 
+  // hardening: L1
   test("whatever was admitted before and after stays within limit + rate x time", () => {
     for (let seed = 1; seed <= 30; seed++) {
       let state = seed * 7_919;

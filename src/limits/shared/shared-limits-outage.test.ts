@@ -71,6 +71,7 @@ async function three(): Promise<[SharedLimits, SharedLimits, SharedLimits]> {
   return [...replicas];
 }
 
+// hardening: L4
 test("a server that hangs: each replica goes on by its share, waits once and not for each request, and tells what it admitted", async () => {
   const replicas = await three();
   const [one, two] = replicas;
@@ -88,6 +89,7 @@ test("a server that hangs: each replica goes on by its share, waits once and not
   expect((await one.peek(set)).requests).toMatchObject({ limit: 30, remaining: 12 });
 });
 
+// hardening: L4
 test("an outage in the middle of a burst lets through at most one more limit, and afterwards what was taken is owed", async () => {
   const replicas = await three();
   const [one, two, late] = replicas;
@@ -277,6 +279,7 @@ test("while nobody can be asked quotas go on from where they were seen, and from
   }
 });
 
+// hardening: F32
 test("without Redis replicas together admit what a quota has left, whether or not they had seen it, and little more", async () => {
   const server = await startRedis();
   try {
@@ -310,6 +313,7 @@ test("without Redis replicas together admit what a quota has left, whether or no
   }
 });
 
+// hardening: F1
 test("what a dead replica held is dropped after 30 s; one that only slept finds its own again", async () => {
   const prefix = world();
   const clock = manualClock();
@@ -336,6 +340,7 @@ test("what a dead replica held is dropped after 30 s; one that only slept finds 
   expect(other.state()).toEqual({ status: "ok", replicas: 2 });
 });
 
+// hardening: F1
 test("a long stream on a living replica keeps its hold", async () => {
   const prefix = world();
   const clock = manualClock();

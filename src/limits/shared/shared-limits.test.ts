@@ -52,6 +52,7 @@ async function open(
 limitsContract({ open, schedules: 4 });
 
 describe("the same decisions as in memory", () => {
+  // hardening: L2
   test("over random schedules of several limits, holds, extensions, debts, changed figures and quotas", async () => {
     let admitted = 0;
     for (let seed = 1; seed <= 12; seed++) {
@@ -173,6 +174,7 @@ describe("holds", () => {
 });
 
 describe("the server's clock", () => {
+  // hardening: L5
   test("set back by an hour or a day it locks nobody out, and gives nobody a second burst", async () => {
     const clock = manualClock();
     let micros = 1_790_000_000_000_000;

@@ -34,6 +34,7 @@ test.each<[string, Partial<PublishedApp>, string | undefined]>([
   else expect(result).toMatchObject({ error });
 });
 
+// hardening: A3
 test("whoever sends a challenge is held to its form, also where none was needed", async () => {
   for (const rest of ["&code_challenge_method=plain", "", "&code_challenge_method=S256"]) {
     expect(await judged(`response_type=code&code_challenge=short${rest}`)).toMatchObject({ error: "invalid_request" });

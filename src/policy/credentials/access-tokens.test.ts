@@ -132,6 +132,7 @@ describe("its scopes", () => {
     await expect(issue(operator.secret)).rejects.toMatchObject({ code: "invalid_request" });
   });
 
+  // hardening: K7
   test("are narrowed by what is asked for, and each route sees no more", async () => {
     const { secret } = await all.addKey();
     const { accessToken, scope } = await issue(secret, { scope: "models:read  chat:write chat:write" });
@@ -187,6 +188,7 @@ describe("its life", () => {
     expect(await outcome(accessToken)).toBe("accepted");
   });
 
+  // hardening: K7
   test("is never longer than that of any key in the chain, a set revocation included", async () => {
     const at = all.now.seconds;
     const root = await all.addKey("live", { expiresAt: at + 500 });
@@ -199,6 +201,7 @@ describe("its life", () => {
     expect([expiresIn, decodeJwt(accessToken).exp]).toEqual([20, at + 20]);
   });
 
+  // hardening: K7
   test("ends with the key, with any key above it, and with the account", async () => {
     const root = await all.addKey();
     const { secret, id } = await all.addKey("live", { parentId: root.id });
@@ -299,6 +302,7 @@ test("a token that is remembered keeps alive nothing of what was known of its ke
 });
 
 describe("what the key is bound to binds the token", () => {
+  // hardening: K7
   test("addresses", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     const { accessToken } = await issue(secret, {}, { clientAddress: "10.1.1.1" });
@@ -306,6 +310,7 @@ describe("what the key is bound to binds the token", () => {
     expect(await outcome(accessToken, { clientAddress: "203.0.113.9" })).toBe("address");
   });
 
+  // hardening: K7
   test("the development environment: local requests in development mode", async () => {
     const { secret } = await all.addKey("dev");
     const { accessToken } = await issue(secret);

@@ -305,6 +305,7 @@ describe("a revocation", () => {
     await until(async () => (await outcome({ apiKey: secret }, other.authenticator)) === "revoked");
   });
 
+  // hardening: K8
   test("that comes while the key is being looked up is not missed: what was read before it is neither used nor kept", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
@@ -374,6 +375,7 @@ describe("a revocation", () => {
   });
 });
 
+// hardening: L5
 test("a clock that jumps an hour or a day locks no lasting key out", async () => {
   const { secret } = await all.addKey();
   for (const seconds of [3_600, -3_600, 86_400, -86_400]) {

@@ -47,6 +47,7 @@ function tries(refused: RefusedRequests, keyId: string, count: number, accountId
   return admitted;
 }
 
+// hardening: O9
 test("a key that floods is noted up to its bound and then slowly, the others go on, and what is left out is counted", () => {
   const bounds = {
     ofKey: { atOnce: 10, everyMs: 60_000 },
@@ -83,6 +84,7 @@ test("what is noted is written together, in order, when somebody looks or the se
   expect(written).toEqual([["a", "b"], ["c"]]);
 });
 
+// hardening: O9
 test("while the database takes none they wait, bounded, are told of once, and are written when it is back", async () => {
   const refused = open();
   isBroken = true;

@@ -100,6 +100,7 @@ onEachDatabase((databases) => {
   }
 
   describe("keys", () => {
+    // hardening: K9
     test("are found by their whole digest, with every field as it was stored, and with their account", async () => {
       const stored = await add({
         createdBy: "key_0",

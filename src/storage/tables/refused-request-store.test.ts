@@ -83,6 +83,7 @@ onEachDatabase((databases) => {
     expect(ids(await all(filter({ keyId: "key_rare" }), 2))).toEqual(ids(rare).reverse());
   }, 20_000);
 
+  // hardening: O8
   test("what is past its time is deleted by retention, and nothing else", async () => {
     const [old, young] = [refusal({ at: start - 1 }), refusal()];
     await only(old, young);

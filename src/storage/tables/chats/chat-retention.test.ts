@@ -54,6 +54,7 @@ onEachDatabase((databases) => {
     return Number(row?.count);
   }
 
+  // hardening: O8
   test("a sweep deletes all that has expired, however many, and nothing else", async () => {
     await storeChats(55, nowSeconds + day);
     await storeChats(7, nowSeconds + 2 * day);

@@ -132,6 +132,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findCode("none")).toBeUndefined();
     });
 
+    // hardening: A8
     test("of 50 redemptions at once is taken by one, whose grant the others end", async () => {
       await oauth.insertCode(code(), event());
       const before = await keys.credentialRevision();
@@ -308,6 +309,7 @@ onEachDatabase((databases) => {
       expect(await oauth.insertDeviceCode(deviceCode({ digest: "other" }))).toBeTrue();
     });
 
+    // hardening: A12
     test("has to be asked for five seconds more rarely after each question that came too early", async () => {
       await oauth.insertDeviceCode(deviceCode());
       const poll = async (at: number) => {
