@@ -3,7 +3,7 @@ import type { OAuthStore, RefreshToken } from "../domain/people/oauth.ts";
 import type { KeyChain, KeyStore } from "../domain/principal.ts";
 import type { AccessTokens, VerifiedToken } from "../policy/credentials/access-tokens.ts";
 import { tokenDigest } from "../policy/credentials/opaque-token.ts";
-import { refreshTokenPrefix } from "./token/answer.ts";
+import { refreshTokenPrefix } from "./token/issue.ts";
 
 export interface FindTokenDeps {
   oauth: OAuthStore;

@@ -1,50 +1,16 @@
 // The token endpoint (RFC 6749, 3.2): for each grant type its stages, in the order in which a request passes them.
 import { OAuthError } from "../oauth-error.ts";
-import { codeIsFresh } from "./code-is-fresh.ts";
-import { codeIsOfClient } from "./code-is-of-client.ts";
-import { codeIsUnused } from "./code-is-unused.ts";
-import { deviceIsFresh } from "./device-is-fresh.ts";
-import { deviceIsOfClient } from "./device-is-of-client.ts";
-import { deviceWasApproved } from "./device-was-approved.ts";
-import { findCode } from "./find-code.ts";
-import { findRefreshToken } from "./find-refresh-token.ts";
-import { grantStands } from "./grant-stands.ts";
-import { pollDevice } from "./poll-device.ts";
-import { redeemCode } from "./redeem-code.ts";
-import { redeemDevice } from "./redeem-device.ts";
-import { redirectUriIsRepeated } from "./redirect-uri-is-repeated.ts";
-import { refreshTokenIsFresh } from "./refresh-token-is-fresh.ts";
-import { refreshTokenIsOfClient } from "./refresh-token-is-of-client.ts";
-import { refreshTokenIsUnused } from "./refresh-token-is-unused.ts";
-import { rotateRefreshToken } from "./rotate-refresh-token.ts";
-import { type ClientRequest, required, type Stage, type TokenAnswer, type TokenDeps } from "./stage.ts";
-import { verifierMatches } from "./verifier-matches.ts";
+import { authorizationCode } from "./authorization-code.ts";
+import { deviceCode } from "./device-code.ts";
+import { refreshToken } from "./refresh-token.ts";
+import { type ClientRequest, type GrantType, required, type TokenAnswer, type TokenDeps } from "./stage.ts";
 
 type Flow = (request: ClientRequest, deps: TokenDeps) => Promise<TokenAnswer>;
 
-/** Before these, the client was authenticated. Only the last stage of each takes what was presented. */
 const flows: Readonly<Record<string, Flow>> = {
-  authorization_code: flow(findCode, [
-    codeIsOfClient,
-    codeIsUnused,
-    codeIsFresh,
-    redirectUriIsRepeated,
-    verifierMatches,
-    redeemCode,
-  ]),
-  refresh_token: flow(findRefreshToken, [
-    refreshTokenIsOfClient,
-    grantStands,
-    refreshTokenIsUnused,
-    refreshTokenIsFresh,
-    rotateRefreshToken,
-  ]),
-  "urn:ietf:params:oauth:grant-type:device_code": flow(pollDevice, [
-    deviceIsOfClient,
-    deviceIsFresh,
-    deviceWasApproved,
-    redeemDevice,
-  ]),
+  authorization_code: flow(authorizationCode),
+  refresh_token: flow(refreshToken),
+  "urn:ietf:params:oauth:grant-type:device_code": flow(deviceCode),
 };
 
 export const grantTypes: readonly string[] = Object.keys(flows);
@@ -57,10 +23,7 @@ export function answerTokenRequest(request: ClientRequest, deps: TokenDeps): Pro
   throw new OAuthError("unsupported_grant_type", `grant_type: must be one of ${grantTypes.join(", ")}.`);
 }
 
-function flow<Found>(
-  find: (request: ClientRequest, deps: TokenDeps) => Promise<Found>,
-  stages: readonly Stage<Found>[],
-): Flow {
+function flow<Found>({ find, stages }: GrantType<Found>): Flow {
   return async (request, deps) => {
     const found = await find(request, deps);
     for (const stage of stages) {

@@ -41,6 +41,12 @@ export type Stage<Found> = (
   deps: TokenDeps,
 ) => TokenAnswer | undefined | Promise<TokenAnswer | undefined>;
 
+/** What is done for a client that names it, which was authenticated before. Only the last stage takes what was presented. */
+export interface GrantType<Found> {
+  find(request: ClientRequest, deps: TokenDeps): Promise<Found>;
+  stages: readonly Stage<Found>[];
+}
+
 /** Throws `invalid_request`. */
 export function required({ parameters }: Pick<ClientRequest, "parameters">, name: string): string {
   const value = parameters.get(name);

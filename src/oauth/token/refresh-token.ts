@@ -1,0 +1,95 @@
+// The grant type of a refresh token (RFC 6749, 6; RFC 9700, 4.14.2): what it must pass, in this order, and what it gives.
+import type { RefreshToken } from "../../domain/people/oauth.ts";
+import { type KeyChain, keyStatus } from "../../domain/principal.ts";
+import { tokenDigest } from "../../policy/credentials/opaque-token.ts";
+import { invalidGrant } from "../oauth-error.ts";
+import { refreshed, replayed } from "./grant-events.ts";
+import { newRefreshToken, signedAnswer } from "./issue.ts";
+import { openAnswer, sealAnswer } from "./sealed-answer.ts";
+import { type ClientRequest, type GrantType, required, type TokenAnswer, type TokenDeps } from "./stage.ts";
+
+export const refreshToken: GrantType<FoundRefreshToken> = {
+  find: findRefreshToken,
+  stages: [refreshTokenIsOfClient, grantStands, refreshTokenIsUnused, refreshTokenIsFresh, rotateRefreshToken],
+};
+
+interface FoundRefreshToken {
+  /** As it was presented. */
+  text: string;
+  token: RefreshToken;
+  /** With the membership that bounds it. */
+  grant: KeyChain;
+}
+
+/** Finds the refresh token that a request presents, with its grant. */
+async function findRefreshToken(request: ClientRequest, { oauth }: TokenDeps): Promise<FoundRefreshToken> {
+  const text = required(request, "refresh_token");
+  const found = await oauth.findRefreshToken(tokenDigest(text));
+  if (found) return { text, ...found };
+  throw invalidGrant("refresh_token_unknown");
+}
+
+/** A refresh token works only for the client that it was issued to (RFC 6749, 6). */
+function refreshTokenIsOfClient({ grant }: FoundRefreshToken, { client }: ClientRequest): undefined {
+  if (grant.keys[0].appId !== client.id) throw invalidGrant("refresh_token_of_other_client");
+}
+
+/** What a person took back, and what a member allowed who has left, gives nothing any more. */
+function grantStands({ grant }: FoundRefreshToken, { origin }: ClientRequest): undefined {
+  if (grant.account.status !== "active") throw invalidGrant("account_suspended");
+  if (grant.keys.some((key) => keyStatus(key, origin.nowSeconds) !== "active")) throw invalidGrant("grant_ended");
+}
+
+const graceSeconds = 10;
+
+/**
+ * A used refresh token: the same request gets the same answer for a moment, as answers are lost; anything else is a replay.
+ * RFC 9700, 4.14.2: it cannot be told who is the thief, so all that belongs together ends.
+ */
+async function refreshTokenIsUnused(
+  { text, token, grant }: FoundRefreshToken,
+  request: ClientRequest,
+  deps: TokenDeps,
+): Promise<TokenAnswer | undefined> {
+  if (token.usedAt === null) return undefined;
+  // Either way: a clock that was set back does not make an old token a new one.
+  const isSoon = Math.abs(request.origin.nowSeconds - token.usedAt) < graceSeconds;
+  const answer =
+    isSoon && token.sealedAnswer !== null ? openAnswer(token.sealedAnswer, text, request, deps) : undefined;
+  if (answer) return answer;
+  const [{ id, accountId }] = grant.keys;
+  const event = replayed(request, { accountId, grantId: id }, "refresh_token_used_again");
+  if (await deps.oauth.revokeGrant(id, event)) deps.changed([id]);
+  throw invalidGrant("refresh_token_used_again");
+}
+
+/** A refresh token that lay idle for too long has expired. */
+function refreshTokenIsFresh({ token }: FoundRefreshToken, { origin }: ClientRequest): undefined {
+  if (origin.nowSeconds >= token.expiresAt) throw invalidGrant("refresh_token_expired");
+}
+
+/**
+ * Puts another refresh token in the place of the presented one, and issues an access token (RFC 6749, 6; RFC 9700, 4.14.2).
+ * What the grant allows stays as it is; a narrower `scope` is of this access token alone.
+ */
+async function rotateRefreshToken(
+  found: FoundRefreshToken,
+  request: ClientRequest,
+  deps: TokenDeps,
+): Promise<TokenAnswer> {
+  const { client, origin, parameters } = request;
+  const [grant] = found.grant.keys;
+  const successor = newRefreshToken(grant.id, origin.nowSeconds);
+  const answer = await signedAnswer(grant, parameters.get("scope"), successor.token, client, deps);
+  const outcome = await deps.oauth.rotateRefreshToken(
+    found.token.digest,
+    successor.record,
+    { at: origin.nowSeconds, sealedAnswer: sealAnswer(answer, found.text, request, deps) },
+    refreshed(request, grant, answer.scope.split(" ")),
+  );
+  if (outcome === "rotated") return answer;
+  // Somebody was faster with the same token, or the grant ended meanwhile.
+  const again = outcome && (await refreshTokenIsUnused({ ...found, token: outcome }, request, deps));
+  if (again) return again;
+  throw invalidGrant("grant_ended");
+}
