@@ -31,6 +31,11 @@ export const layers: Layers = {
     packages: ["zod"],
     because: "the shapes of the API know nothing of who takes and gives them.",
   },
+  "src/dialects": {
+    may: ["src/base", "src/domain", "src/wire"],
+    packages: ["zod"],
+    because: "a wire format does not depend on who asks, who answers and what is in between.",
+  },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
   "src/config": {
@@ -44,7 +49,7 @@ export const layers: Layers = {
     packages: ["node:fs"],
     because: "it counts what it is told; src/server gathers from the parts.",
   },
-  "src/tracing": { may: ["src/base", "src/domain"], packages: ["@opentelemetry"], because: adapter },
+  "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
   "src/engines/llama": {
@@ -108,20 +113,32 @@ export const layers: Layers = {
     because: "the authorization server does not depend on transport, storage or engines.",
   },
   "src/inference": {
-    may: ["src/base", "src/domain", "src/policy", "src/wire"],
+    may: ["src/base", "src/dialects", "src/domain", "src/policy", "src/wire"],
     because: "it reaches engines, stores and clients through ports.",
   },
   "src/nodes": {
-    may: ["src/base", "src/domain", "src/http1", "src/inference", "src/policy", "src/websocket", "src/wire"],
+    may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
+      (name) => `src/${name}`,
+    ),
     packages: ["node:crypto", "zod"],
     because: "it reaches stores and engines through ports.",
   },
   "src/nodes/tunnel": { may: ["src/base", "src/domain", "src/nodes"], packages: ["node:crypto"], because: protocol },
   "src/http": {
     may: [
-      ...["accounts", "base", "domain", "http1", "inference", "nodes", "nodes/tunnel", "oauth", "policy", "wire"].map(
-        (name) => `src/${name}`,
-      ),
+      ...[
+        "accounts",
+        "base",
+        "dialects",
+        "domain",
+        "http1",
+        "inference",
+        "nodes",
+        "nodes/tunnel",
+        "oauth",
+        "policy",
+        "wire",
+      ].map((name) => `src/${name}`),
       "dist",
     ],
     packages: ["@simplewebauthn/server", "node:*", "zod"],

@@ -1,6 +1,7 @@
 // A request as it was decoded: what the rest of its way is made of.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
+import type { Dialect } from "../dialects/dialect.ts";
 import type { Operation } from "../domain/models/engine.ts";
 import type { RequestFacts, RequestMarks } from "./facts.ts";
 
@@ -10,6 +11,7 @@ import type { RequestFacts, RequestMarks } from "./facts.ts";
  * account: so they are kept for the request alone that was last asked for them, and a long one's not beyond the turn.
  */
 export class DecodedRequest implements RequestFacts, RequestMarks {
+  readonly dialect: Dialect;
   readonly operation: Operation;
   /** The body as the client sent it; valid UTF-8. */
   readonly bytes: ByteSpan;
@@ -27,8 +29,9 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   readonly store: boolean | null | undefined;
 
   /** `marks` are copied. */
-  constructor(operation: Operation, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
-    this.operation = operation;
+  constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
+    this.dialect = dialect;
+    this.operation = dialect.operation;
     this.bytes = bytes;
     this.model = marks.model;
     this.modelStart = marks.modelStart;
@@ -68,7 +71,7 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
   }
 
   get maxCompletionTokens(): number | undefined {
-    return this.operation === "embedding" ? 0 : this.tokenLimit;
+    return this.dialect.generates ? this.tokenLimit : 0;
   }
 }
 

@@ -1,10 +1,10 @@
 // What of a request is needed on its way: what it can cost at most, as far as that is known before it is sent, and what it asks for.
 
 import { fieldError } from "../base/errors.ts";
-import type { Operation } from "../domain/models/engine.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { estimatePromptTokens } from "../dialects/prompt-tokens.ts";
 import type { Model } from "../domain/models/model.ts";
 import { countTexts, noTokenLimit } from "../wire/parts.ts";
-import { estimatePromptTokens, isMediaPart } from "./answer/usage.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 
 export interface RequestFacts {
@@ -47,22 +47,22 @@ export interface RequestMarks {
   store: boolean | null | undefined;
 }
 
-export function marksOf(operation: Operation, body: Readonly<Record<string, unknown>>): RequestMarks {
+export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): RequestMarks {
+  const prompt = body[dialect.promptMember];
   const { max_completion_tokens, max_tokens, stream_options: options, store } = body;
   const newer = limitOf(max_completion_tokens);
   return {
     model: body["model"] as string,
     modelStart: 0,
     modelEnd: 0,
-    stream: operation !== "embedding" && body["stream"] === true,
+    stream: dialect.generates && body["stream"] === true,
     streamOptions: options === undefined ? "none" : asksForUsage(options) ? "usage" : "other",
-    width: widthOf(operation, body),
-    promptTokens: estimatePromptTokens(operation, body),
+    width: dialect.width(count(body["n"]), count(body["best_of"]), countTexts(prompt)),
+    promptTokens: estimatePromptTokens(dialect.promptMember, body),
     tokenLimit: newer ?? limitOf(max_tokens),
     tokenLimitName: newer === undefined ? "max_tokens" : "max_completion_tokens",
-    corrections: correctionsOf(operation, body, newer),
-    hasMedia:
-      operation === "chat" ? hasMedia(body["messages"]) : operation === "embedding" && hasObjects(body["input"]),
+    corrections: correctionsOf(dialect, body, newer),
+    hasMedia: dialect.hasMedia(prompt),
     store: typeof store === "boolean" || store === null ? store : undefined,
   };
 }
@@ -88,15 +88,15 @@ function limitOf(value: unknown): number | undefined {
  * stop. Servers of the legacy endpoint know a token limit by its older name alone, and would not be held to the newer.
  */
 function correctionsOf(
-  operation: Operation,
+  { generates, knowsNewerLimit }: Dialect,
   body: Readonly<Record<string, unknown>>,
   newer: number | undefined,
 ): Corrections | undefined {
-  if (operation === "embedding") return undefined;
+  if (!generates) return undefined;
   const result: Record<string, string | null> = {};
   for (const name of ["max_completion_tokens", "max_tokens"]) if (body[name] === noTokenLimit) result[name] = null;
   if (body["stop"] === "") result["stop"] = null;
-  if (newer !== undefined && operation === "completion") {
+  if (newer !== undefined && !knowsNewerLimit) {
     result["max_completion_tokens"] = null;
     result["max_tokens"] = String(newer);
   } else if (newer !== undefined && body["max_tokens"] !== undefined) result["max_tokens"] = null;
@@ -107,27 +107,6 @@ export function asksForUsage(options: unknown): boolean {
   return (options as { include_usage?: unknown } | null)?.include_usage === true;
 }
 
-/** Generations that run side by side for one request. */
-function widthOf(operation: Operation, body: Readonly<Record<string, unknown>>): number {
-  if (operation === "embedding") return 1;
-  const choices = Math.max(count(body["n"]), operation === "completion" ? count(body["best_of"]) : 1);
-  return operation === "completion" ? choices * countTexts(body["prompt"]) : choices;
-}
-
 function count(value: unknown): number {
   return typeof value === "number" ? value : 1;
-}
-
-function hasMedia(messages: unknown): boolean {
-  if (!Array.isArray(messages)) return false;
-  for (const { content } of messages as { content?: unknown }[]) {
-    if (!Array.isArray(content)) continue;
-    if (content.some(isMediaPart)) return true;
-  }
-  return false;
-}
-
-function hasObjects(input: unknown): boolean {
-  const items: readonly unknown[] = Array.isArray(input) ? input : [input];
-  return items.some((item) => typeof item === "object" && !Array.isArray(item));
 }

@@ -13,7 +13,6 @@ import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage
 import { mayUseModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
-import { chatIdOf } from "../wire/stored-chats.ts";
 import { type Answer, type CompletionNames, readAnswer } from "./answer/answer.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { ChatRecorder } from "./answer/chat-recorder.ts";
@@ -131,8 +130,7 @@ export class OpenRequest<Result>
 
   /** Of the completion. */
   get id(): string {
-    const { requestId } = this;
-    return this.request.operation === "chat" ? chatIdOf(requestId) : `cmpl-${requestId.replace(/^req_/, "")}`;
+    return this.request.dialect.idOf(this.requestId);
   }
 
   /** Unix seconds. */

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { dialects } from "../dialects/dialects.ts";
 import { DecodedRequest } from "./decoded-request.ts";
 import { marksOf } from "./facts.ts";
 import { rewriteRequest } from "./request-body.ts";
@@ -18,11 +19,11 @@ function among(body: string): ByteSpan {
 /** Once as if it was known where the model stands, and once not. */
 function decoded(sent: ByteSpan): DecodedRequest[] {
   const bytes = sent.view;
-  const marks = marksOf("chat", JSON.parse(bytes.toString()));
+  const marks = marksOf(dialects.chat, JSON.parse(bytes.toString()));
   const modelStart = bytes.indexOf('"m"');
   return [
-    new DecodedRequest("chat", sent, { ...marks, modelStart, modelEnd: modelStart + 3 }),
-    new DecodedRequest("chat", sent, marks),
+    new DecodedRequest(dialects.chat, sent, { ...marks, modelStart, modelEnd: modelStart + 3 }),
+    new DecodedRequest(dialects.chat, sent, marks),
   ];
 }
 

@@ -1,6 +1,7 @@
 // What one replica sends to another so that a request reaches a node, and how the answer says what came of it.
 import { z } from "zod";
 import { errorCodes, GatewayError } from "../base/errors.ts";
+import { operations } from "../dialects/dialects.ts";
 import type { EngineRequest } from "../domain/models/engine.ts";
 
 export const forwardPath = "/internal/nodes/:id/requests";
@@ -21,7 +22,7 @@ export type ForwardOutcome = (typeof forwardOutcomes)[number];
 
 const about = z.object({
   requestId: z.string().min(1).max(200),
-  operation: z.enum(["chat", "completion", "embedding"]),
+  operation: z.enum(operations),
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),

@@ -8,6 +8,7 @@ import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
+import { operations } from "../dialects/dialects.ts";
 import type { Operation } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
@@ -37,7 +38,6 @@ export interface LocalServingOptions {
 
 /** All requests of the gateway wait in one row: whose they are it does not say. */
 const gatewayAccount = "gateway";
-const operations = ["chat", "completion", "embedding"] as const;
 
 export class LocalServing {
   readonly #options: LocalServingOptions;

@@ -1,4 +1,5 @@
 // Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
+import { dialects } from "../dialects/dialects.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
 import { memberOf } from "./gen-ai.ts";
 
@@ -54,12 +55,13 @@ class Room {
 /** JSON in the form of `gen_ai.input.messages`: the last messages, as far as there is room. */
 export function inputMessages({ operation, body }: TracedRequest, redact: Redact): string {
   const room = new Room(redact);
-  const given = operation === "chat" ? body["messages"] : body[operation === "completion" ? "prompt" : "input"];
+  const { promptMember, isConversation } = dialects[operation];
+  const given = body[promptMember];
   const texts = typeof given === "string" ? [given] : Array.isArray(given) ? given : [];
   const messages: Message[] = [];
   for (const one of texts.slice(-mostParts).toReversed()) {
     if (room.full) break;
-    if (operation === "chat") messages.push(messageOf(one, room));
+    if (isConversation) messages.push(messageOf(one, room));
     else if (typeof one === "string") messages.push({ role: "user", parts: [textPart(one, room)] });
   }
   return JSON.stringify(messages.toReversed());

@@ -1,7 +1,9 @@
 // Names of the OpenTelemetry conventions for generative AI, and what of a request and of an answer they are given to.
 // As in the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for its constants.
+
 import type { Attributes } from "@opentelemetry/api";
-import type { Engine, Operation } from "../domain/models/engine.ts";
+import { dialects } from "../dialects/dialects.ts";
+import type { Engine } from "../domain/models/engine.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
 
 export const genAi = {
@@ -21,12 +23,6 @@ export const genAi = {
   outputMessages: "gen_ai.output.messages",
 } as const;
 
-export const operationNames: Readonly<Record<Operation, string>> = {
-  chat: "chat",
-  completion: "text_completion",
-  embedding: "embeddings",
-};
-
 /** Members of a request that are numbers, by the attribute that tells them; the first that is there counts. */
 const numbers: readonly (readonly [attribute: string, ...members: string[]])[] = [
   ["gen_ai.request.max_tokens", "max_completion_tokens", "max_tokens"],
@@ -41,7 +37,8 @@ const numbers: readonly (readonly [attribute: string, ...members: string[]])[] =
 
 /** Parameters alone: no text of the client is among them. */
 export function requestAttributes({ operation, stream, body }: TracedRequest): Attributes {
-  const attributes: Attributes = { [genAi.operation]: operationNames[operation] };
+  const dialect = dialects[operation];
+  const attributes: Attributes = { [genAi.operation]: dialect.spanName };
   if (stream) attributes[genAi.requestStream] = true;
   for (const [attribute, ...members] of numbers) {
     const value = members.map((member) => body[member]).find((one) => typeof one === "number");
@@ -49,11 +46,11 @@ export function requestAttributes({ operation, stream, body }: TracedRequest): A
   }
   const { n, response_format: format, encoding_format: encoding } = body;
   if (typeof n === "number" && n !== 1) attributes["gen_ai.request.choice.count"] = n;
-  if (operation === "embedding" && (encoding === "float" || encoding === "base64")) {
+  if (!dialect.generates && (encoding === "float" || encoding === "base64")) {
     attributes["gen_ai.request.encoding_formats"] = [encoding];
   }
   const type = memberOf(format, "type");
-  if (operation === "chat" && typeof type === "string") {
+  if (dialect.isConversation && typeof type === "string") {
     attributes["gen_ai.output.type"] = type.startsWith("json") ? "json" : "text";
   }
   return attributes;

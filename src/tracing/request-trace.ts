@@ -11,12 +11,13 @@ import {
 } from "@opentelemetry/api";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
+import { dialects } from "../dialects/dialects.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { RequestTrace, TracedExchange, TracedRequest, TraceHeaders } from "../domain/usage/trace.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
-import { genAi, operationNames, providerOf, readTold, requestAttributes, type ToldAnswer } from "./gen-ai.ts";
+import { genAi, providerOf, readTold, requestAttributes, type ToldAnswer } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
 /** An answer that is longer is not read a second time for its trace: it is an embedding, or a flood. */
@@ -83,7 +84,7 @@ export class SpanTrace implements RequestTrace {
   asked(request: TracedRequest): void {
     this.#request = request;
     this.#span.setAttributes({
-      "headrace.operation": operationNames[request.operation],
+      "headrace.operation": dialects[request.operation].spanName,
       "headrace.model": redactCredentials(request.model),
       "headrace.stream": request.stream,
     });
@@ -134,7 +135,7 @@ export class SpanTrace implements RequestTrace {
     if (!this.#attempt || bytes.length > longestAnswer) return;
     const answer = parsed(bytes.text);
     readTold(this.#attempt.told, answer);
-    if (this.takesContent && this.#request?.operation !== "embedding") {
+    if (this.takesContent && this.#request && dialects[this.#request.operation].generates) {
       this.#setOutput(outputMessages(answer, redactorOf(this.#attempt.engine)));
     }
   }

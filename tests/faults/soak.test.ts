@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { estimatePromptTokens } from "../../src/inference/answer/usage.ts";
+import { estimatePromptTokens } from "../../src/dialects/prompt-tokens.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import type { Asked, SoakPlan, SoakResult } from "../fixtures/soak-clients.ts";
 import { setUp } from "../support/browser.ts";
@@ -264,7 +264,7 @@ async function setAside(
     const granted: Order = { mark: `left of ${id}`, tokens: 1 };
     const takes = async (left: number) => {
       const messages = [{ role: "user", content: orderText(granted) }];
-      const max_tokens = left - estimatePromptTokens("chat", { messages });
+      const max_tokens = left - estimatePromptTokens("messages", { messages });
       return (await ask("/v1/chat/completions", { key, body: { model: "steady-model", messages, max_tokens } })).status;
     };
     const statuses = [

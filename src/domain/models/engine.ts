@@ -21,6 +21,9 @@ export const builtInEngineName = "built-in";
 
 export type Operation = keyof typeof operationPaths;
 
+/** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
+export const generates: Readonly<Record<Operation, boolean>> = { chat: true, completion: true, embedding: false };
+
 export interface EngineRequest {
   /** Sent along, so that the engine's log can be matched with ours. */
   requestId: string;

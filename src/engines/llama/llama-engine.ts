@@ -11,6 +11,7 @@ import {
   type EngineModel,
   type EngineRequest,
   type EngineResponse,
+  generates,
   type Operation,
 } from "../../domain/models/engine.ts";
 import type { Capabilities } from "../../domain/models/model.ts";
@@ -102,7 +103,7 @@ export class LlamaEngine implements Engine {
 
   /** A model that has to be loaded first has its places already: who gets them is decided before it is ready. */
   concurrency(model: string, operation: Operation): number {
-    if (operation === "embedding") return embeddingSlots;
+    if (!generates[operation]) return embeddingSlots;
     return this.#loaded.get(model)?.slots.total ?? this.#options.parallel ?? slotsBeforeReady;
   }
 
@@ -118,7 +119,7 @@ export class LlamaEngine implements Engine {
     let freeSlots: () => void;
     try {
       await entry.worker.ready(cancellation.signal);
-      const slots = request.operation === "embedding" ? entry.embeddingSlots : entry.slots;
+      const slots = generates[request.operation] ? entry.slots : entry.embeddingSlots;
       freeSlots = await slots.acquire(request.width, cancellation.signal);
     } catch (error) {
       leave();

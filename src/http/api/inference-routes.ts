@@ -5,6 +5,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import { dialects } from "../../dialects/dialects.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/engine.ts";
@@ -17,7 +18,7 @@ import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
 import { embeddingList } from "../../wire/embedding.ts";
 import { readJsonBytes } from "../content/body.ts";
-import { decodeRequest, type RequestLimits, requestSchemas } from "../decode/decode-request.ts";
+import { decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
 import { renderError, toGatewayError } from "../exchange/errors.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange, RouteDoc, ScopedRoute } from "../exchange/route.ts";
@@ -49,7 +50,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
     method: "POST",
     path,
     access: "chat:write",
-    doc: { ...doc, tag: "Inference", requestBody: requestSchemas[operation], errors: inferenceErrors },
+    doc: { ...doc, tag: "Inference", requestBody: dialects[operation].schema, errors: inferenceErrors },
     handle: (exchange, principal) => answer(operation, exchange, principal, deps),
     refused: (exchange, principal, error, durationMs) =>
       noteRefused(operation, exchange, principal, error, durationMs, deps),

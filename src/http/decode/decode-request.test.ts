@@ -18,9 +18,10 @@ import { ValueMaker } from "../../../tests/support/value-maker.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { capacity } from "../../base/text/json-bytes.ts";
+import { dialects } from "../../dialects/dialects.ts";
 import type { Operation } from "../../domain/models/engine.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
-import { decodeRequest, parsedRequest, requestSchemas } from "./decode-request.ts";
+import { decodeRequest, parsedRequest } from "./decode-request.ts";
 import { alternatives, inline, type Node } from "./json-schema.ts";
 
 const limits = { bodyBytes: 10_000_000, depth: 16, messages: 50 };
@@ -72,7 +73,7 @@ function isReadInOnePass(operation: Operation, text: string | Uint8Array, within
 }
 
 describe.each([...operations])("requests for %s, whatever they are and however they are written", (operation) => {
-  const root = z.toJSONSchema(requestSchemas[operation], { io: "input" }) as Node;
+  const root = z.toJSONSchema(dialects[operation].schema, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
 
   function* texts(seed: number, count: number, isChanged: boolean, isBroken: boolean): Generator<string> {
@@ -172,7 +173,7 @@ function isJson(text: string): boolean {
 }
 
 describe.each([...operations])("requests for %s in which one name is nearly another", (operation) => {
-  const root = z.toJSONSchema(requestSchemas[operation], { io: "input" }) as Node;
+  const root = z.toJSONSchema(dialects[operation].schema, { io: "input" }) as Node;
   const options = alternatives(inline(root, root));
   const leniencies = [asGo, asCjson, byLowerCase, byUpperCase];
 

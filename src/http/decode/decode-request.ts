@@ -1,15 +1,13 @@
 // Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
 import { isAscii, isUtf8 } from "node:buffer";
-import type { z } from "zod";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import { afterSpace, isSame, latin1, load, textAt } from "../../base/text/json-bytes.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import { dialects } from "../../dialects/dialects.ts";
 import type { Operation } from "../../domain/models/engine.ts";
 import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { asksForUsage, type Corrections, marksOf, newerLimitAlone, type RequestMarks } from "../../inference/facts.ts";
-import { chatRequest } from "../../wire/chat.ts";
-import { completionRequest } from "../../wire/completion.ts";
-import { embeddingRequest } from "../../wire/embedding.ts";
 import { noTokenLimit } from "../../wire/parts.ts";
 import { type BodyLimits, mostNames, parseBody } from "../content/body.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
@@ -33,17 +31,12 @@ export interface RequestLimits extends BodyLimits {
   messages: number;
 }
 
-export const requestSchemas: Readonly<Record<Operation, z.ZodType>> = {
-  chat: chatRequest,
-  completion: completionRequest,
-  embedding: embeddingRequest,
-};
-
 /** Throws a GatewayError. */
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
-  const marks = marksIn(operation, bytes, limits);
-  return marks ? new DecodedRequest(operation, bytes, marks) : parsedRequest(operation, sent, limits);
+  const dialect = dialects[operation];
+  const marks = marksIn(dialect, bytes, limits);
+  return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 
 /** Whatever it is. Throws a GatewayError. */
@@ -55,9 +48,10 @@ export function parsedRequest(operation: Operation, sent: ByteSpan, limits: Requ
     const got = `an array of ${messages.length} items`;
     throw fieldError("messages", `must be an array of 1 to ${limits.messages} items (got ${got}).`);
   }
-  fieldNames().require(shapeFor(requestSchemas[operation]), body);
-  validate(requestSchemas[operation], body);
-  return new DecodedRequest(operation, bytes, marksOf(operation, body), parsed);
+  const dialect = dialects[operation];
+  fieldNames().require(shapeFor(dialect.schema), body);
+  validate(dialect.schema, body);
+  return new DecodedRequest(dialect, bytes, marksOf(dialect, body), parsed);
 }
 
 const model = 0;
@@ -68,9 +62,8 @@ const bestOf = 4;
 const newerLimit = 5;
 const olderLimit = 6;
 const store = 7;
-const messages = 8;
-const prompt = 9;
-const stop = 10;
+const prompt = 8;
+const stop = 9;
 
 /** In all operations: what their schemas do not know may still be there. */
 const commonUses: MemberUses = {
@@ -89,14 +82,13 @@ const commonUses: MemberUses = {
   documents: { as: "json" },
   stop: { note: stop },
 };
-const ownUses: Readonly<Record<Operation, MemberUses>> = {
-  chat: { messages: { as: "prompt", note: messages } },
-  completion: { prompt: { as: "prompt", note: prompt } },
-  embedding: { input: { as: "prompt" } },
-};
-const allUses: MemberUses = { ...commonUses, ...ownUses.chat, ...ownUses.completion, ...ownUses.embedding };
+const allUses: MemberUses = Object.assign({}, commonUses, ...Object.values(dialects).map(ownUses));
 /** Names that decide what a request costs, and what becomes of it. */
 const decisiveNames = Object.keys(allUses);
+function ownUses({ promptMember }: Dialect): MemberUses {
+  return { [promptMember]: { as: "prompt", note: prompt } };
+}
+
 /** Made when it is needed, as the rules below: not at the start, which is to be short. */
 let names: FieldNames | undefined;
 
@@ -104,7 +96,7 @@ let names: FieldNames | undefined;
 function fieldNames(): FieldNames {
   names ??= new FieldNames(
     [
-      ...Object.values(requestSchemas).flatMap((schema) => [...namesOf(shapeFor(schema))]),
+      ...Object.values(dialects).flatMap(({ schema }) => [...namesOf(shapeFor(schema))]),
       ...decisiveNames,
       ...Object.keys(partUses),
     ],
@@ -118,14 +110,10 @@ function fieldNames(): FieldNames {
 
 const rules: Partial<Record<Operation, ValueRule>> = {};
 
-function newRule(operation: Operation): ValueRule {
-  const uses = { ...commonUses, ...ownUses[operation] };
-  return bodyRule(shapeFor(requestSchemas[operation]), uses, decisiveNames);
-}
-
-function ruleOf(operation: Operation): ValueRule {
-  rules[operation] ??= newRule(operation);
-  return rules[operation];
+function ruleOf(dialect: Dialect): ValueRule {
+  const uses = { ...commonUses, ...ownUses(dialect) };
+  rules[dialect.operation] ??= bodyRule(shapeFor(dialect.schema), uses, decisiveNames);
+  return rules[dialect.operation] as ValueRule;
 }
 
 const onlyUsage = Buffer.from('{"include_usage":true}');
@@ -146,32 +134,32 @@ const marks: RequestMarks = {
 };
 
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. */
-function marksIn(operation: Operation, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
+function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
-  if (!scanBody(ruleOf(operation), bytes.length, limits.depth, mostNames)) return undefined;
-  if (operation === "chat" && (items[messages] as number) > limits.messages) return undefined;
+  if (!scanBody(ruleOf(dialect), bytes.length, limits.depth, mostNames)) return undefined;
+  if (dialect.isConversation && (items[prompt] as number) > limits.messages) return undefined;
   const newer = numberOf(newerLimit);
   const older = numberOf(olderLimit);
   // Few requests have to be corrected in another way than chats with both limits: they are parsed.
   if (newer === noTokenLimit || older === noTokenLimit || isEmptyText(stop)) return undefined;
-  if (newer !== undefined && operation === "completion") return undefined;
+  if (newer !== undefined && !dialect.knowsNewerLimit) return undefined;
   marks.modelStart = starts[model] as number;
   marks.modelEnd = ends[model] as number;
   marks.model = textAt(marks.modelStart, marks.modelEnd);
-  marks.stream = operation !== "embedding" && kindOf(stream) === trueKind;
+  marks.stream = dialect.generates && kindOf(stream) === trueKind;
   marks.streamOptions = kindOf(streamOptions) === noKind ? "none" : usageAsked() ? "usage" : "other";
-  marks.width = widthOf(operation);
+  marks.width = dialect.width(numberOf(choices) ?? 1, numberOf(bestOf) ?? 1, promptsAsked());
   marks.promptTokens = found.promptTokens;
   marks.tokenLimit = newer ?? older;
   marks.tokenLimitName = newer === undefined ? "max_tokens" : "max_completion_tokens";
-  marks.corrections = correctionsOf(operation, newer);
+  marks.corrections = correctionsOf(dialect, newer);
   marks.hasMedia = found.hasMedia;
   marks.store = storeAsked();
   return marks;
 }
 
-function correctionsOf(operation: Operation, newer: number | undefined): Corrections | undefined {
-  return newer !== undefined && operation === "chat" && kindOf(olderLimit) !== noKind ? newerLimitAlone : undefined;
+function correctionsOf({ generates }: Dialect, newer: number | undefined): Corrections | undefined {
+  return newer !== undefined && generates && kindOf(olderLimit) !== noKind ? newerLimitAlone : undefined;
 }
 
 function isEmptyText(note: number): boolean {
@@ -201,13 +189,6 @@ function storeAsked(): boolean | null | undefined {
   const kind = kindOf(store);
   if (kind === trueKind || kind === falseKind) return kind === trueKind;
   return kind === nullKind ? null : undefined;
-}
-
-function widthOf(operation: Operation): number {
-  if (operation === "embedding") return 1;
-  const width = numberOf(choices) ?? 1;
-  if (operation === "chat") return width;
-  return Math.max(width, numberOf(bestOf) ?? 1) * promptsAsked();
 }
 
 /** As `countTexts`. */

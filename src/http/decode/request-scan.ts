@@ -18,7 +18,7 @@ import {
   passed,
   quote,
 } from "../../base/text/json-bytes.ts";
-import { estimateTokens, mediaTokens } from "../../inference/answer/usage.ts";
+import { estimateTokens, mediaTokens } from "../../dialects/prompt-tokens.ts";
 import {
   type ArrayRule,
   anyValue,

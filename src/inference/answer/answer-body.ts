@@ -119,8 +119,3 @@ function neverHeld(mostBytes: number): GatewayError {
     { shouldRetry: false },
   );
 }
-
-/** `detail` is for the log. */
-export function malformed(detail: string): GatewayError {
-  return new GatewayError("upstream_error", "The model server sent an answer that cannot be read.", { detail });
-}

@@ -17,9 +17,9 @@ const usualTokens = 128 * kib;
 const bytesPerEmbedding = 512 * kib;
 
 export function mostAnswerBytes(request: DecodedRequest, { context }: Pick<Model, "context">): number {
-  const { operation, width, bodyBytes, maxCompletionTokens, body } = request;
-  if (operation === "embedding") {
-    const inputs = countTexts(body["input"]);
+  const { dialect, width, bodyBytes, maxCompletionTokens, body } = request;
+  if (!dialect.generates) {
+    const inputs = countTexts(body[dialect.promptMember]);
     return Math.min(mostBytes, usualAnswerBytes + inputs * bytesPerEmbedding);
   }
   const { logprobs } = body;

@@ -4,13 +4,12 @@ import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../../base/
 import { GatewayError } from "../../base/errors.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
+import { malformed } from "../../dialects/malformed.ts";
+import { estimateTokens } from "../../dialects/prompt-tokens.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import { decodeEmbedding, encodeEmbedding } from "../../wire/embedding.ts";
-import { countTexts } from "../../wire/parts.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { modelNameJson } from "../models/model-names.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import { malformed } from "./answer-body.ts";
 import {
   countedUsage,
   endOf,
@@ -23,7 +22,7 @@ import {
 } from "./answer-scan.ts";
 import { publicFault } from "./engine-refusal.ts";
 import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
-import { deliveredBytes, estimateTokens, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 export interface Answer {
   /** What to send: the engine's own bytes, unless something had to change. */
@@ -56,7 +55,6 @@ class ReadAnswer implements Answer {
   }
 }
 
-const objectOf = { chat: "chat.completion", completion: "text_completion" } as const;
 const [quote, letterN] = [0x22, 0x6e];
 
 /**
@@ -82,11 +80,11 @@ function plainAnswer(
   model: string,
   names: CompletionNames,
 ): Answer | undefined {
-  const { operation } = request;
-  if (operation === "embedding" || names.ownId || !scanAnswer(bytes)) return undefined;
+  const { dialect } = request;
+  if (!dialect.generates || names.ownId || !scanAnswer(bytes)) return undefined;
   const error = firstByteOf("error");
   if ((error !== 0 && error !== letterN) || !isFilledList("choices")) return undefined;
-  if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", objectOf[operation])) {
+  if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", dialect.answerObject)) {
     return undefined;
   }
   const usage = countedUsage() ?? wholeUsage(parsedValueOf("usage"));
@@ -117,7 +115,8 @@ function parsedAnswer(
     const detail = "error in a 200 answer";
     throw new GatewayError("upstream_error", message ?? "The model server failed.", { detail, ...fault });
   }
-  const list = body[request.operation === "embedding" ? "data" : "choices"];
+  const { dialect } = request;
+  const list = body[dialect.answerList];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");
   if (list.length === 0) throw malformed("no choice and no embedding");
 
@@ -126,53 +125,15 @@ function parsedAnswer(
   if (body["model"] !== model) edits["model"] = JSON.stringify(model);
   const reported = reportedUsage(body["usage"]);
   const usage = usageOf(reported, request, list, dispatched.model.context);
-  if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, request.operation));
+  if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
-  if (request.operation === "embedding") {
-    if (body["object"] !== "list") edits["object"] = '"list"';
-    if (encodeAsAsked(list, request)) edits["data"] = JSON.stringify(list);
-  } else {
+  if (dialect.generates) {
     if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
     if (typeof body["created"] !== "number") edits["created"] = String(names.created);
-    const object = objectOf[request.operation];
-    if (body["object"] !== object) edits["object"] = JSON.stringify(object);
   }
+  if (body["object"] !== dialect.answerObject) edits["object"] = JSON.stringify(dialect.answerObject);
+  if (dialect.encode(list, request)) edits[dialect.answerList] = JSON.stringify(list);
   return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
-}
-
-/**
- * Both encodings work whatever the engine returned; another that it knows is its own. Changes the items in place; says
- * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
- * refused. How many there are of inputs that are no texts is for the engine to say.
- */
-function encodeAsAsked(items: unknown[], { body, hasMedia }: DecodedRequest): boolean {
-  const { input, encoding_format: encoding } = body;
-  const base64 = encoding === "base64";
-  if (!base64 && encoding !== "float" && encoding !== undefined && encoding !== null) return false;
-  const wanted = countTexts(input);
-  if (!hasMedia && items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
-  let changed = false;
-  for (const item of items as { embedding?: unknown }[]) {
-    const embedding = item?.embedding;
-    if (Array.isArray(embedding)) {
-      if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
-      if (!base64) continue;
-      item.embedding = encodeEmbedding(embedding as number[]);
-    } else if (typeof embedding === "string") {
-      if (base64) continue;
-      const values = decodeEmbedding(embedding);
-      if (!values) throw malformed("an embedding that is not base64 of float32");
-      item.embedding = values;
-    } else {
-      throw malformed("an item without an embedding");
-    }
-    changed = true;
-  }
-  return changed;
-}
-
-function isFloat32(value: unknown): boolean {
-  return typeof value === "number" && Number.isFinite(Math.fround(value));
 }
 
 /** What was reported, as far as it can be; else an estimate. */

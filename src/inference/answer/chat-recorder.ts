@@ -33,7 +33,7 @@ export function recorderFor(
   writer: ChatWriter,
   holder: Holder,
 ): ChatRecorder | undefined {
-  if (request.operation !== "chat") return undefined;
+  if (!request.dialect.isKept) return undefined;
   if (!wantsStoring(principal.account, request, writer.retentionDays)) return undefined;
   return new ChatRecorder(principal, request, writer, holder);
 }

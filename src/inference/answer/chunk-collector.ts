@@ -1,4 +1,5 @@
 // Makes of the chunks of a streamed chat completion the completion that they amount to.
+import { chat } from "../../dialects/chat/chat.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { usageObject } from "./usage.ts";
 
@@ -60,7 +61,7 @@ export class ChunkCollector {
       ...Object.fromEntries(this.#head),
       object: "chat.completion",
       choices,
-      usage: this.#usage ?? usageObject(usage, "chat"),
+      usage: this.#usage ?? usageObject(usage, chat),
     };
   }
 

@@ -2,9 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { estimateTokens } from "../../dialects/prompt-tokens.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
-import { deliveredBytes, estimateTokens } from "./usage.ts";
+import { deliveredBytes } from "./usage.ts";
 
 const reported = (promptTokens: number, completionTokens: number): TokenUsage => ({
   promptTokens,

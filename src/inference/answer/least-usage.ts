@@ -60,11 +60,9 @@ function isFarBelow(promptTokens: number, estimated: number): boolean {
  * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
  */
 function leastPromptTokens(request: DecodedRequest, context = smallestContext): number {
-  const { operation, body, maxCompletionTokens = 0 } = request;
-  const bytes =
-    operation === "chat"
-      ? userBytes(body["messages"])
-      : textBytes(body[operation === "completion" ? "prompt" : "input"]);
+  const { dialect, body, maxCompletionTokens = 0 } = request;
+  const prompt = body[dialect.promptMember];
+  const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
   if (bytes === 0) return 0;
   // These say that the server may cut it.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);

@@ -265,7 +265,7 @@ export class ChunkTranslator implements StreamObservation {
   #usageChunk(): string {
     const counted = streamUsage(this.#request, this, true);
     const isReported = this.#usageText !== undefined && counted === this.reported;
-    const usage = isReported ? this.#usageText : JSON.stringify(usageObject(counted, this.#request.operation));
+    const usage = isReported ? this.#usageText : JSON.stringify(usageObject(counted, this.#request.dialect));
     const head = {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
@@ -277,7 +277,7 @@ export class ChunkTranslator implements StreamObservation {
   }
 
   #objectName(): string {
-    return this.#request.operation === "chat" ? "chat.completion.chunk" : "text_completion";
+    return this.#request.dialect.chunkObject;
   }
 }
 

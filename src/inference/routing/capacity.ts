@@ -3,7 +3,7 @@ import { Bag, nowhere } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Engine } from "../../domain/models/engine.ts";
+import { type Engine, generates } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
@@ -238,7 +238,7 @@ export class Capacity {
 
   /** Of one model, as its engine says how much each takes. */
   #gateOf({ engine, model }: Deployment, { operation }: PlaceRequest, { embedding, generation }: EngineGates): Gate {
-    const byModel = operation === "embedding" ? embedding : generation;
+    const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
     if (!gate) {
       gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);

@@ -1,6 +1,7 @@
 // Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
 import type { Bagged } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
+import { operations } from "../../dialects/dialects.ts";
 import type { Operation } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Answer, AnswerKind } from "./answer-times.ts";
@@ -43,7 +44,9 @@ export interface GateOptions {
 const holdWeight = 1 / 16;
 
 /** Of whole answers; that of streamed ones is behind it. */
-const kindIndex: Readonly<Record<Operation, number>> = { chat: 0, completion: 2, embedding: 4 };
+const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
+  Record<Operation, number>
+>;
 
 export class Gate {
   readonly queue = new FairQueue<Waiting>();

@@ -31,15 +31,16 @@ export class PromptPrefix {
  * which nothing is kept.
  */
 export function promptPrefixOf(request: DecodedRequest, accountId: string): PromptPrefix | undefined {
-  const { operation, body } = request;
-  if (operation === "embedding") return undefined;
+  const { dialect, body } = request;
+  if (!dialect.generates) return undefined;
   const chain = new Chain(accountId);
   for (const name of ["tools", "functions"] as const) {
     const member = request.members.get(name);
     if (member) chain.add(request.text.slice(member.valueStart, member.valueEnd));
   }
-  if (operation === "completion") chain.addValue(body["prompt"]);
-  else if (Array.isArray(body["messages"])) for (const message of body["messages"]) chain.addMessage(message);
+  const prompt = body[dialect.promptMember];
+  if (!dialect.isConversation) chain.addValue(prompt);
+  else if (Array.isArray(prompt)) for (const message of prompt) chain.addMessage(message);
   return chain.end();
 }
 

@@ -4,9 +4,6 @@ import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { requireContext } from "../facts.ts";
 
-const capabilityOf = { chat: "chat", completion: "completion", embedding: "embeddings" } as const;
-const endpointOf = { chat: "chat completions", completion: "completions", embedding: "embeddings" } as const;
-
 /** Throws `invalid_request` where it cannot. */
 export function requireServable(model: Model, request: DecodedRequest): void {
   requireCapability(model, request);
@@ -23,11 +20,11 @@ export function isServable(model: Model, request: DecodedRequest): boolean {
 }
 
 /** Only a capability that somebody states as absent refuses; where nobody says, the engine decides. */
-function requireCapability(model: Model, { operation }: DecodedRequest): void {
-  if (model.capabilities?.[capabilityOf[operation]] === false) {
+function requireCapability(model: Model, { dialect }: DecodedRequest): void {
+  if (model.capabilities?.[dialect.capability] === false) {
     throw fieldError(
       "model",
-      `\`${model.id}\` does not support ${endpointOf[operation]}. GET /v1/models shows the capabilities of each model.`,
+      `\`${model.id}\` does not support ${dialect.endpoint}. GET /v1/models shows the capabilities of each model.`,
     );
   }
 }

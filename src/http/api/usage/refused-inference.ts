@@ -2,11 +2,11 @@
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { GatewayError } from "../../../base/errors.ts";
+import { dialects } from "../../../dialects/dialects.ts";
 import type { Operation } from "../../../domain/models/engine.ts";
 import { keyOf, type Principal } from "../../../domain/principal.ts";
 import { redactCredentials } from "../../../domain/redaction.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
-import { requestSchemas } from "../../decode/decode-request.ts";
 import type { Node } from "../../decode/json-schema.ts";
 import type { Exchange } from "../../exchange/route.ts";
 
@@ -72,7 +72,7 @@ let names: ReadonlySet<string> | undefined;
 function isOurs(name: string): boolean {
   names ??= new Set([
     "body",
-    ...Object.values(requestSchemas).flatMap((schema) => namesIn(z.toJSONSchema(schema, { io: "input" }) as Node)),
+    ...Object.values(dialects).flatMap(({ schema }) => namesIn(z.toJSONSchema(schema, { io: "input" }) as Node)),
   ]);
   return /^\d{1,9}$/.test(name) || names.has(name.toLowerCase());
 }

@@ -1,6 +1,7 @@
 // A request as the API shows it: one that ended, with its trail, or one that was refused before it began.
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
+import { operations } from "../../../dialects/dialects.ts";
 import type { RefusedRequest } from "../../../domain/usage/refused-request.ts";
 import { stepResults, type Trail, type TrailStep, wasAsked } from "../../../domain/usage/trail.ts";
 import { generationOf, type UsageRecord, usageOutcomes } from "../../../domain/usage/usage.ts";
@@ -19,7 +20,7 @@ export const requestShape = z
     object: z.literal("request"),
     id: z.string().describe("The `x-request-id` of its answer."),
     at: unixSeconds.describe("When it began, Unix seconds; of a refused one, when it was refused."),
-    operation: z.enum(["chat", "completion", "embedding"]),
+    operation: z.enum(operations),
     model: z
       .string()
       .nullable()

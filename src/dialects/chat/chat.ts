@@ -1,0 +1,36 @@
+// Chat completions: a conversation goes on.
+import { generates } from "../../domain/models/engine.ts";
+import { chatRequest } from "../../wire/chat.ts";
+import { chatIdOf } from "../../wire/stored-chats.ts";
+import type { Dialect } from "../dialect.ts";
+import { isMediaPart } from "../prompt-tokens.ts";
+
+export const chat: Dialect = {
+  operation: "chat",
+  endpoint: "chat completions",
+  capability: "chat",
+  spanName: "chat",
+
+  schema: chatRequest,
+  promptMember: "messages",
+  isConversation: true,
+  generates: generates.chat,
+  knowsNewerLimit: true,
+  width: (choices) => choices,
+  hasMedia,
+
+  answerList: "choices",
+  answerObject: "chat.completion",
+  chunkObject: "chat.completion.chunk",
+  isKept: true,
+  idOf: chatIdOf,
+  encode: () => false,
+};
+
+function hasMedia(messages: unknown): boolean {
+  if (!Array.isArray(messages)) return false;
+  for (const { content } of messages as { content?: unknown }[]) {
+    if (Array.isArray(content) && content.some(isMediaPart)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,26 @@
+// Completions: a text, or each of several, goes on.
+import { generates } from "../../domain/models/engine.ts";
+import { completionRequest } from "../../wire/completion.ts";
+import type { Dialect } from "../dialect.ts";
+
+export const completion: Dialect = {
+  operation: "completion",
+  endpoint: "completions",
+  capability: "completion",
+  spanName: "text_completion",
+
+  schema: completionRequest,
+  promptMember: "prompt",
+  isConversation: false,
+  generates: generates.completion,
+  knowsNewerLimit: false,
+  width: (choices, bestOf, prompts) => Math.max(choices, bestOf) * prompts,
+  hasMedia: () => false,
+
+  answerList: "choices",
+  answerObject: "text_completion",
+  chunkObject: "text_completion",
+  isKept: false,
+  idOf: (requestId) => `cmpl-${requestId.replace(/^req_/, "")}`,
+  encode: () => false,
+};

@@ -1,0 +1,10 @@
+// The wire formats, by what is asked for in them. A new one has its folder here, and its line.
+import type { Operation } from "../domain/models/engine.ts";
+import { chat } from "./chat/chat.ts";
+import { completion } from "./completion/completion.ts";
+import type { Dialect } from "./dialect.ts";
+import { embedding } from "./embedding/embedding.ts";
+
+export const dialects: Readonly<Record<Operation, Dialect>> = { chat, completion, embedding };
+
+export const operations = Object.keys(dialects) as readonly Operation[];

@@ -1,0 +1,69 @@
+// Embeddings: each of some texts becomes a list of numbers.
+
+import { generates } from "../../domain/models/engine.ts";
+import { decodeEmbedding, embeddingRequest, encodeEmbedding } from "../../wire/embedding.ts";
+import { countTexts } from "../../wire/parts.ts";
+import type { AskedItems, Dialect } from "../dialect.ts";
+import { malformed } from "../malformed.ts";
+
+export const embedding: Dialect = {
+  operation: "embedding",
+  endpoint: "embeddings",
+  capability: "embeddings",
+  spanName: "embeddings",
+
+  schema: embeddingRequest,
+  promptMember: "input",
+  isConversation: false,
+  generates: generates.embedding,
+  knowsNewerLimit: true,
+  width: () => 1,
+  hasMedia: hasObjects,
+
+  answerList: "data",
+  answerObject: "list",
+  chunkObject: "",
+  isKept: false,
+  idOf: (requestId) => requestId,
+  encode: encodeAsAsked,
+};
+
+function hasObjects(input: unknown): boolean {
+  const items: readonly unknown[] = Array.isArray(input) ? input : [input];
+  return items.some((item) => typeof item === "object" && !Array.isArray(item));
+}
+
+/**
+ * Both encodings work whatever the engine returned; another that it knows is its own. Changes the items in place; says
+ * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
+ * refused. How many there are of inputs that are no texts is for the engine to say.
+ */
+function encodeAsAsked(items: unknown[], { body, hasMedia }: AskedItems): boolean {
+  const { input, encoding_format: encoding } = body;
+  const base64 = encoding === "base64";
+  if (!base64 && encoding !== "float" && encoding !== undefined && encoding !== null) return false;
+  const wanted = countTexts(input);
+  if (!hasMedia && items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
+  let changed = false;
+  for (const item of items as { embedding?: unknown }[]) {
+    const embedding = item?.embedding;
+    if (Array.isArray(embedding)) {
+      if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
+      if (!base64) continue;
+      item.embedding = encodeEmbedding(embedding as number[]);
+    } else if (typeof embedding === "string") {
+      if (base64) continue;
+      const values = decodeEmbedding(embedding);
+      if (!values) throw malformed("an embedding that is not base64 of float32");
+      item.embedding = values;
+    } else {
+      throw malformed("an item without an embedding");
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+function isFloat32(value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(Math.fround(value));
+}
