@@ -15,8 +15,8 @@ import type {
   OneTimeLink,
   Person,
   PersonStore,
-  Role,
 } from "../domain/people/person.ts";
+import type { Role } from "../domain/people/role.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import { newOpaqueToken } from "../policy/credentials/opaque-token.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import type { App } from "../domain/people/app.ts";
-import type { Role } from "../domain/people/person.ts";
+import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import type { CreateAppRequest } from "../wire/apps.ts";

@@ -1,7 +1,7 @@
 // Who may do what to the members of an account: every standing against every role.
 import { describe, expect, test } from "bun:test";
 import { accountFor, principalFor } from "../../tests/support/principal.ts";
-import { type Role, roles } from "../domain/people/person.ts";
+import { type Role, roles } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
 import {
   changeRole,

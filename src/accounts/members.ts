@@ -2,7 +2,8 @@
 
 import { GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
-import type { Membership, Role } from "../domain/people/person.ts";
+import type { Membership } from "../domain/people/person.ts";
+import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 

@@ -2,15 +2,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
-import type {
-  Identity,
-  Membership,
-  OneTimeLink,
-  PeopleChange,
-  Person,
-  PersonStore,
-  Role,
-} from "../domain/people/person.ts";
+import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore } from "../domain/people/person.ts";
+import type { Role } from "../domain/people/role.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { checkEmail } from "./email.ts";

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import {
   ConfigError,
   type ConfigInputs,
-  configuredSecrets,
   keysThatNeedRestart,
   loadConfig,
   loadDataDir,
@@ -16,6 +15,7 @@ import {
   serveFlags,
 } from "./config.ts";
 import { exampleFile } from "./example.ts";
+import { configuredSecrets } from "./secrets.ts";
 
 const root = await mkdtemp(join(tmpdir(), "headrace-config-"));
 afterAll(() => rm(root, { recursive: true }));

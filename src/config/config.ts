@@ -32,7 +32,6 @@ export type { PullSource } from "./hugging-face.ts";
 export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
 export { ConfigError, type Problem, renderPlace } from "./problems.ts";
 export { configJsonSchema, configReference } from "./reference.ts";
-export { configuredSecrets } from "./secrets.ts";
 export { requestLimitProblems } from "./server-process.ts";
 export type { Flags } from "./sources.ts";
 export type { TracingConfig } from "./tracing.ts";

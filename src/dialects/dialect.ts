@@ -1,7 +1,7 @@
 // A wire format in which a model is asked: what the rest of the gateway has to know of it.
 import type { z } from "zod";
-import type { Operation } from "../domain/models/engine.ts";
-import type { capabilityNames } from "../domain/models/model.ts";
+import type { capabilityNames } from "../domain/models/capabilities.ts";
+import type { Operation } from "../domain/models/operation.ts";
 
 /** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
 export interface Dialect {

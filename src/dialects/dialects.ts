@@ -1,5 +1,5 @@
 // The wire formats, by what is asked for in them. A new one has its folder here, and its line.
-import type { Operation } from "../domain/models/engine.ts";
+import type { Operation } from "../domain/models/operation.ts";
 import { chat } from "./chat/chat.ts";
 import { completion } from "./completion/completion.ts";
 import type { Dialect } from "./dialect.ts";

@@ -1,5 +1,5 @@
 // The audit log: who changed which credential or account, when and from where; never a secret.
-import type { Role } from "./people/person.ts";
+import type { Role } from "./people/role.ts";
 
 /**
  * `key`: an API key or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has

@@ -3,7 +3,8 @@ import type { Account, QuotaAmounts } from "./account.ts";
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { LimitSet } from "./limits/limits.ts";
-import type { Person, Role } from "./people/person.ts";
+import type { Person } from "./people/person.ts";
+import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
 
 export interface Principal {

@@ -4,13 +4,8 @@ import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
-import {
-  type EngineModel,
-  type EngineRequest,
-  type EngineResponse,
-  type Operation,
-  operationPaths,
-} from "../domain/models/engine.ts";
+import type { EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import { type Operation, operationPaths } from "../domain/models/operation.ts";
 import { Http1Client, type Origin } from "../http1/client/client.ts";
 import {
   ClientError,

@@ -2,7 +2,7 @@
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import type { Operation } from "../domain/models/engine.ts";
+import type { Operation } from "../domain/models/operation.ts";
 import type { RequestFacts, RequestMarks } from "./facts.ts";
 
 /**

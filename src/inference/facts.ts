@@ -5,7 +5,6 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { estimatePromptTokens } from "../dialects/prompt-tokens.ts";
 import type { Model } from "../domain/models/model.ts";
 import { countTexts, noTokenLimit } from "../wire/parts.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
 
 export interface RequestFacts {
   /** Estimated from the text. */
@@ -68,7 +67,10 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
 }
 
 /** Throws `invalid_request` for a token limit that the model's context cannot hold. */
-export function requireContext(model: Model, { tokenLimit, tokenLimitName }: DecodedRequest): void {
+export function requireContext(
+  model: Model,
+  { tokenLimit, tokenLimitName }: Pick<RequestMarks, "tokenLimit" | "tokenLimitName">,
+): void {
   if (model.context === undefined || tokenLimit === undefined) return;
   if (tokenLimit > model.context) {
     throw fieldError(

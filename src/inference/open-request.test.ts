@@ -15,10 +15,11 @@ import { Later } from "../base/later.ts";
 import type { Engine, EngineResponse } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall, InferenceDeps } from "./call.ts";
 import type { Catalog } from "./models/catalog.ts";
 import { Capacity } from "./routing/capacity.ts";
 import { Router } from "./routing/route.ts";
-import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
+import { run } from "./run.ts";
 import { Stopping } from "./stopping.ts";
 
 let capacity: Capacity;

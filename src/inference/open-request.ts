@@ -17,13 +17,13 @@ import { type Answer, type CompletionNames, readAnswer } from "./answer/answer.t
 import { WholeBody } from "./answer/answer-body.ts";
 import type { ChatRecorder } from "./answer/chat-recorder.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
+import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
 import { isServable } from "./routing/servable.ts";
-import type { InferenceCall, InferenceDeps } from "./run.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 

@@ -14,9 +14,10 @@ import { Later, whenSettled } from "../base/later.ts";
 import type { Engine, EngineResponse } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall, InferenceDeps } from "./call.ts";
 import { Capacity } from "./routing/capacity.ts";
 import { Router } from "./routing/route.ts";
-import { type InferenceAnswer, type InferenceCall, type InferenceDeps, run } from "./run.ts";
+import { run } from "./run.ts";
 import { type Stoppable, Stopping } from "./stopping.ts";
 
 const whole = JSON.stringify({

@@ -1,76 +1,18 @@
 // The way of an inference request: authorize, admit, and from there on the request takes itself (open-request.ts).
-import type { Bytes } from "../base/bytes/byte-span.ts";
-import type { ClientStream } from "../base/bytes/client-stream.ts";
-import type { Holder } from "../base/bytes/held-bytes.ts";
-import type { Cancellation } from "../base/cancellation.ts";
-import type { Clock } from "../base/clock.ts";
-import type { GatewayError } from "../base/errors.ts";
+
 import type { Eventual } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
-import type { ChatWriter } from "../domain/models/stored-chat.ts";
-import { keyOf, type Principal } from "../domain/principal.ts";
-import type { Observer } from "../domain/usage/observer.ts";
-import type { RequestTrace } from "../domain/usage/trace.ts";
-import type { Ledger, TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
-import type { Admitted, Admitter, LimitListener } from "../policy/admit.ts";
+import { keyOf } from "../domain/principal.ts";
+import type { UsageBegin } from "../domain/usage/usage.ts";
+import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
-import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
-import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { type ChatRecorder, recorderFor } from "./answer/chat-recorder.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
-import type { Catalog } from "./models/catalog.ts";
+import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { OpenRequest } from "./open-request.ts";
-import type { Capacity } from "./routing/capacity.ts";
-import type { Router } from "./routing/route.ts";
 import { requireServable } from "./routing/servable.ts";
-import { type Stopping, stoppingError } from "./stopping.ts";
-
-/** What is asked for, and who asks: told of what belongs to the answer, or to the log, beside what `run` gives. */
-export interface InferenceCall<Result> extends LimitListener {
-  request: DecodedRequest;
-  principal: Principal;
-  requestId: string;
-  /** Cancelled when the client leaves. */
-  left: Cancellation;
-  /** On whose account bytes are held for it. */
-  holder: Holder;
-  /** Where it is traced. */
-  trace?: RequestTrace | undefined;
-  /** An error as the text of its JSON body. */
-  renderError(error: GatewayError): string;
-  /** Called where another model serves the request than the one that was asked for, before anything is answered. */
-  onStandIn(model: string): void;
-  /** Called where the engine says that it left a member of the request out of account, likewise. */
-  onIgnored(member: "tools"): void;
-  /** Called where the ledger has taken the request, before an engine is asked. */
-  onLedger(): void;
-  /** Called once, when the answer is delivered, failed or left; for the log. */
-  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void;
-  /** Makes of the answer what `run` gives for it. */
-  answer(answer: InferenceAnswer): Result;
-}
-
-export interface InferenceDeps {
-  catalog: Catalog;
-  router: Router;
-  capacity: Capacity;
-  admitter: Admitter;
-  ledger: Ledger;
-  refusalCounts: Pick<RefusalCounts, "count">;
-  usageDoubts: Pick<UsageDoubts, "understated">;
-  /** Keeps the completions that somebody asked to keep. */
-  chatWriter: ChatWriter;
-  clock: Clock;
-  stopping: Stopping;
-  /** Silence after which a stream gets a comment line. Default 10 s. */
-  heartbeatMs: number;
-  observer?: Omit<Observer, "httpEnded"> | undefined;
-}
-
-/** Either JSON, or what sends a stream of events to the client. */
-export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void);
+import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
 export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {

@@ -1,7 +1,7 @@
 // What the spool says: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { type Operation, operationPaths } from "../domain/models/engine.ts";
+import { type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage/usage.ts";
 import { trailSchema } from "../storage/tables/trail-text.ts";
 

@@ -1,5 +1,7 @@
 // What the log is told by the configuration: its level, and which secrets it must never show.
-import { type Config, configuredSecrets, type ReloadableConfig } from "../config/config.ts";
+
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import { configuredSecrets } from "../config/secrets.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 import type { LogSettings } from "./logging.ts";
 

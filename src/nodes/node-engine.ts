@@ -1,8 +1,9 @@
 // A node as an engine: what operators approved of what it announces, wherever its connection is.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { Engine, EngineModel, EngineRequest, EngineResponse, Operation } from "../domain/models/engine.ts";
+import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
+import type { Operation } from "../domain/models/operation.ts";
 
 /** What a node's engine asks of who knows the nodes. */
 export interface NodeWays {

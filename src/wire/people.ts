@@ -1,7 +1,8 @@
 // The shapes of people, their sessions, members of accounts and invitations on the wire, and of the requests about them.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { type Member, type OneTimeLink, type Person, roles } from "../domain/people/person.ts";
+import type { Member, OneTimeLink, Person } from "../domain/people/person.ts";
+import { roles } from "../domain/people/role.ts";
 import type { Session } from "../domain/people/session.ts";
 import { scopes } from "../domain/scope.ts";
 import { unixSeconds } from "./parts.ts";

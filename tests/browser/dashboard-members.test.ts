@@ -1,6 +1,6 @@
 // In a real browser: owners and admins manage who belongs to the account, within their rights; members see their own place.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Role } from "../../src/domain/people/person.ts";
+import type { Role } from "../../src/domain/people/role.ts";
 import { Browser, invite, type Person } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { matchesSecret } from "../../src/accounts/manage-apps.ts";
 import type { AuditEvent } from "../../src/domain/audit.ts";
-import type { Role } from "../../src/domain/people/person.ts";
+import type { Role } from "../../src/domain/people/role.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import { appRoutes } from "../../src/http/api/people/app-routes.ts";
 import type { ScopedRoute } from "../../src/http/exchange/route.ts";

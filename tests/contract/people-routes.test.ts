@@ -1,6 +1,6 @@
 // The endpoints for members, invitations and operators, over a real database and socket: who may see and change whom.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Role } from "../../src/domain/people/person.ts";
+import type { Role } from "../../src/domain/people/role.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";
 import { operators } from "../support/people.ts";
 import { type ApiMember, openPeopleApi, type PeopleApi } from "../support/people-api.ts";

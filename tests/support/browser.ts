@@ -1,5 +1,5 @@
 // A person at a browser without a screen: cookies, redirects, and the links and forms of real pages, over real requests.
-import type { Role } from "../../src/domain/people/person.ts";
+import type { Role } from "../../src/domain/people/role.ts";
 import { type Form, type PageParts, partsOf } from "./page-parts.ts";
 
 export interface Page extends PageParts {

@@ -1,7 +1,7 @@
 // A request as the gateway decodes it, without the checks that come with that.
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { dialects } from "../../src/dialects/dialects.ts";
-import type { Operation } from "../../src/domain/models/engine.ts";
+import type { Operation } from "../../src/domain/models/operation.ts";
 import { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { marksOf } from "../../src/inference/facts.ts";
 

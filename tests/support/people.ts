@@ -2,13 +2,8 @@
 import { type BrowserOrigin, BrowserSessions } from "../../src/accounts/browser-sessions.ts";
 import type { LogFields } from "../../src/base/log.ts";
 import type { Account } from "../../src/domain/account.ts";
-import {
-  type Membership,
-  normalizedEmail,
-  type Person,
-  type PersonStore,
-  type Role,
-} from "../../src/domain/people/person.ts";
+import { type Membership, normalizedEmail, type Person, type PersonStore } from "../../src/domain/people/person.ts";
+import type { Role } from "../../src/domain/people/role.ts";
 import type { Session } from "../../src/domain/people/session.ts";
 import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";

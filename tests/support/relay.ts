@@ -8,7 +8,7 @@ import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
 import { relay } from "../../src/inference/answer/relay.ts";
 import type { RelayOptions } from "../../src/inference/answer/relay-options.ts";
-import type { StreamObservation } from "../../src/inference/answer/stream-chunks.ts";
+import type { StreamObservation } from "../../src/inference/answer/stream-observation.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";

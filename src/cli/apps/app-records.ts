@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { refuseSecret } from "../keys/key-records.ts";
 import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 

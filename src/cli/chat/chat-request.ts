@@ -1,7 +1,7 @@
 // One answer of a model: the request, its retries, and the stream that comes back.
 import { z } from "zod";
 import { failure, parseJson, send, understood, unreachable } from "../login/api-request.ts";
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
 import { readEvents } from "./event-stream.ts";
 

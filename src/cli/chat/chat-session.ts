@@ -1,6 +1,6 @@
 // A conversation at the terminal: what is typed, what is a command, and what is kept of the answers.
 
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { readModels } from "../models/models.ts";
 import type { LineEditor } from "../terminal/line-editor.ts";
 import { CliError, printable, printableText, reportError, type Terminal } from "../terminal/terminal.ts";

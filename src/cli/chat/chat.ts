@@ -3,13 +3,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import { demoId } from "../../engines/llama/model-store.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { ApiError } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { type ListedModel, readModels } from "../models/models.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, exitCodes, interruptible, printable } from "../terminal/terminal.ts";

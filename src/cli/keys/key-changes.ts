@@ -3,13 +3,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { readCredentials, writeCredentials } from "../../storage/files/credentials-file.ts";
 import { requestJson, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative, parseSpan } from "../terminal/figures.ts";
 import { confirm } from "../terminal/input.ts";

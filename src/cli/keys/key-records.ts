@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
 import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { formatTime } from "../terminal/figures.ts";
 import type { CliInput } from "../terminal/input.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";

@@ -1,7 +1,7 @@
 // Sends requests of commands to the HTTP API and explains what goes wrong.
 import { z } from "zod";
 import { CliError, printable } from "../terminal/terminal.ts";
-import type { Connection } from "./client.ts";
+import type { Connection } from "./connection.ts";
 
 export interface ApiRequest {
   method?: "GET" | "POST" | "PATCH" | "DELETE";

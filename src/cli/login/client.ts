@@ -1,4 +1,5 @@
 // Finds the server that a command is to talk to, and the key for it.
+
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
@@ -7,6 +8,7 @@ import { trimSlashes } from "../../base/text/http-url.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { parseJson } from "./api-request.ts";
+import type { Connection } from "./connection.ts";
 import { LoginStore, type StoredLogin } from "./login-store.ts";
 import { LoginTokens } from "./token-connection.ts";
 
@@ -14,18 +16,6 @@ export interface ConnectionOptions {
   baseUrl?: string;
   apiKeyStdin?: boolean;
   dataDir?: string;
-}
-
-export interface Connection {
-  /** Without a slash at its end; includes `/v1`. */
-  baseUrl: string;
-  /** Of a login, the access token that it had when the command began; `login` gives the one to send. */
-  apiKey: string;
-  /** Where the key came from, for messages; of a login, `your login at …`. */
-  keySource: string;
-  login?: LoginTokens;
-  /** The data directory whose credentials.json has the key, where it came from there. */
-  storedIn?: string;
 }
 
 const localBaseUrl = "http://127.0.0.1:7545/v1";

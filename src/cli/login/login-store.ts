@@ -1,11 +1,10 @@
 // Logins of this machine's user, one for each server, in the operating system's configuration folder.
 import { chmod, open, readFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { makeDirectory, replaceFile } from "../../storage/files/durable-file.ts";
 import { tryLockFile } from "../../storage/files/file-lock.ts";
-import { CliError, type Env } from "../terminal/terminal.ts";
+import { CliError } from "../terminal/terminal.ts";
 import { parseJson } from "./api-request.ts";
 
 const login = z.object({
@@ -28,17 +27,6 @@ const file = z.object({ logins: z.record(z.string(), login) });
 const lockWaitMs = 50;
 /** Longer than a renewal takes at most, during which a command holds the lock. */
 const longestLockWaitMs = 30_000;
-
-/** Where a person's programs keep their settings: XDG Base Directory, and what macOS and Windows have in its place. */
-export function configFolder(env: Env, platform: NodeJS.Platform = process.platform): string {
-  const { XDG_CONFIG_HOME: xdg, HOME, APPDATA } = env;
-  const home = HOME || homedir();
-  if (platform === "win32") return join(APPDATA || join(homedir(), "AppData", "Roaming"), "headrace");
-  // Relative values are to be ignored.
-  if (xdg?.startsWith("/")) return join(xdg, "headrace");
-  if (platform === "darwin") return join(home, "Library", "Application Support", "headrace");
-  return join(home, ".config", "headrace");
-}
 
 export class LoginStore {
   readonly #folder: string;

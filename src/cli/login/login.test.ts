@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
 import { type SignInServer, startSignInServer } from "../../../tests/fixtures/sign-in-server.ts";
-import { configFolder } from "./login-store.ts";
+import { configFolder } from "../terminal/config-folder.ts";
 
 const nowMs = 1_800_000_000_000;
 

@@ -1,20 +1,15 @@
 // `headrace members`: lists, invites, changes and removes the people of an account.
 import { type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { type Role, roles } from "../../domain/people/person.ts";
+import { type Role, roles } from "../../domain/people/role.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
 import { confirm } from "../terminal/input.ts";
 import { CliError, formatTable, interruptible, printable } from "../terminal/terminal.ts";
 import { requestJson, requestList, understood } from "./api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "./client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "./client.ts";
+import type { Connection } from "./connection.ts";
 
 interface MembersOptions extends ConnectionOptions {
   json?: boolean;

@@ -6,13 +6,8 @@ import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { formatFacts, interruptible, printable } from "../terminal/terminal.ts";
 import { ApiError, requestJson, understood } from "./api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "./client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "./client.ts";
+import type { Connection } from "./connection.ts";
 
 interface WhoamiOptions extends ConnectionOptions {
   json?: boolean;

@@ -1,7 +1,7 @@
 // The models of a server as operators see them: reading one, and showing it.
 import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
 import { requestJson, understood } from "../login/api-request.ts";
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { formatCount, formatTime } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";

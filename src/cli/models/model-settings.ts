@@ -1,7 +1,7 @@
 // The options of a model's settings, and the members of a request that they become.
 import { type Command, InvalidArgumentError } from "commander";
 import { type Environment, environments } from "../../domain/api-key.ts";
-import { capabilityNames } from "../../domain/models/model.ts";
+import { capabilityNames } from "../../domain/models/capabilities.ts";
 import { parseNames } from "../keys/key-settings.ts";
 
 /** "none" takes away what was set: Commander turns null into an empty text. */

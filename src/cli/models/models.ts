@@ -2,13 +2,8 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { requestJson, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, formatTable, interruptible } from "../terminal/terminal.ts";
 import { registerModelChanges } from "./model-changes.ts";

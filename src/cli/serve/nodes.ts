@@ -5,13 +5,8 @@ import { type Environment, environments } from "../../domain/api-key.ts";
 import { everyModel } from "../../domain/models/node.ts";
 import { createdJoinTokenShape, type NodeWire, nodeShape } from "../../wire/nodes.ts";
 import { requestJson, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatRelative, formatTimeAndRelative, parseSpan } from "../terminal/figures.ts";
 import { confirm } from "../terminal/input.ts";

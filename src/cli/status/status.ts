@@ -3,13 +3,8 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
 import { ApiError, parseJson, requestJson, send, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import { readModels } from "../models/models.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, interruptible, printable } from "../terminal/terminal.ts";

@@ -1,7 +1,7 @@
 // What every command is given of the world outside, so that a test can give it another.
 import { setTimeout } from "node:timers/promises";
 import { loadDataDir, loadPullSource, type PullSource } from "../../config/config.ts";
-import { configFolder } from "../login/login-store.ts";
+import { configFolder } from "./config-folder.ts";
 import { type CliInput, standardInput } from "./input.ts";
 import { createTerminal, type Env, type Terminal } from "./terminal.ts";
 

@@ -3,13 +3,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { findKey } from "../keys/key-records.ts";
 import { ApiError, requestJson, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTime } from "../terminal/figures.ts";
 import { CliError, exitCodes, interruptible } from "../terminal/terminal.ts";

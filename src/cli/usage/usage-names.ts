@@ -4,7 +4,7 @@ import { commandLineAppId } from "../../domain/people/app.ts";
 import { listApps } from "../apps/app-records.ts";
 import { listKeys } from "../keys/key-records.ts";
 import { ApiError, requestList, understood } from "../login/api-request.ts";
-import type { Connection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { UsageRow } from "./usage-table.ts";
 
 type Named = Pick<UsageRow, "key" | "app">;

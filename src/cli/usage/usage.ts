@@ -4,13 +4,8 @@ import { z } from "zod";
 import { type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { requestJson, requestText, understood } from "../login/api-request.ts";
-import {
-  addConnectionOptions,
-  type Connection,
-  type ConnectionOptions,
-  connectionHelp,
-  findConnection,
-} from "../login/client.ts";
+import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { Connection } from "../login/connection.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { parseDate, parseTime } from "../terminal/figures.ts";
 import { CliError, exitCodes, interruptible } from "../terminal/terminal.ts";

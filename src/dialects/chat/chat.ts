@@ -1,5 +1,5 @@
 // Chat completions: a conversation goes on.
-import { generates } from "../../domain/models/engine.ts";
+import { generates } from "../../domain/models/operation.ts";
 import { chatRequest } from "../../wire/chat.ts";
 import { chatIdOf } from "../../wire/stored-chats.ts";
 import type { Dialect } from "../dialect.ts";

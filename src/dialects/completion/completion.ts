@@ -1,5 +1,5 @@
 // Completions: a text, or each of several, goes on.
-import { generates } from "../../domain/models/engine.ts";
+import { generates } from "../../domain/models/operation.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
 

@@ -1,6 +1,6 @@
 // Embeddings: each of some texts becomes a list of numbers.
 
-import { generates } from "../../domain/models/engine.ts";
+import { generates } from "../../domain/models/operation.ts";
 import { decodeEmbedding, embeddingRequest, encodeEmbedding } from "../../wire/embedding.ts";
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedItems, Dialect } from "../dialect.ts";

@@ -6,23 +6,12 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
-import type { TraceHeaders } from "../usage/trace.ts";
-import type { Capabilities } from "./model.ts";
-
-/** What a request asks of a model; each is one path of the OpenAI API, relative to the base URL. */
-export const operationPaths = {
-  chat: "/chat/completions",
-  completion: "/completions",
-  embedding: "/embeddings",
-} as const;
+import type { TraceHeaders } from "../usage/trace-headers.ts";
+import type { Capabilities } from "./capabilities.ts";
+import type { Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
 export const builtInEngineName = "built-in";
-
-export type Operation = keyof typeof operationPaths;
-
-/** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
-export const generates: Readonly<Record<Operation, boolean>> = { chat: true, completion: true, embedding: false };
 
 export interface EngineRequest {
   /** Sent along, so that the engine's log can be matched with ours. */

@@ -1,16 +1,8 @@
 // Models as the public API names them, and the deployments that serve them.
 
 import type { Environment } from "../api-key.ts";
+import type { Capabilities } from "./capabilities.ts";
 import type { Engine } from "./engine.ts";
-
-export const capabilityNames = ["chat", "completion", "embeddings"] as const;
-
-/** What a model can do; a missing entry means unknown, and the engine decides. */
-export interface Capabilities {
-  chat?: boolean;
-  completion?: boolean;
-  embeddings?: boolean;
-}
 
 /** USD per million tokens. */
 export interface Price {

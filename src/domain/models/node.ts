@@ -1,7 +1,8 @@
 // Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
-import type { EngineModel, Operation } from "./engine.ts";
+import type { EngineModel } from "./engine.ts";
+import type { Operation } from "./operation.ts";
 
 /** Likewise of an upstream: both stand beside each other in records and logs. */
 export const nodeNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;

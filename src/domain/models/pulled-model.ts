@@ -1,5 +1,5 @@
 // Models in the data directory of this server that `headrace pull` fetched.
-import type { Capabilities } from "./model.ts";
+import type { Capabilities } from "./capabilities.ts";
 
 export interface PulledModel {
   id: string;

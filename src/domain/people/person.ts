@@ -1,9 +1,7 @@
 // People who sign in, and the accounts that they are members of.
-import type { AuditEvent } from "../audit.ts";
 
-export const roles = ["owner", "admin", "member"] as const;
-/** Members have their own keys, apps and chats; admins manage all of the account's; owners its owners and admins as well. */
-export type Role = (typeof roles)[number];
+import type { AuditEvent } from "../audit.ts";
+import type { Role } from "./role.ts";
 
 export interface Person {
   /** `usr_…`. */

@@ -2,7 +2,7 @@
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/engine.ts";
+import type { Operation } from "../models/operation.ts";
 import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {

@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/engine.ts";
+import type { Operation } from "../models/operation.ts";
 import type { RequestFilter, RequestOwner, RequestPosition } from "./request-log.ts";
 
 export interface RefusedRequest {

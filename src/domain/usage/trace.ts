@@ -1,13 +1,10 @@
 // What a trace of a request is told of: a port, so that nothing but its adapter knows how traces are kept and sent.
-import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { Engine, Operation } from "../models/engine.ts";
-import type { UsageEnd } from "./usage.ts";
 
-/** Fields for whom a request is passed on to (W3C Trace Context); values of ours, or checked. */
-export interface TraceHeaders {
-  readonly traceparent: string;
-  readonly tracestate?: string;
-}
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Engine } from "../models/engine.ts";
+import type { Operation } from "../models/operation.ts";
+import type { TraceHeaders } from "./trace-headers.ts";
+import type { UsageEnd } from "./usage.ts";
 
 /** A request that is authenticated: what comes before is not traced, as anybody could ask for it. */
 export interface TracedExchange {

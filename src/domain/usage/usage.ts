@@ -2,7 +2,7 @@
 
 import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/engine.ts";
+import type { Operation } from "../models/operation.ts";
 import type { Trail } from "./trail.ts";
 
 export interface TokenUsage {

@@ -5,16 +5,15 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Environment } from "../../domain/api-key.ts";
+import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
   builtInEngineName,
   type Engine,
   type EngineModel,
   type EngineRequest,
   type EngineResponse,
-  generates,
-  type Operation,
 } from "../../domain/models/engine.ts";
-import type { Capabilities } from "../../domain/models/model.ts";
+import { generates, type Operation } from "../../domain/models/operation.ts";
 import { getModels, type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";

@@ -19,7 +19,7 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { capacity } from "../../base/text/json-bytes.ts";
 import { dialects } from "../../dialects/dialects.ts";
-import type { Operation } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
 import { decodeRequest, parsedRequest } from "./decode-request.ts";
 import { alternatives, inline, type Node } from "./json-schema.ts";

@@ -5,7 +5,7 @@ import { fieldError } from "../../base/errors.ts";
 import { afterSpace, isSame, latin1, load, textAt } from "../../base/text/json-bytes.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/dialects.ts";
-import type { Operation } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { asksForUsage, type Corrections, marksOf, newerLimitAlone, type RequestMarks } from "../../inference/facts.ts";
 import { noTokenLimit } from "../../wire/parts.ts";

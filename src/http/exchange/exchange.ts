@@ -42,7 +42,7 @@ import {
   type UpgradeAnswer,
 } from "./route.ts";
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
-import type { HttpServerOptions } from "./server.ts";
+import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
 const clientClosedRequest = 499;

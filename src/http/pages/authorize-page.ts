@@ -15,7 +15,7 @@ import {
 } from "./app-parts.ts";
 import { csrfField, hidden } from "./form.ts";
 import { type HtmlValue, html } from "./html.ts";
-import type { Page } from "./page.ts";
+import type { Page } from "./layout.ts";
 
 export interface ConsentPageParts {
   request: ValidRequest;

@@ -16,7 +16,7 @@ import {
 } from "./app-parts.ts";
 import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import type { Page } from "./page.ts";
+import type { Page } from "./layout.ts";
 
 /** As the device shows it. */
 export function shownUserCode(userCode: string): string {

@@ -1,7 +1,29 @@
 // The frame of every page: head, who is signed in, and where the content goes.
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type Html, html } from "./html.ts";
-import type { Page } from "./page.ts";
+
+export interface Page {
+  title: string;
+  body: Html;
+  status?: number;
+  /** Shown with a menu of their own. */
+  signedIn?: SignedIn | undefined;
+  /** For pages that are made of several sections, not of one sheet. */
+  wide?: boolean;
+  /** A path here to go on to at once; other than a redirect, it is no part of the form's answer for `formTargets`. */
+  continueTo?: string;
+  /** Instead of `no-referrer`. */
+  referrerPolicy?: "same-origin" | undefined;
+  /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
+  scripts?: readonly string[];
+  /**
+   * `kept`: an app may have opened it in a window of its own, to go on there when the way is back at the app. Any other page
+   * is cut off from whoever opened it.
+   */
+  opener?: "kept";
+  /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
+  formTargets?: readonly string[];
+}
 
 export function layout({ title, body, signedIn, scripts = [], status = 200, wide = false, continueTo }: Page): string {
   return html`<!doctype html>

@@ -7,35 +7,12 @@ import type { SignedIn } from "../../domain/people/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
 import { browserOrigin } from "../exchange/browser.ts";
 import type { Exchange, PlainAnswer } from "../exchange/route.ts";
-import { type Html, html } from "./html.ts";
-import { layout } from "./layout.ts";
+import { html } from "./html.ts";
+import { layout, type Page } from "./layout.ts";
 
 export interface PageDeps {
   sessions: BrowserSessions;
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
-}
-
-export interface Page {
-  title: string;
-  body: Html;
-  status?: number;
-  /** Shown with a menu of their own. */
-  signedIn?: SignedIn | undefined;
-  /** For pages that are made of several sections, not of one sheet. */
-  wide?: boolean;
-  /** A path here to go on to at once; other than a redirect, it is no part of the form's answer for `formTargets`. */
-  continueTo?: string;
-  /** Instead of `no-referrer`. */
-  referrerPolicy?: "same-origin" | undefined;
-  /** Names of scripts in /assets that the page needs, e.g. `passkeys.js`. */
-  scripts?: readonly string[];
-  /**
-   * `kept`: an app may have opened it in a window of its own, to go on there when the way is back at the app. Any other page
-   * is cut off from whoever opened it.
-   */
-  opener?: "kept";
-  /** Origins, or schemes with a colon, to which a form's answer may lead besides this one (CSP `form-action`). */
-  formTargets?: readonly string[];
 }
 
 /** Nothing may keep it, or run in it but our own files; what all pages have in common is in browser-headers.ts. */

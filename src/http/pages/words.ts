@@ -1,5 +1,5 @@
 // Times, browsers and roles as people say them.
-import type { Role } from "../../domain/people/person.ts";
+import type { Role } from "../../domain/people/role.ts";
 import { type Html, html } from "./html.ts";
 
 export const roleWords: Record<Role, string> = { owner: "Owner", admin: "Admin", member: "Member" };

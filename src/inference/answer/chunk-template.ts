@@ -1,7 +1,7 @@
 // Recognises chunks of a stream that differ from an earlier one in their text alone, so that they need no parsing.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { SseReader } from "../../base/text/sse.ts";
-import type { StreamObservation } from "./stream-chunks.ts";
+import type { StreamObservation } from "./stream-observation.ts";
 
 /** All but the text of a chunk, as byte text: what an event begins and ends with, line ends included. */
 export interface ChunkFrame {

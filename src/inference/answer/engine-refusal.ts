@@ -1,8 +1,9 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
-import { type Engine, type EngineResponse, operationPaths } from "../../domain/models/engine.ts";
+import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
+import { operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 

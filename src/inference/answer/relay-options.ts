@@ -8,7 +8,7 @@ import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import type { Stopping } from "../stopping.ts";
 import type { CompletionNames } from "./answer.ts";
-import type { StreamObservation } from "./stream-chunks.ts";
+import type { StreamObservation } from "./stream-observation.ts";
 
 /** When to tell of a piece again: at whichever comes first. */
 export interface PieceDue {

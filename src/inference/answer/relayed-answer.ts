@@ -2,20 +2,39 @@
 
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { Cancellation } from "../../base/cancellation.ts";
+import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { Meter } from "../../policy/meter.ts";
+import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
-import type { OpenRequest } from "../open-request.ts";
 import type { Stopping } from "../stopping.ts";
 import type { CompletionNames } from "./answer.ts";
+import type { ChatRecorder } from "./chat-recorder.ts";
 import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions } from "./relay-options.ts";
-import { type StreamObservation, streamUsage } from "./stream-chunks.ts";
+import { streamUsage } from "./stream-chunks.ts";
+import type { StreamObservation } from "./stream-observation.ts";
+
+/** The request that is answered. */
+export interface RelayedRequest extends CompletionNames, CancelListener {
+  readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError">;
+  readonly deps: Pick<InferenceDeps, "heartbeatMs" | "stopping">;
+  readonly request: DecodedRequest;
+  readonly promptTokens: number;
+  readonly recorder: ChatRecorder | undefined;
+  readonly trace: RequestTrace | undefined;
+  readonly meter: Meter;
+  /** Of what works for it. */
+  readonly cancellation: Cancellation;
+  ended(usage: TokenUsage, error: unknown): Eventual<void>;
+  endedWithoutAnswer(error: unknown): Eventual<void>;
+}
 
 /** `source`: the engine's answer, which may still be waited for. */
-export function relayTo(client: ClientStream, source: RelayOptions["source"], open: OpenRequest<unknown>): void {
+export function relayTo(client: ClientStream, source: RelayOptions["source"], open: RelayedRequest): void {
   // The relay listens itself, and stops what works for the request.
   open.call.left.off(open);
   relay(new RelayedAnswer(source, open), client);
@@ -24,10 +43,10 @@ export function relayTo(client: ClientStream, source: RelayOptions["source"], op
 class RelayedAnswer implements RelayOptions {
   readonly source: RelayOptions["source"];
   readonly recorded: boolean;
-  readonly #open: OpenRequest<unknown>;
+  readonly #open: RelayedRequest;
   #usageSoFar: (() => TokenUsage) | undefined;
 
-  constructor(source: RelayOptions["source"], open: OpenRequest<unknown>) {
+  constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
     this.recorded = open.recorder !== undefined || open.trace?.takesContent === true;
     this.#open = open;

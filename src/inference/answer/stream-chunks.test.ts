@@ -5,9 +5,10 @@ import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { SseReader } from "../../base/text/sse.ts";
-import type { Operation } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import { stringEnd } from "./chunk-template.ts";
-import { ChunkTranslator, type StreamObservation } from "./stream-chunks.ts";
+import { ChunkTranslator } from "./stream-chunks.ts";
+import type { StreamObservation } from "./stream-observation.ts";
 
 interface Setting {
   operation: Operation;

@@ -1,4 +1,5 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
+
 import { decodeByteText, detachedByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
@@ -11,18 +12,8 @@ import type { CompletionNames } from "./answer.ts";
 import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
 import { publicFault } from "./engine-refusal.ts";
 import { atLeastDelivered } from "./least-usage.ts";
+import type { StreamObservation } from "./stream-observation.ts";
 import { deliveredBytes, estimateDelivered, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
-
-/** What was seen of a stream so far; what settlement counts. */
-export interface StreamObservation {
-  /** As reported by the engine. */
-  reported: TokenUsage | undefined;
-  /** UTF-8 bytes of text delivered, and in how many pieces they came. */
-  deliveredBytes: number;
-  deliveredPieces: number;
-  /** Of the model that serves it, in tokens, where it is known. */
-  context?: number | undefined;
-}
 
 interface Chunk {
   [member: string]: unknown;

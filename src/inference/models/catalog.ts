@@ -3,8 +3,9 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
+import type { Capabilities } from "../../domain/models/capabilities.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
-import type { Capabilities, Deployment, Model, Price } from "../../domain/models/model.ts";
+import type { Deployment, Model, Price } from "../../domain/models/model.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 
 /** An engine and how its models enter the catalog. */

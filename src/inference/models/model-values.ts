@@ -2,7 +2,7 @@
 
 import { GatewayError } from "../../base/errors.ts";
 import { type Environment, environments } from "../../domain/api-key.ts";
-import type { Capabilities } from "../../domain/models/model.ts";
+import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
   deploymentFaults,
   type EntryFault,

@@ -3,8 +3,9 @@ import { Bag, nowhere } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { type Engine, generates } from "../../domain/models/engine.ts";
+import type { Engine } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
+import { generates } from "../../domain/models/operation.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
 

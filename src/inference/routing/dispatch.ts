@@ -2,8 +2,9 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
-import type { EngineResponse, Operation } from "../../domain/models/engine.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { Attempt, type Dispatched, type Refused, type Sender } from "./attempt.ts";

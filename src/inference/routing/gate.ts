@@ -2,8 +2,8 @@
 import type { Bagged } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
 import { operations } from "../../dialects/dialects.ts";
-import type { Operation } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import type { Answer, AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Waiter } from "./fair-queue.ts";

@@ -1,7 +1,7 @@
 // What prompts have in common from their beginning: by account, tools first, whatever their texts are written like.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
-import type { Operation } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import { type PromptPrefix, promptPrefixOf } from "./prompt-prefix.ts";
 
 function prefixOf(body: Record<string, unknown>, accountId = "a", operation: Operation = "chat", space = 0) {

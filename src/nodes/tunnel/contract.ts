@@ -1,7 +1,8 @@
 // What a tunnel between a gateway and a node offers to those who use it, at either end.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { EngineModel, EngineRequest, EngineResponse, Operation } from "../../domain/models/engine.ts";
+import type { EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 
 /** The path of the gateway that a node connects to. */
 export const nodeConnectPath = "/v1/node/connect";

@@ -1,6 +1,8 @@
 // The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
-import { type EngineRequest, type Operation, operationPaths } from "../../domain/models/engine.ts";
+
+import type { EngineRequest } from "../../domain/models/engine.ts";
 import { mostNodeModels } from "../../domain/models/node.ts";
+import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 

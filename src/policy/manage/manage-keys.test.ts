@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { parseApiKey } from "../../domain/api-key.ts";
-import type { Role } from "../../domain/people/person.ts";
+import type { Role } from "../../domain/people/role.ts";
 import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
 import { accountScopes, scopes } from "../../domain/scope.ts";
 import type { CreateKeyRequest, UpdateKeyRequest } from "../../wire/keys.ts";

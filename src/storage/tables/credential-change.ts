@@ -2,7 +2,7 @@
 
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import type { Acting, AuditEvent, Standing } from "../../domain/audit.ts";
-import { type Role, roles } from "../../domain/people/person.ts";
+import { type Role, roles } from "../../domain/people/role.ts";
 import { keyStatus } from "../../domain/principal.ts";
 import { type Database, writing } from "../sql/database.ts";
 import { syncCommits } from "../sql/durable-commits.ts";

@@ -1,7 +1,7 @@
 // Accounts and API keys between their rows and their records.
 import type { Account, QuotaAmounts } from "../../domain/account.ts";
 import type { Environment } from "../../domain/api-key.ts";
-import type { Role } from "../../domain/people/person.ts";
+import type { Role } from "../../domain/people/role.ts";
 import type { ApiKeyRecord, CredentialKind, KeyChain } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import type { Database } from "../sql/database.ts";

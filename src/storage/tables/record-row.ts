@@ -1,6 +1,6 @@
 // A row of `usage_records` and the record that it says, whichever database it is of; what a row of a refused request has of it as well.
 import type { Environment } from "../../domain/api-key.ts";
-import type { Operation } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
 import { readTrail } from "./trail-text.ts";
 

@@ -8,7 +8,8 @@ import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
 import { roleNames } from "../../parts/membership/roles.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { type Column, LongTable } from "../../parts/table/long-table.tsx";
+import type { Column } from "../../parts/table/column.ts";
+import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 
 const members: Column<Member>[] = [

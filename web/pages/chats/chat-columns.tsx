@@ -2,7 +2,7 @@
 import { Anchor, Checkbox, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
-import type { Column } from "../../parts/table/long-table.tsx";
+import type { Column } from "../../parts/table/column.ts";
 import type { Room } from "../../parts/table/room.ts";
 import { count } from "../../parts/words/figures.ts";
 import { ModelName } from "../../parts/words/model-name.tsx";

@@ -2,7 +2,7 @@
 import { Group, Text } from "@mantine/core";
 import type { ModelStatus } from "../../api/types.ts";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
-import type { Answer } from "./conversation.ts";
+import type { Answer } from "./exchange.ts";
 import { RequestLink } from "./request-link.tsx";
 
 const endings: Record<string, string> = {

@@ -5,7 +5,7 @@ import type { ModelStatus } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
-import type { Answer } from "./conversation.ts";
+import type { Answer } from "./exchange.ts";
 import { RetryNotice } from "./retry-notice.tsx";
 
 interface AnswerViewProps {

@@ -2,7 +2,7 @@
 import { Anchor, Modal, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
-import type { Message } from "./conversation.ts";
+import type { Message } from "./exchange.ts";
 
 interface CodeDialogProps {
   opened: boolean;

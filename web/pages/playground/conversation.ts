@@ -1,50 +1,11 @@
 // A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
+
 import { ApiFailure, call } from "../../api/client.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
+import type { Answer, ConversationState, Exchange, Message } from "./exchange.ts";
 import { keep, keptOf } from "./kept-conversation.ts";
-import { parametersOf, type Settings, untouched } from "./settings.ts";
-
-export interface Answer {
-  state: "waiting" | "streaming" | "done" | "stopped" | "failed";
-  model: string;
-  text: string;
-  thought: string;
-  finishReason: string | null;
-  usage: Usage | null;
-  /** Measured here, in the browser. */
-  firstTokenMs: number | null;
-  durationMs: number | null;
-  /** As the server's log has it; null until it was asked, and where too little came to tell. */
-  tokensPerSecond: number | null;
-  /** Null until the server answers; what it refuses is in no log. */
-  requestId: string | null;
-  failure: ApiFailure | null;
-  /** Milliseconds since 1970. */
-  failedAtMs: number;
-}
-
-export interface Exchange {
-  id: number;
-  question: string;
-  answer: Answer;
-}
-
-export interface Message {
-  role: "system" | "user" | "assistant";
-  content: string;
-}
-
-export interface ConversationState {
-  exchanges: readonly Exchange[];
-  /** To be brought back. */
-  cleared: readonly Exchange[] | null;
-  settings: Settings;
-  draft: string;
-  /** What was tried last. */
-  model: string | null;
-  running: boolean;
-}
+import { parametersOf, untouched } from "./settings.ts";
 
 const waiting: Omit<Answer, "model"> = {
   state: "waiting",

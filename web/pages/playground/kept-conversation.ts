@@ -2,7 +2,7 @@
 import { ApiFailure } from "../../api/client.ts";
 import { keepInTab, keptInTab } from "../../api/tab-storage.ts";
 import type { AnswerPath } from "./answer-stream.ts";
-import type { ConversationState, Exchange } from "./conversation.ts";
+import type { ConversationState, Exchange } from "./exchange.ts";
 import { untouched } from "./settings.ts";
 
 type Kept = Pick<ConversationState, "exchanges" | "settings" | "draft" | "model">;

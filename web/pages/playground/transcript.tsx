@@ -5,7 +5,8 @@ import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } fr
 import type { ModelStatus } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { AnswerView } from "./answer-view.tsx";
-import type { Answer, Conversation, Exchange } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Answer, Exchange } from "./exchange.ts";
 import { QuestionView } from "./question-view.tsx";
 import { useConversation } from "./use-conversation.ts";
 

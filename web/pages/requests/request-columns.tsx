@@ -3,7 +3,7 @@ import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { Link } from "wouter";
 import type { Names } from "../../api/names.ts";
 import type { Request } from "../../api/types.ts";
-import type { Column } from "../../parts/table/long-table.tsx";
+import type { Column } from "../../parts/table/column.ts";
 import type { Room } from "../../parts/table/room.ts";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { ModelName } from "../../parts/words/model-name.tsx";

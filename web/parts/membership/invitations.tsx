@@ -7,7 +7,8 @@ import { type Listing, useChange } from "../../api/queries.ts";
 import type { Invitation } from "../../api/types.ts";
 import { Confirm } from "../editing/confirm.tsx";
 import { useLast } from "../editing/use-last.ts";
-import { type Column, LongTable } from "../table/long-table.tsx";
+import type { Column } from "../table/column.ts";
+import { LongTable } from "../table/long-table.tsx";
 import { Ago } from "../words/ago.tsx";
 import { type Role, roleNames } from "./roles.ts";
 

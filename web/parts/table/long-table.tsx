@@ -1,4 +1,5 @@
 // A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
+
 import { Button, Group, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
@@ -8,22 +9,9 @@ import type { Listing } from "../../api/queries.ts";
 import { Failure } from "../page/failure.tsx";
 import { ScrollRegion } from "../page/scroll-region.tsx";
 import { count } from "../words/figures.ts";
+import type { Column } from "./column.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
 import { TableRow } from "./table-row.tsx";
-
-export interface Column<Row> {
-  name: string;
-  head: ReactNode;
-  cell(row: Row): ReactNode;
-  /** Of numbers, which are compared by their last digit. */
-  numeric?: boolean;
-  /** CSS width; the rest is shared. */
-  width?: string;
-  /** Left out on a narrow screen. */
-  wideOnly?: boolean;
-  /** Of what can be sorted: how it is now; `head` has the button. */
-  sort?: "ascending" | "descending" | "none";
-}
 
 /** What the table uses of a listing, which a page that has all its rows already can give as well. */
 export type Rows<Row> = Pick<

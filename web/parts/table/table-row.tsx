@@ -1,6 +1,6 @@
 // One row of a long table, drawn again only when something of its own changed, and not for each step of scrolling.
 import { memo } from "react";
-import type { Column } from "./long-table.tsx";
+import type { Column } from "./column.ts";
 
 interface TableRowProps<Row> {
   row: Row;

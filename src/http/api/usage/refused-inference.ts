@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
-import type { Operation } from "../../../domain/models/engine.ts";
+import type { Operation } from "../../../domain/models/operation.ts";
 import { keyOf, type Principal } from "../../../domain/principal.ts";
 import { redactCredentials } from "../../../domain/redaction.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";

@@ -1,6 +1,7 @@
 // Memberships as they change inside a transaction: with their credentials, and with the invitations of whoever loses rights.
 import { environments } from "../../../domain/api-key.ts";
-import { type Membership, membershipCredentialId, type Role, roles } from "../../../domain/people/person.ts";
+import { type Membership, membershipCredentialId } from "../../../domain/people/person.ts";
+import { type Role, roles } from "../../../domain/people/role.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../../domain/principal.ts";
 import { accountScopes } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";

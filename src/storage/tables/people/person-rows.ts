@@ -1,4 +1,5 @@
 // People, memberships, one-time links and passkeys between their rows and their records.
+
 import type {
   LinkDelivery,
   LinkPurpose,
@@ -7,8 +8,8 @@ import type {
   OneTimeLink,
   Passkey,
   Person,
-  Role,
 } from "../../../domain/people/person.ts";
+import type { Role } from "../../../domain/people/role.ts";
 import { integer, words } from "../credential-rows.ts";
 
 /** int8 comes as a number from SQLite and as text from PostgreSQL. */

@@ -10,8 +10,8 @@ import type {
   PeopleConflict,
   Person,
   PersonStore,
-  Role,
 } from "../../../domain/people/person.ts";
+import type { Role } from "../../../domain/people/role.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { changeCredentials, type Outcome } from "../credential-change.ts";

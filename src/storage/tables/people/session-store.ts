@@ -1,6 +1,7 @@
 // Sessions of people in the database; of their tokens only digests.
 import type { AuditEvent } from "../../../domain/audit.ts";
-import type { OwnMembership, Person, Role } from "../../../domain/people/person.ts";
+import type { OwnMembership, Person } from "../../../domain/people/person.ts";
+import type { Role } from "../../../domain/people/role.ts";
 import type { FoundSession, Session, SessionStore, SignInMethod, SignInProof } from "../../../domain/people/session.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";

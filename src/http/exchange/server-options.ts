@@ -1,0 +1,46 @@
+// What the HTTP server is made with.
+import type { BlockList } from "node:net";
+import type { Clock } from "../../base/clock.ts";
+import type { Log, RequestLogSettings } from "../../base/log.ts";
+import type { Observer } from "../../domain/usage/observer.ts";
+import type { Tracer } from "../../domain/usage/trace.ts";
+import type { Http1Limits } from "../../http1/server/server-limits.ts";
+import type { AddressThrottle } from "../../policy/address-throttle.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import type { OpenRequests } from "../../policy/open-requests.ts";
+import type { Locality } from "./locality.ts";
+import type { Route } from "./route.ts";
+import type { SessionPrincipals } from "./session-principal.ts";
+
+export interface HttpServerOptions {
+  hostname: string;
+  /** 0 picks a free one. */
+  port: number;
+  routes: readonly Route[];
+  authenticator: Authenticator;
+  /** People at browsers. */
+  sessions: Pick<SessionPrincipals, "applies" | "find">;
+  /** What clients are given, with `/v1`; each 401 tells the metadata of this resource (RFC 9728, 5.1). */
+  baseUrl(): string;
+  openRequests: Pick<OpenRequests, "enter">;
+  /** Those left out have their defaults. */
+  limits?: Partial<Http1Limits>;
+  trustedProxies: BlockList;
+  locality: Locality;
+  /** Under which browsers reach the server; left out: on this machine alone. */
+  publicUrl?: string | undefined;
+  /** Of who needs no credential. */
+  addressThrottle: Pick<AddressThrottle, "take">;
+  /** Whether requests are refused as the server is about to end; left out: never. */
+  isRefusing?: () => boolean;
+  /** Allowed origins; read for every request, as a reload may change them. */
+  corsOrigins(): readonly string[];
+  log: Log;
+  /** Which requests get a line there; likewise. Left out: all. */
+  requestLog?: () => RequestLogSettings;
+  clock: Clock;
+  /** Told of requests that are authenticated. */
+  tracer?: Tracer | undefined;
+  /** Told of the end of each exchange. */
+  observer?: Pick<Observer, "httpEnded"> | undefined;
+}

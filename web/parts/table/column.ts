@@ -1,0 +1,16 @@
+// A column of a long table.
+import type { ReactNode } from "react";
+
+export interface Column<Row> {
+  name: string;
+  head: ReactNode;
+  cell(row: Row): ReactNode;
+  /** Of numbers, which are compared by their last digit. */
+  numeric?: boolean;
+  /** CSS width; the rest is shared. */
+  width?: string;
+  /** Left out on a narrow screen. */
+  wideOnly?: boolean;
+  /** Of what can be sorted: how it is now; `head` has the button. */
+  sort?: "ascending" | "descending" | "none";
+}
