@@ -2,7 +2,7 @@
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountBytes, heldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -221,7 +221,8 @@ class ServedBody implements BodySource {
         sink.end();
       },
       fail: (error) => {
-        dispatched.done(true);
+        // That there is no room for it is no fault of the engine.
+        dispatched.done(!(error instanceof NoRoomError));
         this.#over("failed");
         sink.fail(error);
       },
