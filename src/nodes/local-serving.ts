@@ -2,10 +2,10 @@
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountBytes, heldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
+import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import type { Operation } from "../domain/models/engine.ts";
@@ -221,8 +221,7 @@ class ServedBody implements BodySource {
         sink.end();
       },
       fail: (error) => {
-        // That there is no room for it is no fault of the engine.
-        dispatched.done(!(error instanceof NoRoomError));
+        dispatched.done(!(error instanceof BlamelessError));
         this.#over("failed");
         sink.fail(error);
       },
