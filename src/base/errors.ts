@@ -93,6 +93,9 @@ export class GatewayError extends Error {
   }
 }
 
+/** No fault of who answers: neither a model server nor a node is put to rest for it. */
+export class BlamelessError extends GatewayError {}
+
 /** The request is refused for one of its fields, whose name begins the message. */
 export function fieldError(param: string, reason: string): GatewayError {
   return new GatewayError("invalid_request", `${param}: ${reason}`, { param });

@@ -1,5 +1,6 @@
-// Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions and trailers are checked and dropped.
+// Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions are checked and dropped, trailers checked and kept.
 import { HeadError, isTokenByte, parseFieldLines } from "./head.ts";
+import type { HeaderLines } from "./message.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
@@ -30,6 +31,8 @@ export class ChunkedDecoder {
   #extensionNamed = false;
   /** Of the chunk at hand, still to come. */
   #left = 0;
+  /** Once it is done, where there are any. */
+  trailers: HeaderLines | undefined;
   readonly #trailers: number[] = [];
 
   get done(): boolean {
@@ -160,7 +163,7 @@ export class ChunkedDecoder {
     if (byte !== lineFeed) return;
     if (size > 2) {
       if (trailers[size - 3] !== lineFeed) return;
-      parseFieldLines(Buffer.from(trailers).toString("latin1", 0, size - 4));
+      this.trailers = parseFieldLines(Buffer.from(trailers).toString("latin1", 0, size - 4));
     }
     this.#state = "done";
   }

@@ -7,7 +7,7 @@ import { done, event } from "../../tests/support/relay.ts";
 import { type BodySink, type BodySource, bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { heldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
@@ -203,6 +203,13 @@ test.each([
   // Else its connection would be held for ever.
   expect(cancelledBodies).toBe(unread);
   expect(inFlight()).toEqual([0, 0]);
+});
+
+test("an answer for which there is no room here is told of in the trail as that, and not as a fault of who gave it", async () => {
+  const full = new NoRoomError("rate_limit_exceeded", "The key holds too much.");
+  const answered = Promise.resolve(run(callFor({ holder: { take: () => full, release() {} } }, false), deps));
+  await expect(answered).rejects.toBe(full);
+  expect(ends[0]?.trail?.map(({ result }) => result)).toEqual(["refused", "no_room"]);
 });
 
 describe.each([false, true])("stream: %p", (stream) => {

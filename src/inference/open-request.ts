@@ -1,9 +1,9 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
 import { nowhere } from "../base/bag.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
-import { type Holder, NoRoomError } from "../base/bytes/held-bytes.ts";
+import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
-import { GatewayError } from "../base/errors.ts";
+import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
@@ -259,8 +259,7 @@ export class OpenRequest<Result>
   }
 
   noBody(error: unknown): void {
-    // That there is no room for it is no fault of the engine.
-    this.#dispatched?.done(!this.call.left.cancelled && !(error instanceof NoRoomError));
+    this.#dispatched?.done(!this.call.left.cancelled && !(error instanceof BlamelessError));
     this.failed(error);
   }
 

@@ -1,5 +1,6 @@
 // Writes down what is tried for a request once it takes more than one model server that answers.
 
+import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
 import { mostCompared, withoutEcho } from "../base/text/echo.ts";
 import type { Engine } from "../domain/models/engine.ts";
@@ -75,6 +76,7 @@ function cut(text: string): string {
 /** What came of an engine that gave no answer. */
 export function resultOf(error: unknown, isCancelled: boolean): StepResult {
   if (isCancelled) return "cancelled";
+  if (error instanceof NoRoomError) return "no_room";
   if (!(error instanceof GatewayError)) return "broke_off";
   switch (error.code) {
     case "upstream_timeout":

@@ -1,5 +1,6 @@
 // What one replica sends to another so that a request reaches a node, and how the answer says what came of it.
 import { z } from "zod";
+import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
 import { operations } from "../dialects/dialects.ts";
 import type { EngineRequest } from "../domain/models/engine.ts";
@@ -14,6 +15,8 @@ export const forwardHeaders = {
   signature: "x-headrace-signature",
   /** Of the answer: one of `forwardOutcomes`. An answer without it comes from something else. */
   outcome: "x-headrace-outcome",
+  /** Behind an answer that broke off: the error, as base64url. */
+  fault: "x-headrace-fault",
 } as const;
 
 /** `answer`: the node's; `not_there`: this process does not hold its connection; `error`: JSON of a GatewayError. */
@@ -54,18 +57,31 @@ const errorShape = z.object({
   detail: z.string().optional(),
   retryAfterSeconds: z.number().optional(),
   engineLimited: z.boolean().optional(),
+  noRoom: z.boolean().optional(),
 });
 
 /** For another replica alone: with what only the log may have. */
-export function errorText({ code, message, detail, retryAfterSeconds, engineLimited }: GatewayError): string {
-  return JSON.stringify({ code, message, detail, retryAfterSeconds, engineLimited });
+export function errorText(error: GatewayError): string {
+  const { code, message, detail, retryAfterSeconds, engineLimited } = error;
+  const noRoom = error instanceof NoRoomError || undefined;
+  return JSON.stringify({ code, message, detail, retryAfterSeconds, engineLimited, noRoom });
+}
+
+/** The trailer of an answer that broke off. */
+export function faultTrailer(error: GatewayError): string {
+  return `${forwardHeaders.fault}: ${Buffer.from(errorText(error)).toString("base64url")}`;
+}
+
+/** Of the value of that trailer; undefined for what is none. */
+export function readFault(value: string): GatewayError | undefined {
+  return readError(Buffer.from(value, "base64url").toString());
 }
 
 /** Undefined for what is none. */
 export function readError(text: string): GatewayError | undefined {
   try {
-    const { code, message, detail, retryAfterSeconds, engineLimited } = errorShape.parse(JSON.parse(text));
-    return new GatewayError(code, message, {
+    const { code, message, detail, retryAfterSeconds, engineLimited, noRoom } = errorShape.parse(JSON.parse(text));
+    return new (noRoom ? NoRoomError : GatewayError)(code, message, {
       ...(detail === undefined ? {} : { detail }),
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       ...(engineLimited === undefined ? {} : { engineLimited }),

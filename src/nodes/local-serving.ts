@@ -5,7 +5,7 @@ import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { operations } from "../dialects/dialects.ts";
@@ -221,7 +221,7 @@ class ServedBody implements BodySource {
         sink.end();
       },
       fail: (error) => {
-        dispatched.done(true);
+        dispatched.done(!(error instanceof BlamelessError));
         this.#over("failed");
         sink.fail(error);
       },

@@ -3,14 +3,14 @@
 import { readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import type { NodeConnection } from "../domain/models/node.ts";
 import { Http1Client, type Origin } from "../http1/client/client.ts";
 import { ClientError, type ClientResponse } from "../http1/client/client-contract.ts";
 import { bodyDigest, signForward } from "./forward-signature.ts";
-import { aboutText, forwardHeaders, forwardPath, readError } from "./forward-wire.ts";
+import { aboutText, forwardHeaders, forwardPath, readError, readFault } from "./forward-wire.ts";
 
 export interface ReplicaForwarderOptions {
   /** 32 bytes, the same at all replicas. */
@@ -66,7 +66,7 @@ export class ReplicaForwarder {
     };
     try {
       const response = await this.#client(advertiseUrl).send(
-        { method: "POST", path, headers, requestId, body, holder },
+        { method: "POST", path, headers, requestId, body, holder, faultTrailer: forwardHeaders.fault },
         { firstByteTimeoutMs: firstByteTimeoutMs + marginMs, idleTimeoutMs: idleTimeoutMs + marginMs },
         cancellation,
       );
@@ -85,7 +85,7 @@ export class ReplicaForwarder {
   #client(advertiseUrl: string): Http1Client {
     let client = this.#clients.get(advertiseUrl);
     if (!client) {
-      client = new Http1Client(originOf(new URL(advertiseUrl)), { connectTimeoutMs });
+      client = new Http1Client(originOf(new URL(advertiseUrl)), { connectTimeoutMs, errors: answerFault });
       this.#clients.set(advertiseUrl, client);
     }
     return client;
@@ -110,6 +110,19 @@ async function read(
   }
   const { text } = await readAll(body, maxErrorBytes, cancellation, () => {});
   throw readError(text) ?? unreachable(`replica ${replicaId} answered with an error that cannot be read`);
+}
+
+/** Of an answer that has begun. Where the other replica says nothing, it or the way to it broke: the node may work. */
+function answerFault(fault: unknown): unknown {
+  if (!(fault instanceof ClientError && fault.answerBegan)) return fault;
+  const told = fault.fault === "told" ? readFault(fault.message) : undefined;
+  return (
+    told ??
+    new BlamelessError("upstream_error", "The model server broke off in the middle of the answer.", {
+      detail: `another replica: ${fault.message}`,
+      cause: fault,
+    })
+  );
 }
 
 function unreachable(detail: string, cause?: unknown): GatewayError {

@@ -284,11 +284,41 @@ test("what other gateways take before the model is refused, so that no key reach
     '"models":["huge"]',
     '"fallbacks":["huge"]',
     '"Extra_Body":{"model":"huge"}',
+    '"context_window_fallbacks":[{"small":["huge"]}]',
+    '"content_policy_fallbacks":[{"small":["huge"]}]',
+    '"router_settings_override":{"fallbacks":[{"small":["huge"]}]}',
+    '"model_list":[{"model_name":"small","litellm_params":{"model":"huge"}}]',
+    '"user_config":{"model_list":[]}',
+    '"api_base":"https://example.org"',
+    '"base_url":"https://example.org"',
+    '"custom_llm_provider":"other"',
+    '"prompt_id":"of-the-huge-model"',
+    '"route":"fallback"',
+    '"preset":"of-the-huge-model"',
   ]) {
     const { status, message } = await post(`{"model":"small",${user},${member}}`);
     expect([status, message]).toEqual([400, expect.stringContaining("some model servers take it before `model`")]);
   }
   expect(upstream.requests).toEqual([]);
+});
+
+test.each([
+  ["providerOptions.gateway.models", '"providerOptions":{"openai":{},"gateway":{"order":["a"],"models":["huge"]}}'],
+  ["provideroptions.Gateway.models", '"provideroptions":{"Gateway":{"models":["huge"]}}'],
+  ["plugins[1].id", '"plugins":[{"id":"web"},{"id":"fusion","analysis_models":["huge"]}]'],
+  ["tools[0].type", '"tools":[{"type":"openrouter:fusion","parameters":{"analysis_models":["huge"]}}]'],
+  ["tools[0].type", '"tools":[{"type":"openrouter:advisor","parameters":{"model":"huge"}}]'],
+  ["tools[0].type", '"tools":[{"type":"\\u006fpenrouter:subagent","parameters":{"model":"huge"}}]'],
+])("%s, in which other gateways find further models, is refused", async (path, member) => {
+  const { status, message } = await post(`{"model":"small",${user},${member}}`);
+  expect([status, message]).toEqual([400, expect.stringContaining(`${path}: some model servers take it beside`)]);
+  expect(upstream.requests).toEqual([]);
+});
+
+test("beside them, options of other gateways, their plugins and tools pass", async () => {
+  const body = `{"model":"small",${user},"providerOptions":{"gateway":{"order":["a"],"models":null}},"plugins":[{"id":"web"}],"tools":[{"type":"openrouter:web_search"}]}`;
+  expect(await post(body)).toEqual({ status: 200, message: "" });
+  expect(upstream.requests[0]?.text).toBe(body);
 });
 
 test("names that have to be folded are folded up to a number of them, so that no body keeps the process busy", async () => {

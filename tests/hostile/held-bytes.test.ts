@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { defaultMostHeldBytes, type HeldKind, heldBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
-import { head, openRaw, type RawConnection } from "./raw-client.ts";
-import { completion, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
+import { head, openRaw, type RawConnection, type RawExchange } from "./raw-client.ts";
+import { completion, goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
 let upstream: RawUpstream;
 let server: Gateway;
@@ -148,3 +148,30 @@ test("a key whose requests are used up is refused at the head: the body is not r
   expect(answers[0]?.headers["x-ratelimit-remaining-requests"]).toBe("0");
   expect(JSON.parse(answers[0]?.body ?? "{}").error.message).toContain("1 request per minute");
 });
+
+test("unfinished heads of whoever has no credential are held as of one key: a key's request passes beside them, and the server stays ready", async () => {
+  await using small = await startHeadrace({
+    yaml: rawYaml(upstream, "", "limits: { held_bytes: 16777216, body_bytes: 1048576 }\n"),
+  });
+  upstream.script((socket) => void socket.write(goodAnswer));
+  const first = `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+  const unfinished = `GET /healthz HTTP/1.1\r\nX-Long: ${"x".repeat(29_000)}`;
+  const connections = await Promise.all(Array.from({ length: 700 }, () => openRaw(small.url)));
+  // Every other one behind a request that is answered.
+  await Promise.all(connections.map(({ write }, n) => write(n % 2 ? first + unfinished : unfinished)));
+  const refused = async () => (await Promise.all(connections.map((one) => one.answered(1, 0)))).filter(isRefused);
+  await until(async () => (await refused()).length >= 500, "most of them are refused");
+  const most = (heldBytes.mostBytes * 7) / 8 / 3;
+  expect(heldBytes.byKind.heads).toBeGreaterThan(most - 100_000);
+  expect(heldBytes.byKind.heads).toBeLessThanOrEqual(most);
+  expect(heldBytes.isFull).toBe(false);
+  const answer = await small.request("/v1/chat/completions", { body: JSON.parse(chat({})) });
+  expect(answer.status).toBe(200);
+  for (const { socket } of connections) socket.destroy();
+  await until(() => heldBytes.byKind.heads === 0, "all is given back");
+});
+
+function isRefused({ answers }: RawExchange): boolean {
+  const last = answers.at(-1);
+  return last?.status === 503 && last.headers["retry-after"] !== undefined;
+}

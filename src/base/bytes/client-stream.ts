@@ -12,6 +12,9 @@ export interface ClientStream {
   onDrain: (() => void) | undefined;
   /** The answer is complete, `last` (as for `write`) included. */
   end(last?: string): void;
-  /** Breaks the connection off, so that the client knows the answer for incomplete. */
-  abort(): void;
+  /**
+   * Breaks the connection off, so that the client knows the answer for incomplete. `trailer`: a field line for a client that
+   * reads it as that (`ClientRequest.faultTrailer`): where the answer comes in chunks, it ends with it instead.
+   */
+  abort(trailer?: string): void;
 }

@@ -1,5 +1,5 @@
 // The ledger of bytes in memory: whatever holds bytes of clients or model servers takes them from it, within one bound.
-import { GatewayError } from "../errors.ts";
+import { BlamelessError, type GatewayError } from "../errors.ts";
 
 /**
  * `heads`: of requests, not complete yet. `requests`: bodies. `received`: not looked at yet. `answers`: whole ones. `events`: of a stream, not complete yet.
@@ -29,7 +29,7 @@ export interface Holder {
 }
 
 /** So many bytes more may not be held now. */
-export class NoRoomError extends GatewayError {}
+export class NoRoomError extends BlamelessError {}
 
 export const defaultMostHeldBytes = 128 * 1024 * 1024;
 

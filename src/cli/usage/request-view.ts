@@ -114,6 +114,7 @@ const results: Readonly<Record<string, string>> = {
   timed_out: "did not answer in time",
   unreachable: "connection failed",
   broke_off: "its answer broke off or could not be read",
+  no_room: "the gateway could hold no more of its answer",
   cancelled: "left before it had answered",
   queue_full: "no place was free, and the queue was full",
   queue_timeout: "no place became free in time",

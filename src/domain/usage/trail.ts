@@ -6,6 +6,7 @@ export const stepResults = [
   "timed_out",
   "unreachable",
   "broke_off",
+  "no_room",
   "cancelled",
   "queue_full",
   "queue_timeout",
@@ -15,7 +16,7 @@ export const stepResults = [
 ] as const;
 /**
  * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
- * `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
+ * `no_room`: it took the request, and here, or at its node, there was no room for more of its answer; `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
  * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
  * to be taken out of service, `not_retried` as too many requests for the model are second tries already.
  */

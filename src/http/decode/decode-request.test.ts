@@ -207,6 +207,26 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
   });
 });
 
+test("what other gateways take in the place of the model, or beside it, is found by one pass as by parsing, at every endpoint", () => {
+  for (const [name, value] of Object.entries({
+    fallbacks: ["huge"],
+    context_window_fallbacks: [{ m: ["huge"] }],
+    router_settings_override: {},
+    api_base: "https://example.org",
+    providerOptions: { gateway: { models: ["huge"] } },
+    provideroptions: { gateway: { models: ["huge"] } },
+    plugins: [{ id: "fusion" }],
+    tools: [{ type: "openrouter:fusion" }],
+  })) {
+    const endpoints = { chat: { messages: [user] }, completion: { prompt: "a" }, embedding: { input: "a" } };
+    for (const operation of operations) {
+      const text = JSON.stringify({ model: "m", ...endpoints[operation], [name]: value });
+      expect(isReadInOnePass(operation, text)).toBe(false);
+      expect(told(decodeRequest, operation, text)).toMatchObject({ code: "invalid_request" });
+    }
+  }
+});
+
 const user = { role: "user", content: "Hello" };
 const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":"\\n"}' } };
 const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: { a: {} } } } };

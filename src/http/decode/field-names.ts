@@ -22,17 +22,39 @@ const synonyms: ReadonlyMap<string, string> = new Map([
   ["n_predict", "max_tokens"],
   ["n_cmpl", "n"],
 ]);
+const oneModel = "the models that stand in for another are the gateway's to choose; send `model` alone";
+const oneEndpoint = "where a model is served is the gateway's to choose; leave it out";
 /**
- * Other gateways take what they hold in the place of `model` and the rest: LiteLLM merges `extra_body` over the body and
- * tries `fallbacks`, OpenRouter tries `models`. So a key would reach models that it may not use, at the price of another.
+ * Other gateways take what they hold in the place of `model` and the rest: LiteLLM merges `extra_body` over the body, has
+ * several kinds of fallbacks, and takes endpoints and prompts with models of their own; OpenRouter has `models`, `route`
+ * and `preset`. So a key would reach models that it may not use, at the price of another.
  */
 const overriding: ReadonlyMap<string, string> = new Map([
   ["extra_body", "SDKs send its members beside the others; send them there"],
-  ["models", "the models that stand in for another are the gateway's to choose; send `model` alone"],
-  ["fallbacks", "the models that stand in for another are the gateway's to choose; send `model` alone"],
+  ["models", oneModel],
+  ["fallbacks", oneModel],
+  ["context_window_fallbacks", oneModel],
+  ["content_policy_fallbacks", oneModel],
+  ["router_settings_override", oneModel],
+  ["model_list", oneModel],
+  ["route", oneModel],
+  ["preset", oneModel],
+  ["prompt_id", oneModel],
+  ["user_config", oneEndpoint],
+  ["api_base", oneEndpoint],
+  ["base_url", oneEndpoint],
+  ["custom_llm_provider", oneEndpoint],
 ]);
+/** Members of the body in which Vercel's gateway and OpenRouter find other models; of some, only where they have one of these values. */
+const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
+  { names: ["provideroptions", "gateway", "models"] },
+  { names: ["plugins", "id"], values: ["fusion"] },
+  { names: ["tools", "type"], values: ["openrouter:fusion", "openrouter:advisor", "openrouter:subagent"] },
+];
 /** No field of the API, however they are written. */
 export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
+/** Members of a body of which some are refused for what they hold, where their shape does not tell. */
+export const doubtfulNames: readonly string[] = ["provideroptions", "plugins"];
 
 /**
  * The name as the most lenient of all parsers reads it. Go's encoding/json, and after it many in other languages, compare
@@ -92,6 +114,10 @@ export class FieldNames {
   require(shape: Shape, body: unknown): void {
     this.#folded = 0;
     this.#requireIn(shape, body, []);
+    for (const { names, values } of leading) {
+      const path = pathTo(names, values, body);
+      if (path) throw refusal(path, `some model servers take it beside \`model\`, so it is refused: ${oneModel}`);
+    }
   }
 
   #requireIn(shape: Shape, value: unknown, path: Path): void {
@@ -158,6 +184,23 @@ export class FieldNames {
       names.set(folded, name);
     }
   }
+}
+
+/** Of the first member under these names, in their folded form, that has one of these values; undefined: any but null. */
+function pathTo(
+  [name, ...inner]: readonly string[],
+  values: readonly unknown[] | undefined,
+  value: unknown,
+): Path | undefined {
+  if (name === undefined) return (values ? values.includes(value) : value != null) ? [] : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, member] of Object.entries(value)) {
+    const isItem = Array.isArray(value);
+    if (!isItem && foldName(key) !== name) continue;
+    const path = pathTo(isItem ? [name, ...inner] : inner, values, member);
+    if (path) return [isItem ? Number(key) : key, ...path];
+  }
+  return undefined;
 }
 
 function readAs(path: Path, meant: Path): GatewayError {

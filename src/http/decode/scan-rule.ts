@@ -1,6 +1,6 @@
 // The shape of a request in the form in which the pass over its bytes asks for it, with what of it counts as prompt.
 import { hashOf, isSame } from "../../base/text/json-bytes.ts";
-import { bareName, refusedNames } from "./field-names.ts";
+import { bareName, doubtfulNames, refusedNames } from "./field-names.ts";
 import {
   type ArrayRule as ArrayShape,
   byFirstItem,
@@ -124,6 +124,10 @@ export interface MemberUse {
   readonly note?: number;
   /** Names of its own members that the gateway goes by. */
   readonly decisive?: readonly string[];
+  /** Of its own members, or those of its items. */
+  readonly members?: MemberUses;
+  /** Texts that may stand there: all others are for the other way. */
+  readonly only?: readonly string[];
 }
 export type MemberUses = Readonly<Record<string, MemberUse>>;
 
@@ -145,6 +149,8 @@ export const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
+/** Tools of other types may lead to other models. */
+const knownTools: MemberUse = { members: { type: { only: ["function"] } } };
 const textTypes: readonly unknown[] = ["text", "refusal"];
 
 const unreadable = new ValueRule();
@@ -155,7 +161,7 @@ export const anyValue = openRule();
 export function bodyRule({ objects }: Shape, uses: MemberUses, decisive: readonly string[]): ValueRule {
   const rule = new ValueRule();
   if (objects !== undefined && objects.tag === undefined) {
-    rule.object = objectRule(objects, uses, false, false, decisive);
+    rule.object = objectRule(objects, { ...uses, tools: { ...uses["tools"], ...knownTools } }, false, false, decisive);
   }
   return rule;
 }
@@ -168,22 +174,26 @@ function openRule(): ValueRule {
   return rule;
 }
 
-function valueRule(shape: Shape, isPrompt: boolean, decisive?: readonly string[]): ValueRule {
-  // What a model is shown has a shape, or is read in the other way.
-  if (shape.isOpen) return isPrompt ? unreadable : anyValue;
+function valueRule(shape: Shape, isPrompt: boolean, use: MemberUse = {}): ValueRule {
+  // What a model is shown, and what is looked into, has a shape, or is read in the other way.
+  if (shape.isOpen) return isPrompt || use.members ? unreadable : anyValue;
   const { texts = [], numbers = [], arrays, objects } = shape;
   const rule = new ValueRule();
+  if (use.only) {
+    rule.texts = [textRule({ least: 0, most: 0, pattern: undefined, values: new Set(use.only) })];
+    return rule;
+  }
   rule.isPrompt = isPrompt;
   rule.texts = texts.filter(isReadable).map(textRule);
   rule.numbers = numbers;
   rule.allowsTrue = fits(shape, true);
   rule.allowsFalse = fits(shape, false);
   rule.allowsNull = fits(shape, null);
-  if (arrays) rule.arrays = arrayRules(arrays, isPrompt);
+  if (arrays) rule.arrays = arrayRules(arrays, isPrompt, use);
   // An object of which nothing is known may be an image as well as a text.
   if (objects === undefined || (isPrompt && objects.tag === undefined && objects.isOpen)) return rule;
   if (objects.tag === undefined)
-    rule.object = objectRule(objects, isPrompt ? promptUses : {}, isPrompt, false, decisive);
+    rule.object = objectRule(objects, isPrompt ? promptUses : (use.members ?? {}), isPrompt, false, use.decisive);
   else rule.tag = tagRule(objects, isPrompt);
   return rule;
 }
@@ -199,12 +209,13 @@ function objectRule(
   const { members, names, others } = shape;
   if (names !== undefined && !isReadable(names)) return undefined;
   const rules: MemberRule[] = [];
-  if (members.size > 0) for (const name of refusedNames) rules.push(memberRule(name, unreadable, {}));
+  if (members.size > 0)
+    for (const name of [...refusedNames, ...doubtfulNames]) rules.push(memberRule(name, unreadable, {}));
   for (const name of new Set([...members.keys(), ...Object.keys(uses), ...decisive])) {
     const known = members.get(name);
     const use = Object.hasOwn(uses, name) ? (uses[name] ?? {}) : {};
     const isPrompt = use.as === "prompt";
-    const value = valueRule(known?.shape ?? openShape, isPrompt, use.decisive);
+    const value = valueRule(known?.shape ?? openShape, isPrompt, use);
     rules.push(memberRule(name, value, use, known?.isRequired));
   }
   const other = memberRule("", valueRule(others, false), isShown ? { as: "json" } : {});
@@ -236,10 +247,10 @@ function tagRule({ tag, byTag }: TaggedRules, isPrompt: boolean): TagRule {
   return { name, hash: hashOf(name), options };
 }
 
-function arrayRules(shapes: readonly ArrayShape[], isPrompt: boolean): ArrayRule[] {
+function arrayRules(shapes: readonly ArrayShape[], isPrompt: boolean, use: MemberUse): ArrayRule[] {
   const rules = new Map<unknown, ArrayRule>();
   for (const shape of shapes) {
-    rules.set(shape, { least: shape.least, most: shape.most, items: valueRule(shape.items, isPrompt) });
+    rules.set(shape, { least: shape.least, most: shape.most, items: valueRule(shape.items, isPrompt, use) });
   }
   const [first] = shapes;
   return samples.map((sample) => {

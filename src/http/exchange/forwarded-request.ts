@@ -10,6 +10,7 @@ import {
   type AboutRequest,
   errorText,
   type ForwardOutcome,
+  faultTrailer,
   forwardHeaders,
   readAbout,
 } from "../../nodes/forward-wire.ts";
@@ -120,13 +121,17 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
         over();
         client.end();
       },
-      fail() {
+      fail(error) {
         over();
-        client.abort();
+        client.abort(faultTrailer(error instanceof GatewayError ? error : brokeOff(error)));
       },
     });
   };
   return { status, headers: passed, begin };
+}
+
+function brokeOff(cause: unknown): GatewayError {
+  return new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", { cause });
 }
 
 function notSigned(): GatewayError {

@@ -255,6 +255,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
 
   #complete(exchange: ClientExchange): void {
     const { answer, overrun } = this.#reader;
+    const told = exchange.faultTrailer === undefined ? null : this.#reader.trailer(exchange.faultTrailer);
     const isClean = !overrun && this.#bulk?.waits !== true;
     if (answer?.keepsConnection && isClean && !this.#unsent && !this.#paused && this.usable) {
       this.exchange = undefined;
@@ -264,7 +265,8 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     } else {
       this.#destroy();
     }
-    exchange.end();
+    if (told === null) exchange.end();
+    else exchange.fail(new ClientError("told", told, { answerBegan: true }));
   }
 
   /** Nothing of it reached the server, or it does no harm to do it twice. */

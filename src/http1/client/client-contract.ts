@@ -20,6 +20,8 @@ export interface ClientRequest {
   body?: string | Bytes;
   /** On whose account is held what came of the answer while that is paused. Left out: it is counted, and never refused. */
   holder?: Holder;
+  /** A trailer, in lower case, by which the server says that it could not answer to the end: a ClientError `told`. */
+  faultTrailer?: string;
 }
 
 export interface AnswerTimeouts {
@@ -47,9 +49,16 @@ export interface HttpClient {
 
 /**
  * `connect`: no connection came about; nothing was sent. `first_byte_timeout`, `idle_timeout`: see AnswerTimeouts.
- * `broken`: the connection ended before the answer did. `malformed`: what came is no HTTP. `closed`: the client is.
+ * `broken`: the connection ended before the answer did. `told`: the server said so; its words are the message. `malformed`: what came is no HTTP. `closed`: the client is.
  */
-export type ClientFault = "connect" | "first_byte_timeout" | "idle_timeout" | "broken" | "malformed" | "closed";
+export type ClientFault =
+  | "connect"
+  | "first_byte_timeout"
+  | "idle_timeout"
+  | "broken"
+  | "told"
+  | "malformed"
+  | "closed";
 
 /** `message` is for the log. */
 export class ClientError extends Error {

@@ -34,6 +34,7 @@ export class ClientExchange implements ClientResponse, BodySource {
   readonly answerBy: number;
   /** On whose account what came is held while nobody takes it. */
   readonly holder: Holder;
+  readonly faultTrailer: string | undefined;
   /** It was sent a second time already. */
   retried = false;
   /** What carries it now: a connection, or a place in the queue for one. */
@@ -63,6 +64,7 @@ export class ClientExchange implements ClientResponse, BodySource {
     this.idleTimeoutMs = timeouts.idleTimeoutMs;
     this.answerBy = nowMs + timeouts.firstByteTimeoutMs;
     this.holder = request.holder ?? heldBytes.bounded;
+    this.faultTrailer = request.faultTrailer;
     this.#request = request;
     this.#cancellation = cancellation;
     this.#errors = errors;

@@ -43,6 +43,11 @@ export class ResponseReader implements ChunkTaker {
     return this.answer?.bodyLength === untilClosed;
   }
 
+  /** Of an answer that is complete; null where there is none. */
+  trailer(name: string): string | null {
+    return this.#chunks?.trailers?.get(name) ?? null;
+  }
+
   /**
    * True: the answer is complete, and the next bytes are of another. Throws a HeadError; what came before the fault was
    * given. The bytes are its own from here on: a body in chunks is moved together in them.

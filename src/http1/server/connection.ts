@@ -1,7 +1,7 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { monotonicMs } from "../../base/clock.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
@@ -48,8 +48,9 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   readonly #socket: Bun.Socket<ServerConnection>;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
-  /** Of what is in it, and of a body that nobody asked for, the ledger knows this much. */
+  /** Of what is in it, and of a body that nobody asked for, the ledger knows this much; the former on whose account. */
   #countedInput = 0;
+  #inputHolder: Holder = heldBytes.visitors;
   #countedUnasked = 0;
   /** While the client is behind. */
   #unsent: ConnectionOutput | undefined;
@@ -312,25 +313,30 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   /** Tells the ledger of what came and belongs to no request that was asked for its body. */
   #countUnread(): void {
-    const unasked = this.#closed || !this.#body ? 0 : this.#body.unaskedBytes;
-    if (unasked !== this.#countedUnasked) {
-      heldBytes.add("requests", unasked - this.#countedUnasked);
-      this.#countedUnasked = unasked;
-    }
+    this.#countUnasked();
     const bytes = this.#input.length;
-    const more = bytes - this.#countedInput;
-    // Of each connection it is bounded: by the longest head, or by what is read ahead of an answer, which is not given up.
-    const hasRoom = more <= 0 || this.#request !== undefined || heldBytes.hasRoomFor(more);
-    if (hasRoom) {
-      heldBytes.add("heads", more);
+    // Behind a request it is not given up: of each connection it is bounded, by what is read ahead of an answer.
+    const holder = this.#request ? heldBytes.bounded : heldBytes.visitors;
+    if (bytes === this.#countedInput && (bytes === 0 || holder === this.#inputHolder)) return;
+    this.#inputHolder.release("heads", this.#countedInput);
+    this.#inputHolder = holder;
+    this.#countedInput = 0;
+    if (!holder.take("heads", bytes)) {
       this.#countedInput = bytes;
       return;
     }
     this.#input.clear();
-    heldBytes.add("heads", -this.#countedInput);
-    this.#countedInput = 0;
-    const { message } = heldBytes.refusal(0, 0);
-    this.refuse(503, message, { "retry-after": "2" });
+    this.refuse(
+      503,
+      "The server holds as many bytes of unfinished requests as it may at the moment. Retry in a moment.",
+    );
+  }
+
+  #countUnasked(): void {
+    const unasked = this.#closed || !this.#body ? 0 : this.#body.unaskedBytes;
+    if (unasked === this.#countedUnasked) return;
+    heldBytes.add("requests", unasked - this.#countedUnasked);
+    this.#countedUnasked = unasked;
   }
 
   /** Whether the kernel has not all that was written. */
@@ -452,7 +458,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#answered = false;
     this.#server.requestEnded();
     request?.over();
-    if (this.#countedUnasked > 0) this.#countUnread();
+    this.#countUnasked();
   }
 
   /** Takes nothing more, and closes when what was written has arrived as well as it can. */

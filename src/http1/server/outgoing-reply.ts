@@ -143,6 +143,8 @@ class OutgoingStream implements ClientStream {
   #head: string;
   /** Written and not yet given to the connection. */
   #waiting = "";
+  /** Behind the last chunk. */
+  #trailer = "";
   #ended = false;
   /** Whether a flush is to come at the end of this task. */
   #scheduled = false;
@@ -198,8 +200,13 @@ class OutgoingStream implements ClientStream {
     if (!this.#scheduled) this.#flush();
   }
 
-  abort(): void {
+  abort(trailer?: string): void {
     if (this.#ended) return;
+    if (trailer !== undefined && this.#mode === "chunked") {
+      this.#trailer = trailer;
+      this.end();
+      return;
+    }
     this.#flush();
     const connection = this.#connection;
     this.detach();
@@ -245,7 +252,7 @@ class OutgoingStream implements ClientStream {
     const waiting = this.#waiting;
     this.#head = "";
     this.#waiting = "";
-    const room = head.length + waiting.length + mostFraming;
+    const room = head.length + waiting.length + mostFraming + this.#trailer.length + 2;
     if (room > mostPlaced) {
       const bytes = Buffer.allocUnsafeSlow(room);
       connection.writeSoon(bytes, 0, this.#put(bytes, 0, head, waiting));
@@ -267,7 +274,9 @@ class OutgoingStream implements ClientStream {
       at += bytes.write(waiting, at, "latin1");
       if (isChunked) at = putLineEnd(bytes, at);
     }
-    if (this.#ended && isChunked) at += bytes.write(lastChunk, at, "latin1");
+    if (this.#ended && isChunked) {
+      at += bytes.write(this.#trailer === "" ? lastChunk : `0\r\n${this.#trailer}\r\n\r\n`, at, "latin1");
+    }
     return at;
   }
 }

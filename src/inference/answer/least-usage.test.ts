@@ -46,6 +46,41 @@ describe("usage that is too little to be true", () => {
     }
   });
 
+  test("is seen where a chat asks for an echo, as where it does not", () => {
+    const request = chat("Hello", { echo: true });
+    expect(judged(reported(2, 1), request, "y".repeat(400_000))).toEqual({
+      ...{ promptTokens: 2, completionTokens: 100_000, estimated: true, understated: true },
+    });
+  });
+
+  test("is seen behind what the client had echoed, and that is no part of the estimate", () => {
+    const prompt = "x".repeat(1_000);
+    const echo = (more: object) => decodedRequest({ model: "m", echo: true, ...more }, "completion");
+    expect(judged(reported(250, 1), echo({ prompt }), prompt + "y".repeat(128))).toEqual(reported(250, 1));
+    expect(judged(reported(250, 1), echo({ prompt }), prompt + "y".repeat(400))).toMatchObject({
+      completionTokens: 100,
+    });
+    const several = echo({ prompt: [prompt, prompt], n: 3 });
+    expect(judged(reported(500, 6), several, prompt.repeat(6) + "y".repeat(6 * 128))).toEqual(reported(500, 6));
+    expect(judged(reported(500, 6), several, prompt.repeat(6) + "y".repeat(6 * 129))).toMatchObject({
+      understated: true,
+    });
+    const ids = echo({ prompt: [1, 2, 3, 4, 5, 6, 7, 8] });
+    expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 128))).toEqual(reported(8, 1));
+    expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ understated: true });
+  });
+
+  test("may follow an answer that the client began and that vLLM repeats", () => {
+    const begun = "x".repeat(10_000);
+    const messages = [
+      { role: "user", content: "Hello" },
+      { role: "assistant", content: begun },
+    ];
+    const request = decodedRequest({ model: "m", messages, echo: true });
+    expect(judged(reported(2_502, 1), request, `${begun}Hi.`)).toEqual(reported(2_502, 1));
+    expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
+  });
+
   test("of a prompt that the client lets the server cut is believed", () => {
     const text = "x".repeat(20_000);
     for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {

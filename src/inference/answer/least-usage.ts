@@ -1,5 +1,6 @@
 // The least that a request can have used, by what was sent and what was delivered: a model server may err, and a node lie.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { countTexts } from "../../wire/parts.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 
 /**
@@ -38,17 +39,28 @@ export function atLeastDelivered(
   context: number | undefined,
 ): TokenUsage {
   const { promptTokens, completionTokens } = usage;
-  const tooFewDelivered =
-    completionTokens < Math.ceil(delivered.bytes / longestTokenBytes) && request.body["echo"] !== true;
+  const bytes = delivered.bytes - (request.body["echo"] ? echoedBytes(request) : 0);
+  const tooFewDelivered = completionTokens < Math.ceil(bytes / longestTokenBytes);
   const tooFewSent =
     isFarBelow(promptTokens, request.promptTokens) && promptTokens < leastPromptTokens(request, context);
   if (!tooFewDelivered && !tooFewSent) return usage;
   return {
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
-    completionTokens: tooFewDelivered ? delivered.tokens : completionTokens,
+    completionTokens: tooFewDelivered ? Math.ceil((delivered.tokens * bytes) / delivered.bytes) : completionTokens,
     estimated: true,
     understated: true,
   };
+}
+
+/** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
+function echoedBytes({ operation, body, width }: DecodedRequest): number {
+  if (operation === "completion") {
+    const { prompt } = body;
+    return (textBytes(prompt, longestTokenBytes) * width) / countTexts(prompt);
+  }
+  const { messages } = body;
+  const last = Array.isArray(messages) ? messages.at(-1) : undefined;
+  return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 
 function isFarBelow(promptTokens: number, estimated: number): boolean {
@@ -79,11 +91,11 @@ function userBytes(messages: unknown): number {
   return bytes;
 }
 
-/** Of a text, a list of texts or text parts, or tokens, of which each counts as a byte. */
-function textBytes(value: unknown): number {
+/** Of a text, a list of texts or text parts, or tokens, of which each counts as so many bytes. */
+function textBytes(value: unknown, tokenBytes = 1): number {
   if (typeof value === "string") return Buffer.byteLength(value);
-  if (typeof value === "number") return 1;
-  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytes(one), 0);
+  if (typeof value === "number") return tokenBytes;
+  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytes(one, tokenBytes), 0);
   const { text } = (value ?? {}) as { text?: unknown };
   return typeof text === "string" ? Buffer.byteLength(text) : 0;
 }

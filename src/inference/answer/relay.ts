@@ -4,10 +4,9 @@ import type { BodySink } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener } from "../../base/cancellation.ts";
 import { monotonicMs } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { Dispatched } from "../routing/attempt.ts";
@@ -340,8 +339,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (error !== undefined) options.abort();
     const { reported, deliveredPieces } = this.#chunks;
     this.#countEvent(0);
-    // That there is no room for it is no fault of the engine.
-    const isFault = error instanceof GatewayError && !(error instanceof NoRoomError);
+    const isFault = error instanceof GatewayError && !(error instanceof BlamelessError);
     dispatched?.done(isFault, reported?.completionTokens ?? deliveredPieces);
     if (error !== undefined) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);

@@ -1,6 +1,6 @@
 // One request on its way to a node and back: the promise of its answer, its body, its time limits.
 
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { type Holder, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
@@ -86,6 +86,14 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     // Of the node's words none reaches the client: it may err or lie.
     if (code === "upstream_timeout") {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
+    } else if (!this.waits && (code === "service_unavailable" || code === "rate_limit_exceeded")) {
+      // Of an answer that has begun it says that of its ledger of bytes alone.
+      this.fail(
+        new NoRoomError("service_unavailable", "The node holds as many bytes of answers as it may at the moment.", {
+          detail,
+          retryAfterSeconds: 2,
+        }),
+      );
     } else if (code === "service_unavailable") {
       this.fail(new GatewayError(code, "The node takes no more requests for now.", { detail, retryAfterSeconds: 1 }));
     } else if (code === "request_too_large" && this.waits) {

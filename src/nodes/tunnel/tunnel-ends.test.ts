@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import {
@@ -31,6 +32,27 @@ async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe("what fails at the node", () => {
+  test("in the answer, for want of room: it says so, and that is no fault of a model server", async () => {
+    await using gateway = startGateway();
+    const refusals = [
+      new NoRoomError("rate_limit_exceeded", "The key holds too much."),
+      new NoRoomError("service_unavailable", "The server holds too much."),
+    ];
+    using node = startNode(gateway, {
+      handle: async () => {
+        const body = new ScriptedBody();
+        body.onFlow = () => body.sink?.fail(refusals.shift());
+        return answering(body);
+      },
+    });
+    const end = await endOf(gateway, node);
+    for (let index = 0; index < 2; index++) {
+      const error = await errorOf(end.send(requestOf("x"), new Cancellation()).then(textOf));
+      expect(error).toBeInstanceOf(NoRoomError);
+      expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
+    }
+  });
+
   test("before the answer: its code, our words for the client, the node's for the log", async () => {
     await using gateway = startGateway();
     const failures = [

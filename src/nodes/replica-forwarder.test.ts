@@ -1,0 +1,53 @@
+// An answer that another replica passes on and that breaks off: whose fault it is reaches the replica that asked.
+import { expect, test } from "bun:test";
+import { NoRoomError } from "../base/bytes/held-bytes.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import { systemClock } from "../base/clock.ts";
+import { BlamelessError, GatewayError } from "../base/errors.ts";
+import type { EngineResponse } from "../domain/models/engine.ts";
+import type { NodeConnection } from "../domain/models/node.ts";
+import { startTestServer } from "../http1/testing/server-fixture.ts";
+import { faultTrailer, forwardHeaders } from "./forward-wire.ts";
+import { ReplicaForwarder } from "./replica-forwarder.ts";
+import { RecordingSink, requestOf, until } from "./testing/tunnel-fixture.ts";
+
+/** What whoever reads the answer hears, where the other replica breaks it off so. */
+async function heardOf(trailer: string | undefined): Promise<unknown> {
+  await using other = startTestServer((_request, reply) => {
+    const stream = reply.stream(200, { [forwardHeaders.outcome]: "answer" });
+    stream.write("data: 1\n\n");
+    setTimeout(() => stream.abort(trailer), 10);
+  });
+  const forwarder = new ReplicaForwarder({
+    key: [Buffer.alloc(32)],
+    clock: systemClock,
+    firstByteTimeoutMs: 5_000,
+    idleTimeoutMs: 5_000,
+  });
+  const connection = { nodeId: "n", replicaId: "r", advertiseUrl: other.url } as NodeConnection;
+  const { body } = (await forwarder.send(connection, requestOf("{}"), new Cancellation())) as EngineResponse;
+  const sink = new RecordingSink();
+  body.flow(sink);
+  await until(() => sink.ended || sink.error, "the end of the answer");
+  expect(sink.bytes).toBe(9);
+  forwarder.close();
+  return sink.error;
+}
+
+test("what broke it off is told, with whether that was for want of room", async () => {
+  const fault = new GatewayError("upstream_timeout", "Too slow.", { detail: "node_1: model-7" });
+  const told = await heardOf(faultTrailer(fault));
+  expect(told).not.toBeInstanceOf(BlamelessError);
+  expect(told).toMatchObject({ code: "upstream_timeout", message: "Too slow.", detail: "node_1: model-7" });
+  const full = await heardOf(faultTrailer(new NoRoomError("service_unavailable", "Full.", { retryAfterSeconds: 2 })));
+  expect(full).toBeInstanceOf(NoRoomError);
+  expect(full).toMatchObject({ code: "service_unavailable", message: "Full.", retryAfterSeconds: 2 });
+});
+
+test("where it says nothing, the fault is between the replicas, and the node's deployment does not rest for it", async () => {
+  for (const trailer of [undefined, `${forwardHeaders.fault}: no-fault`]) {
+    const error = await heardOf(trailer);
+    expect(error).toBeInstanceOf(BlamelessError);
+    expect(error).toMatchObject({ code: "upstream_error" });
+  }
+});
