@@ -1,6 +1,7 @@
 // Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
 import { GatewayError } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
+import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { type ApiKeyRecord, type KeyChain, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
@@ -11,7 +12,7 @@ export const maxChainDepth = 8;
 /** What one key may let another have. */
 export type Authority = Pick<
   ApiKeyRecord,
-  "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "monthlyTokens" | "monthlySpend"
+  "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | KeyAmount["name"]
 >;
 
 /** A field that goes further than a key allows. */
@@ -203,13 +204,11 @@ function rateExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: bo
 }
 
 function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
-  const quotas = [
-    ["monthly_tokens", wanted.monthlyTokens, bound.monthlyTokens],
-    ["monthly_spend", wanted.monthlySpend, bound.monthlySpend],
-  ] as const;
-  for (const [field, amount, most] of quotas) {
+  for (const { name, wire } of keyAmounts) {
+    const amount = wanted[name];
+    const most = bound[name];
     if (amount === undefined || most === null || (amount === null && bounded)) continue;
-    if (amount === null || amount > most) return { field, must: `at most ${most}, the quota` };
+    if (amount === null || amount > most) return { field: wire, must: `at most ${most}, the quota` };
   }
   return undefined;
 }
