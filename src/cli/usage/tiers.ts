@@ -1,7 +1,7 @@
 // `headrace tiers`: how much each tier may use, and which one is this account's.
 import type { Command } from "commander";
 import { z } from "zod";
-import { type Amount, amounts, byWire } from "../../domain/limits/amounts.ts";
+import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -56,7 +56,9 @@ async function listTiers(context: CliContext, options: TiersOptions): Promise<vo
       ...amounts.map((amount) => shown(amount, one[amount.wire])),
       one.environments.join(", ") || "-",
     ]);
-  const heads = amounts.map(({ label }) => label.toUpperCase().replace(" PER ", "/").replace("MINUTE", "MIN"));
+  const heads = amounts.map((amount) =>
+    amountLabel(amount).toUpperCase().replace(" PER ", "/").replace("MINUTE", "MIN"),
+  );
   const header = ["TIER", "", ...heads, "LIMITS APPLY TO"];
   const figures = heads.map((_, i) => i + 2);
   terminal.print(formatTable(header, rows, out, figures));

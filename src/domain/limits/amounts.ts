@@ -6,8 +6,6 @@ interface AmountRow {
   readonly name: string;
   /** On the wire, in headrace.yaml and as the column; with hyphens, the option of the command line. */
   readonly wire: string;
-  /** For people. */
-  readonly label: string;
   /** Whole numbers, except of USD. */
   readonly unit: "requests" | "tokens" | "USD";
   readonly period: keyof typeof periods;
@@ -24,57 +22,16 @@ interface AmountRow {
 }
 
 const periods = { minute: "minute", month: "calendar month (UTC)" } as const;
-
-const ofTiers = { required: true, account: false, key: false } as const;
-const ofAll = { required: false, account: true, key: true } as const;
+const perMinute = { period: "minute", least: 1, most: 1e9, required: true, account: false, key: false } as const;
+const perMonth = { period: "month", least: 0, required: false, account: true, key: true } as const;
 
 /** In the order in which they are shown. A key's `rate_limit` is none of them: it means nothing without its window. */
 export const amounts = [
-  {
-    name: "requestsPerMinute",
-    wire: "requests_per_minute",
-    label: "Requests per minute",
-    unit: "requests",
-    period: "minute",
-    least: 1,
-    most: 1_000_000_000,
-    example: 100,
-    ...ofTiers,
-  },
-  {
-    name: "tokensPerMinute",
-    wire: "tokens_per_minute",
-    label: "Tokens per minute",
-    unit: "tokens",
-    period: "minute",
-    least: 1,
-    most: 1_000_000_000,
-    example: 100_000,
-    ...ofTiers,
-  },
-  {
-    name: "monthlyTokens",
-    wire: "monthly_tokens",
-    label: "Tokens per month",
-    unit: "tokens",
-    period: "month",
-    least: 0,
-    most: 1_000_000_000_000_000,
-    example: 5_000_000,
-    ...ofAll,
-  },
-  {
-    name: "monthlySpend",
-    wire: "monthly_spend",
-    label: "Spend per month",
-    unit: "USD",
-    period: "month",
-    least: 0,
-    // In nano-USD it is still an exact number.
-    most: 9_000_000,
-    example: 50,
-    ...ofAll,
-  },
+  { name: "requestsPerMinute", wire: "requests_per_minute", unit: "requests", example: 100, ...perMinute },
+  { name: "tokensPerMinute", wire: "tokens_per_minute", unit: "tokens", example: 100_000, ...perMinute },
+  { name: "monthlyTokens", wire: "monthly_tokens", unit: "tokens", most: 1e15, example: 5_000_000, ...perMonth },
+  // In nano-USD the most is still an exact number.
+  { name: "monthlySpend", wire: "monthly_spend", unit: "USD", most: 9_000_000, example: 50, ...perMonth },
 ] as const satisfies readonly AmountRow[];
 
 export type Amount = (typeof amounts)[number];
@@ -104,13 +61,21 @@ export function byWire<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.wire, of(amount)])) as ByWire<Each, Value>;
 }
 
-/** `tokens per calendar month (UTC)`, or with another word for `per`. */
-export function amountText({ unit, period }: Amount, per = "per"): string {
-  return `${unit} ${per} ${periods[period]}`;
+/** `tokens per calendar month (UTC)`. */
+export function amountText({ unit, period }: Amount): string {
+  return `${unit} per ${periods[period]}`;
 }
 
-/** The same as the beginning of a sentence. */
-export function amountSentence(amount: Amount, per?: string): string {
-  const text = amountText(amount, per);
+/** The beginning of a sentence: `Tokens per calendar month (UTC)`, or with another word for `per`. */
+export function amountSentence({ unit, period }: Amount, per = "per"): string {
+  return `${capitalised(unit)} ${per} ${periods[period]}`;
+}
+
+/** The head of a column, the label of a field: `Tokens per month`, `Spend per month`. */
+export function amountLabel({ unit, period }: Amount): string {
+  return `${unit === "USD" ? "Spend" : capitalised(unit)} per ${period}`;
+}
+
+function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

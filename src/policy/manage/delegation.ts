@@ -1,8 +1,8 @@
 // Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
 import { GatewayError } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
-import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
-import { type ApiKeyRecord, type KeyChain, keyOf, type Principal } from "../../domain/principal.ts";
+import { keyAmounts } from "../../domain/limits/amounts.ts";
+import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
 
@@ -10,10 +10,7 @@ import { requireScope } from "../authorize.ts";
 export const maxChainDepth = 8;
 
 /** What one key may let another have. */
-export type Authority = Pick<
-  ApiKeyRecord,
-  "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | KeyAmount["name"]
->;
+export type Authority = Required<Omit<KeyChanges, "name" | "scopes" | "revokedAt">>;
 
 /** A field that goes further than a key allows. */
 interface Excess {

@@ -3,7 +3,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
-import { byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
+import { byName, byWire, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
   actorOf,
@@ -228,10 +228,7 @@ export function toWire(record: ApiKeyRecord, makers: readonly ApiKeyRecord[], no
 }
 
 /** What a request may set. */
-type Attributes = Pick<
-  ApiKeyRecord,
-  "name" | "scopes" | "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | KeyAmount["name"]
->;
+type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 
 /** `mayGive` bounds the default scopes alone; those that are asked for are checked by who grants them. */
 function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {

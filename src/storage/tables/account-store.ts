@@ -7,17 +7,9 @@ import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
 import { changeCredentials } from "./credential-change.ts";
-import {
-  type AccountRow,
-  accountFromRow,
-  accountToRow,
-  type Integer,
-  integer,
-  readAccount,
-  words,
-} from "./credential-rows.ts";
+import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
 
-interface TierRow extends ByWire<Amount, Integer | null> {
+interface TierRow extends ByWire<Amount, number | string | null> {
   name: string;
   environments: string;
 }

@@ -8,7 +8,7 @@ import type { Scope } from "../../domain/scope.ts";
 import type { Database } from "../sql/database.ts";
 
 /** int8 comes as a number from SQLite and as text from PostgreSQL. */
-export type Integer = number | string;
+type Integer = number | string;
 
 export interface KeyRow extends ByWire<KeyAmount, Integer | null> {
   id: string;

@@ -1,10 +1,13 @@
 // The quotas that an account has in place of its tier's, in words.
 import type { Account } from "../../api/types.ts";
-import { money, short } from "../../parts/words/figures.ts";
+import { accountAmounts, amountInWords } from "../../parts/words/amounts.ts";
 
-export function overrideText({ monthly_tokens: tokens, monthly_spend: spend }: Account): string {
-  const parts: string[] = [];
-  if (tokens !== null) parts.push(tokens === "unlimited" ? "tokens without limit" : `${short(tokens)} tokens`);
-  if (spend !== null) parts.push(spend === "unlimited" ? "spend without limit" : money(spend));
-  return parts.length === 0 ? "as the tier says" : parts.join(", ");
+/** Undefined where all is as the tier says. */
+export function overrideText(account: Account): string | undefined {
+  const parts = accountAmounts.flatMap((amount) => {
+    const value = account[amount.wire];
+    if (value === null) return [];
+    return [value === "unlimited" ? `${amount.label.toLowerCase()} without limit` : amountInWords(amount, value)];
+  });
+  return parts.length === 0 ? undefined : parts.join(", ");
 }
