@@ -61,14 +61,13 @@ export function byWire<Each extends Amount, Value>(
   return Object.fromEntries(some.map((amount) => [amount.wire, of(amount)])) as ByWire<Each, Value>;
 }
 
-/** `tokens per calendar month (UTC)`. */
-export function amountText({ unit, period }: Amount): string {
-  return `${unit} per ${periods[period]}`;
+/** `tokens per calendar month (UTC)`, or with another word for `per`. */
+export function amountText({ unit, period }: Amount, per = "per"): string {
+  return `${unit} ${per} ${periods[period]}`;
 }
 
-/** The beginning of a sentence: `Tokens per calendar month (UTC)`, or with another word for `per`. */
-export function amountSentence({ unit, period }: Amount, per = "per"): string {
-  return `${capitalised(unit)} ${per} ${periods[period]}`;
+export function amountSentence(amount: Amount, per?: string): string {
+  return capitalised(amountText(amount, per));
 }
 
 /** The head of a column, the label of a field: `Tokens per month`, `Spend per month`. */

@@ -58,8 +58,7 @@ export function updateAccount(
   if (storeChats !== undefined) changes.storeChats = storeChats;
   const overrides: NonNullable<AccountChanges["overrides"]> = {};
   for (const { name, wire } of accountAmounts) {
-    const given = request[wire];
-    if (given !== undefined) overrides[name] = overrideOf(given);
+    if (request[wire] !== undefined) overrides[name] = overrideOf(request[wire]);
   }
   if (Object.keys(overrides).length > 0) changes.overrides = overrides;
   const before = attributesToWire(current);

@@ -128,10 +128,7 @@ export function updateKey(
     expiresAt: request.expires_at === undefined ? current.expiresAt : keyExpiry(request.expires_at, origin.nowSeconds),
     allowedIps: request.allowed_ips === undefined ? current.allowedIps : keyAddresses(request.allowed_ips),
     ...keyRate(request, current),
-    ...byName(keyAmounts, ({ name, wire }) => {
-      const given = request[wire];
-      return given === undefined ? current[name] : given;
-    }),
+    ...byName(keyAmounts, ({ name, wire }) => (request[wire] === undefined ? current[name] : request[wire])),
   };
   const changes = differences(current, wanted);
   if (Object.keys(changes).length === 0) return undefined;

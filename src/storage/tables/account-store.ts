@@ -2,7 +2,7 @@
 import type { Account, AccountChanges, AccountStore, Tier } from "../../domain/account.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
-import { type Amount, accountAmounts, amounts, type ByWire, byName, byWire } from "../../domain/limits/amounts.ts";
+import { type Amount, amounts, type ByWire, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
@@ -76,14 +76,12 @@ export class SqlAccountStore implements AccountStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readAccount(tx, id);
       if (!current) return { result: undefined, changed: false };
-      const overrides = withoutUndefined({ ...current.overrides, ...changes.overrides });
-      const updated: Account = { ...current, ...changes, overrides };
-      const row = accountToRow(updated);
+      const row = accountToRow({ ...current, ...changes, overrides: { ...current.overrides, ...changes.overrides } });
       await tx`
         UPDATE accounts SET name = ${row.name}, tier = ${row.tier}, status = ${row.status},
           overrides = ${row.overrides}, store_chats = ${row.store_chats}
         WHERE id = ${row.id}`;
-      return { result: updated, changed: true };
+      return { result: accountFromRow(row), changed: true };
     });
   }
 
@@ -129,14 +127,4 @@ export class SqlAccountStore implements AccountStore {
 async function firstAccountId(db: Database): Promise<string | undefined> {
   const [first]: { id: string }[] = await available(db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`);
   return first?.id;
-}
-
-/** An amount that is undefined would stand in the tier's place. */
-function withoutUndefined(overrides: NonNullable<AccountChanges["overrides"]>): Account["overrides"] {
-  const given: Account["overrides"] = {};
-  for (const { name } of accountAmounts) {
-    const amount = overrides[name];
-    if (amount !== undefined) given[name] = amount;
-  }
-  return given;
 }

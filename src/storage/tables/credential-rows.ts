@@ -1,5 +1,5 @@
 // Accounts and API keys between their rows and their records.
-import type { Account } from "../../domain/account.ts";
+import type { Account, AccountChanges } from "../../domain/account.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import { type ByWire, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { Role } from "../../domain/people/person.ts";
@@ -147,7 +147,10 @@ export function accountFromRow(row: AccountRow): Account {
   };
 }
 
-export function accountToRow(account: Account): AccountRow {
+/** An override that is undefined is none, and not in the row. */
+export function accountToRow(
+  account: Omit<Account, "overrides"> & Required<Pick<AccountChanges, "overrides">>,
+): AccountRow {
   return {
     id: account.id,
     name: account.name,

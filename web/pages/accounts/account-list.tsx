@@ -12,7 +12,7 @@ import { type Column, LongTable } from "../../parts/table/long-table.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { AccountState } from "./account-state.tsx";
 import { CreateAccount } from "./create-account.tsx";
-import { overrideText } from "./override-text.ts";
+import { overrideText } from "./limit-text.ts";
 
 export function AccountList() {
   const [, navigate] = useLocation();

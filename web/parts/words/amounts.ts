@@ -19,7 +19,9 @@ export function amountFigure({ unit }: LimitAmount, value: number | null, none =
   return unit === "USD" ? money(value) : count(value);
 }
 
-/** In a sentence: "12.3K tokens a month", "$25.00 a month". */
-export function amountInWords({ unit, period }: LimitAmount, value: number): string {
-  return `${unit === "USD" ? money(value) : `${short(value)} ${unit}`} a ${period}`;
+/** In a sentence: "12.3K tokens a month", "$25.00 a month", "tokens per month without limit"; nothing where none is set. */
+export function amountInWords({ label, unit, period }: LimitAmount, value: number | "unlimited" | null): string[] {
+  if (value === null) return [];
+  if (value === "unlimited") return [`${label.toLowerCase()} without limit`];
+  return [`${unit === "USD" ? money(value) : `${short(value)} ${unit}`} a ${period}`];
 }
