@@ -1,6 +1,6 @@
 // The table of limit amounts: its names fit together, and objects made from it have exactly its members.
 import { expect, test } from "bun:test";
-import { amountSentence, amounts, amountText, byName, byWire } from "./amounts.ts";
+import { amountLabel, amountSentence, amounts, amountText, byName, byWire } from "./amounts.ts";
 
 test("an amount has the same name in the code and on the wire, each in its own spelling, and no two share one", () => {
   for (const { name, wire } of amounts) {
@@ -23,8 +23,10 @@ test("objects by name and by wire have a member for each amount that is given, i
 });
 
 test("an amount is told by its unit and period", () => {
-  const [requests, , , spend] = amounts;
+  const [requests] = amounts;
   expect(amountText(requests)).toBe("requests per minute");
   expect(amountSentence(requests, "a")).toBe("Requests a minute");
-  expect(amountText(spend)).toBe("USD per calendar month (UTC)");
+  expect(amountLabel(requests)).toBe("Requests per minute");
+  const spends = amounts.filter(({ unit }) => unit === "USD");
+  expect(spends.map(amountLabel)).toEqual(spends.map(({ period }) => `Spend per ${period}`));
 });
