@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { displayParts, generateApiKey } from "../src/domain/api-key.ts";
+import { newAndUnbounded } from "../src/domain/principal.ts";
 import { keyDigest } from "../src/policy/credentials/key-digest.ts";
 import { deriveKey, loadSecret } from "../src/storage/files/secret-file.ts";
 import { type Database, openDatabase } from "../src/storage/sql/database.ts";
@@ -59,11 +60,7 @@ function rowOf(
     createdBy: null,
     parentId: null,
     createdAt,
-    expiresAt: null,
-    revokedAt: null,
-    revoked: false,
-    lastUsedAt: null,
-    allowedIps: [],
+    ...newAndUnbounded,
     rateLimit: keyLimits.rate_limit,
     rateLimitWindow: keyLimits.rate_limit_window,
     monthlyTokens: keyLimits.monthly_tokens,

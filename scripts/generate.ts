@@ -5,6 +5,7 @@ import { compile, type JSONSchema } from "json-schema-to-typescript";
 import packageJson from "../package.json" with { type: "json" };
 import { engineErrorCodes, errorCodes } from "../src/base/errors.ts";
 import { configJsonSchema, configReference } from "../src/config/config.ts";
+import { amountLabel, amounts } from "../src/domain/limits/amounts.ts";
 import { errorTable } from "../src/http/exchange/errors.ts";
 import { openApiDocument } from "../src/http/reference/openapi.ts";
 import { createRoutes } from "../src/http/routes.ts";
@@ -20,6 +21,7 @@ const hardening = hardeningPage(readFileSync(join(root, "tests/hardening.md"), "
 const files: Record<string, string> = {
   "docs/reference/openapi.json": json(document),
   "web/api/types.ts": await apiTypes(),
+  "web/api/limit-amounts.ts": limitAmounts(),
   "docs/reference/headrace.schema.json": json(configJsonSchema()),
   "docs/reference/configuration.md": configReference(),
   "docs/reference/errors.md": errorsPage(),
@@ -46,6 +48,21 @@ async function apiTypes(): Promise<string> {
     ignoreMinAndMaxItems: true,
     style: { printWidth: 120 },
   });
+}
+
+/** What forms and tables of the dashboard have to know of each. */
+function limitAmounts(): string {
+  const rows = amounts.map((amount) => {
+    const { wire, unit, period, least, most, account, key } = amount;
+    return `  ${JSON.stringify({ wire, label: amountLabel(amount), unit, period, least, most, account, key })},`;
+  });
+  return `// The amounts of limits, written by scripts/generate.ts from src/domain/limits/amounts.ts: not to be edited.
+export const limitAmounts = [
+${rows.join("\n")}
+] as const;
+
+export type LimitAmount = (typeof limitAmounts)[number];
+`;
 }
 
 function errorsPage(): string {

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tierFor } from "../../tests/support/principal.ts";
 import {
   ConfigError,
   type ConfigInputs,
@@ -392,14 +393,9 @@ describe("the result", () => {
       accountId: "acct_0199",
       role: "member",
     });
-    expect(config.tiers[1]).toEqual({
-      name: "enterprise",
-      requestsPerMinute: 1000,
-      tokensPerMinute: null,
-      monthlyTokens: null,
-      monthlySpend: null,
-      environments: ["live", "test"],
-    });
+    expect(config.tiers[1]).toEqual(
+      tierFor({ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"] }),
+    );
   });
 
   test("a model without more is for live and dev, under its own id, and a base URL loses its last slash", async () => {

@@ -4,6 +4,7 @@ import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
+import { amounts, byName } from "../domain/limits/amounts.ts";
 import type { Capabilities } from "../domain/models/capabilities.ts";
 import type { Price } from "../domain/models/model.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
@@ -123,10 +124,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     })),
     tiers: data.tiers.map((tier) => ({
       name: tier.name,
-      requestsPerMinute: tier.requests_per_minute,
-      tokensPerMinute: tier.tokens_per_minute,
-      monthlyTokens: tier.monthly_tokens,
-      monthlySpend: tier.monthly_spend,
+      ...byName(amounts, ({ wire }) => tier[wire]),
       environments: tier.environments,
     })),
     limits: {

@@ -6,6 +6,7 @@ import { logLevels } from "../base/log.ts";
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import { longestModelId, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
@@ -173,12 +174,14 @@ const model = field(
   entry("A model as clients see it.", "id"),
 );
 
-const perMinute = (doc: string, example: number): z.ZodNullable<z.ZodInt> =>
-  unlimitable(z.int().min(1), {
-    doc,
-    must: "a whole number, 1 or more",
-    fix: `Give a number such as ${example}, or null.`,
+const amount = (given: Amount): z.ZodNullable<z.ZodNumber> => {
+  const isUsd = given.unit === "USD";
+  return unlimitable(isUsd ? z.number().min(given.least) : z.int().min(given.least), {
+    doc: `${amountSentence(given, "a")} per account and environment${isUsd ? ", by the prices of the models" : ""}.`,
+    must: `a ${isUsd ? "number of USD" : "whole number"}, ${given.least} or more`,
+    fix: `Give a number such as ${given.example}, or null.`,
   });
+};
 
 const tier = field(
   z.strictObject({
@@ -187,18 +190,8 @@ const tier = field(
       must: nameText,
       fix: "Give a name such as pro.",
     }),
-    requests_per_minute: perMinute("Requests a minute per account and environment.", 100),
-    tokens_per_minute: perMinute("Tokens a minute per account and environment.", 100_000),
-    monthly_tokens: unlimitable(z.int().min(0), {
-      doc: "Tokens a calendar month (UTC) per account and environment.",
-      must: "a whole number, 0 or more",
-      fix: "Give a number such as 5000000, or null.",
-    }).default(null),
-    monthly_spend: unlimitable(z.number().min(0), {
-      doc: "USD a calendar month (UTC) per account and environment, by the prices of the models.",
-      must: "a number of USD, 0 or more",
-      fix: "Give a number such as 50, or null.",
-    }).default(null),
+    ...byWire(requiredAmounts, amount),
+    ...byWire(optionalAmounts, (given) => amount(given).default(null)),
     environments: environmentList("Environments in which these limits hold; in the others there are none.").default([
       ...defaultTierEnvironments,
     ]),

@@ -2,20 +2,11 @@
 
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
+import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 
-/** Monthly amounts; null where there is no limit. */
-export interface QuotaAmounts {
-  /** Tokens per calendar month (UTC). */
-  monthlyTokens: number | null;
-  /** USD per calendar month (UTC). */
-  monthlySpend: number | null;
-}
-
-export interface Tier extends QuotaAmounts {
+/** Its amounts are per account and environment; null: no limit. */
+export interface Tier extends ByName<Amount, number | null> {
   name: string;
-  /** null: no limit. Per account and environment. */
-  requestsPerMinute: number | null;
-  tokensPerMinute: number | null;
   /** Environments in which the limits hold; in the others there are none. */
   environments: readonly Environment[];
 }
@@ -33,7 +24,7 @@ export interface Account {
   tier: string;
   status: "active" | "suspended";
   /** In place of the tier's own; undefined: as the tier says, null: no limit. */
-  overrides: Partial<QuotaAmounts>;
+  overrides: Partial<ByName<AccountAmount, number | null>>;
   /** Whether chat completions are stored where a request says nothing about it. */
   storeChats: boolean;
   /** Unix seconds. */
@@ -42,7 +33,7 @@ export interface Account {
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats">> & {
   /** Of these amounts alone; undefined: as the tier says from now on. */
-  overrides?: { [Amount in keyof QuotaAmounts]?: QuotaAmounts[Amount] | undefined };
+  overrides?: Partial<ByName<AccountAmount, number | null | undefined>>;
 };
 
 export interface AccountStore {

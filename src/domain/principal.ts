@@ -1,7 +1,8 @@
 // Who makes a request, as established by a credential, and the API keys behind it.
-import type { Account, QuotaAmounts } from "./account.ts";
+import type { Account } from "./account.ts";
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
+import { type ByName, byName, type KeyAmount, keyAmounts } from "./limits/amounts.ts";
 import type { LimitSet } from "./limits/limits.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
@@ -41,9 +42,9 @@ export type CredentialKind = "key" | "membership" | "grant";
 
 /**
  * An API key as stored: never the secret, only its digest. Times in Unix seconds. Memberships and grants are records of the
- * same form: one cache, one chain, one way to end.
+ * same form: one cache, one chain, one way to end. Its amounts are null where it has none of its own.
  */
-export interface ApiKeyRecord extends QuotaAmounts {
+export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   id: string;
   kind: CredentialKind;
   /** Of a membership or grant, whose it is; of a key, the member whose own it is. Null: the account's. */
@@ -90,8 +91,7 @@ export const newAndUnbounded = {
   allowedIps: [],
   rateLimit: null,
   rateLimitWindow: null,
-  monthlyTokens: null,
-  monthlySpend: null,
+  ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
 export type KeyStatus = "active" | "expired" | "revoked";
@@ -105,15 +105,7 @@ export interface KeyChain {
 export type KeyChanges = Partial<
   Pick<
     ApiKeyRecord,
-    | "name"
-    | "scopes"
-    | "expiresAt"
-    | "allowedIps"
-    | "rateLimit"
-    | "rateLimitWindow"
-    | "monthlyTokens"
-    | "monthlySpend"
-    | "revokedAt"
+    "name" | "scopes" | "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "revokedAt" | KeyAmount["name"]
   >
 >;
 

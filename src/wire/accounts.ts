@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { environments } from "../domain/api-key.ts";
-import { monthlySpend, monthlyTokens } from "./keys.ts";
+import { accountAmounts, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
+import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 
 export const defaultTierName = "free";
@@ -17,14 +18,12 @@ const overrideMeaning =
   'in place of the tier\'s: a number, "unlimited" for no limit, or null for as the tier says. Per environment.';
 
 /** The same values are read and written, so that what was read can be sent back. */
-const tokensOverride = z
-  .union([monthlyTokens, z.literal("unlimited")])
-  .nullable()
-  .describe(`Tokens per calendar month (UTC), ${overrideMeaning}`);
-const spendOverride = z
-  .union([monthlySpend, z.literal("unlimited")])
-  .nullable()
-  .describe(`USD per calendar month (UTC), ${overrideMeaning}`);
+const overrides = byWire(accountAmounts, (amount) =>
+  z
+    .union([givenAmount(amount), z.literal("unlimited")])
+    .nullable()
+    .describe(`${amountSentence(amount)}, ${overrideMeaning}`),
+);
 
 export const createAccountRequest = z
   .object({
@@ -39,8 +38,7 @@ export const updateAccountRequest = z
     name: accountName.optional(),
     tier: tierName.optional().describe("Name of a tier."),
     status: accountStatus.optional().describe("While an account is suspended, all of its keys are refused."),
-    monthly_tokens: tokensOverride.optional(),
-    monthly_spend: spendOverride.optional(),
+    ...byWire(accountAmounts, ({ wire }) => overrides[wire].optional()),
     store_chats: storeChats.optional(),
   })
   .meta({ id: "UpdateAccountRequest", description: "What is left out stays as it is." });
@@ -52,8 +50,7 @@ const accountMembers = {
   name: z.string(),
   tier: z.string().describe("One that no longer exists limits like `free`."),
   status: accountStatus,
-  monthly_tokens: tokensOverride,
-  monthly_spend: spendOverride,
+  ...overrides,
   store_chats: storeChats,
   created_at: unixSeconds,
 } as const;
@@ -78,15 +75,14 @@ export const accountDetailsShape = z
   })
   .meta({ id: "AccountDetails" });
 
-const perMinute = z.int().min(1).max(1_000_000_000).nullable();
 const tierEnvironments = z.array(z.enum(environments)).max(environments.length);
 
 export const tierRequest = z
   .object({
-    requests_per_minute: perMinute.describe("null: no limit. Per account and environment."),
-    tokens_per_minute: perMinute.describe("null: no limit. Per account and environment."),
-    monthly_tokens: monthlyTokens.nullish(),
-    monthly_spend: monthlySpend.nullish(),
+    ...byWire(requiredAmounts, (amount) =>
+      boundedAmount(amount).nullable().describe("null: no limit. Per account and environment."),
+    ),
+    ...byWire(optionalAmounts, (amount) => givenAmount(amount).nullish()),
     environments: tierEnvironments
       .nullish()
       .describe(
@@ -100,10 +96,8 @@ export const tierShape = z
   .object({
     object: z.literal("tier"),
     name: z.string(),
-    requests_per_minute: perMinute.describe("null: no limit."),
-    tokens_per_minute: perMinute.describe("null: no limit."),
-    monthly_tokens: z.number().nullable().describe("null: no limit."),
-    monthly_spend: z.number().nullable().describe("USD; null: no limit."),
+    ...byWire(requiredAmounts, (amount) => boundedAmount(amount).nullable().describe("null: no limit.")),
+    ...byWire(optionalAmounts, shownAmount),
     environments: tierEnvironments.describe("Where the limits hold; elsewhere there are none."),
     source: z
       .enum(["built-in", "file", "database"])

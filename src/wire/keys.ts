@@ -1,16 +1,15 @@
 // The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
+import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
 import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
+import { givenAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 
 /** Later is a mistake, such as milliseconds: the end of the year 9999. */
 const latestTime = 253_402_300_799;
 const longestLifeSeconds = 3_153_600_000;
-const maxTokens = 1_000_000_000_000_000;
-/** In nano-USD still an exact number. */
-const maxSpend = 9_000_000;
 
 export const defaultOverlapSeconds = 86_400;
 export const defaultWindowSeconds = 60;
@@ -33,8 +32,7 @@ const rateLimitWindow = z
   .min(1)
   .max(86_400)
   .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
-export const monthlyTokens = z.int().min(0).max(maxTokens).describe("Tokens per calendar month (UTC).");
-export const monthlySpend = z.number().min(0).max(maxSpend).describe("USD per calendar month (UTC).");
+const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 
 export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
 
@@ -52,8 +50,7 @@ export const createKeyRequest = z
     allowed_ips: addressList.nullish(),
     rate_limit: rateLimit.nullish(),
     rate_limit_window: rateLimitWindow.nullish(),
-    monthly_tokens: monthlyTokens.nullish(),
-    monthly_spend: monthlySpend.nullish(),
+    ...ownAmounts,
   })
   .meta({ id: "CreateKeyRequest" });
 export type CreateKeyRequest = z.infer<typeof createKeyRequest>;
@@ -66,8 +63,7 @@ export const updateKeyRequest = z
     allowed_ips: addressList.nullish(),
     rate_limit: rateLimit.nullish(),
     rate_limit_window: rateLimitWindow.nullish(),
-    monthly_tokens: monthlyTokens.nullish(),
-    monthly_spend: monthlySpend.nullish(),
+    ...ownAmounts,
   })
   .meta({ id: "UpdateKeyRequest", description: "What is left out stays as it is; null clears." });
 export type UpdateKeyRequest = z.infer<typeof updateKeyRequest>;
@@ -103,8 +99,7 @@ const keyMembers = {
   allowed_ips: z.array(z.string()),
   rate_limit: z.int().nullable(),
   rate_limit_window: z.int().nullable(),
-  monthly_tokens: z.int().nullable(),
-  monthly_spend: z.number().nullable(),
+  ...byWire(keyAmounts, ({ unit }) => (unit === "USD" ? z.number() : z.int()).nullable()),
 } as const;
 const secret = z.string().describe("The key itself. It is shown this once and not kept.");
 

@@ -8,7 +8,7 @@ import { limitsOf } from "../../src/policy/limits-of.ts";
 import { Tiers } from "../../src/policy/manage/tiers.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
-import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
+import { accountFor, keyRecordFor, principalFor, tierFor } from "../support/principal.ts";
 
 const september = Date.UTC(2026, 8, 1) / 1000;
 const october = Date.UTC(2026, 9, 1) / 1000;
@@ -103,14 +103,7 @@ describe("the account", () => {
 });
 
 describe("the tiers", () => {
-  const team = {
-    name: "team",
-    requestsPerMinute: null,
-    tokensPerMinute: 7,
-    monthlyTokens: 9,
-    monthlySpend: 1.5,
-    environments: ["live" as const],
-  };
+  const team = tierFor({ name: "team", tokensPerMinute: 7, monthlyTokens: 9, monthlySpend: 1.5 });
 
   test("are listed with where they come from, the account's own marked; those made for others are not shown", async () => {
     const { get, tiers } = start();

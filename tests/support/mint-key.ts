@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import { GatewayError } from "../../src/base/errors.ts";
 import { displayParts, type Environment, generateApiKey } from "../../src/domain/api-key.ts";
-import type { ApiKeyRecord } from "../../src/domain/principal.ts";
+import { type ApiKeyRecord, newAndUnbounded } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
 import { keyDigest } from "../../src/policy/credentials/key-digest.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";
@@ -42,15 +42,7 @@ export async function mintKeyRecord(
       createdBy: null,
       parentId: null,
       createdAt,
-      expiresAt: null,
-      revokedAt: null,
-      revoked: false,
-      lastUsedAt: null,
-      allowedIps: [],
-      rateLimit: null,
-      rateLimitWindow: null,
-      monthlyTokens: null,
-      monthlySpend: null,
+      ...newAndUnbounded,
       ...options,
       environment,
       ...displayParts(key),

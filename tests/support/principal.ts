@@ -1,6 +1,7 @@
 // A principal and what it is made of, for unit tests; each test changes what it is about.
-import type { Account } from "../../src/domain/account.ts";
-import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
+import type { Account, Tier } from "../../src/domain/account.ts";
+import { amounts, byName } from "../../src/domain/limits/amounts.ts";
+import { type ApiKeyRecord, newAndUnbounded, type Principal } from "../../src/domain/principal.ts";
 import { accountScopes } from "../../src/domain/scope.ts";
 
 export function accountFor(changes: Partial<Account> = {}): Account {
@@ -14,6 +15,11 @@ export function accountFor(changes: Partial<Account> = {}): Account {
     createdAt: 1,
     ...changes,
   };
+}
+
+/** Without limits unless told. */
+export function tierFor(changes: Partial<Tier> = {}): Tier {
+  return { name: "small", ...byName(amounts, () => null), environments: ["live"], ...changes };
 }
 
 export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
@@ -35,15 +41,7 @@ export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord 
     parentId: null,
     limitId: id,
     createdAt: 1,
-    expiresAt: null,
-    revokedAt: null,
-    revoked: false,
-    lastUsedAt: null,
-    allowedIps: [],
-    rateLimit: null,
-    rateLimitWindow: null,
-    monthlyTokens: null,
-    monthlySpend: null,
+    ...newAndUnbounded,
     ...changes,
   };
 }

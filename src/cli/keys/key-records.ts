@@ -1,6 +1,7 @@
 // API keys as the API describes them, and which one a person means.
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
+import { byWire, keyAmounts } from "../../domain/limits/amounts.ts";
 import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { formatTime } from "../terminal/figures.ts";
@@ -25,8 +26,7 @@ export const keyRecord = z.object({
   allowed_ips: z.array(z.string()).nullish(),
   rate_limit: z.number().nullish(),
   rate_limit_window: z.number().nullish(),
-  monthly_tokens: z.number().nullish(),
-  monthly_spend: z.number().nullish(),
+  ...byWire(keyAmounts, () => z.number().nullish()),
 });
 
 export type ListedKey = z.infer<typeof keyRecord>;

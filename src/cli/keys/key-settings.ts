@@ -1,17 +1,16 @@
 // Options that say what a key may do, and the fields of the API that they become.
 import { type Command, InvalidArgumentError } from "commander";
+import { amountText, type ByName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 
 /** What is undefined was not given. Commander turns null into an empty text, so "none" stands for what is cleared. */
-export interface KeySettings {
+export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   scopes?: string[];
   expires?: Expiry | None;
   allowedIps?: string[];
   rateLimit?: number | None;
   rateLimitWindow?: number;
-  monthlyTokens?: number | None;
-  monthlySpend?: number | None;
 }
 
 type None = "none";
@@ -27,7 +26,7 @@ ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`)
 export function addKeySettings(command: Command, { clearable }: { clearable: boolean }): Command {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
-  return command
+  command
     .option("--scopes <scopes>", `what it may do, separated by commas${scopesDefault}`, parseNames)
     .option(
       "--expires <when>",
@@ -44,9 +43,12 @@ export function addKeySettings(command: Command, { clearable }: { clearable: boo
       "--rate-limit-window <seconds>",
       "length of that window, such as 60 or 1h (the server's default: 60)",
       parseWindow,
-    )
-    .option("--monthly-tokens <number>", `tokens per calendar month (UTC)${none}`, orNone(parseAmount))
-    .option("--monthly-spend <usd>", `USD per calendar month (UTC)${none}`, orNone(parseUsd));
+    );
+  for (const amount of keyAmounts) {
+    const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
+    command.option(`--${amount.wire.replaceAll("_", "-")} <${value}>`, `${amountText(amount)}${none}`, orNone(parse));
+  }
+  return command;
 }
 
 /** The fields of a request that creates a key: a span is left to the server's clock. */
@@ -79,8 +81,7 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
     allowed_ips: settings.allowedIps,
     rate_limit: settings.rateLimit,
     rate_limit_window: settings.rateLimitWindow,
-    monthly_tokens: settings.monthlyTokens,
-    monthly_spend: settings.monthlySpend,
+    ...byWire(keyAmounts, ({ name }) => settings[name]),
   };
   const given = Object.entries(all).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));

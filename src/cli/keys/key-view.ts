@@ -1,4 +1,5 @@
 // How a key is shown to a person.
+import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { formatCount, formatRelative, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { type ListedKey, shownKey } from "./key-records.ts";
@@ -40,7 +41,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   facts.push(
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
     ["Rate limit", rateLimitOf(key)],
-    ["Monthly quota", quotaOf(key)],
+    ...Object.entries(quotaNames).map(([period, name]): [string, string] => [name, quotaOf(key, period)]),
   );
   terminal.print(formatFacts(facts, terminal.out));
 }
@@ -50,10 +51,13 @@ function rateLimitOf({ rate_limit: limit, rate_limit_window: window }: ListedKey
   return `${formatCount(limit)} requests${window == null ? "" : ` in ${formatSpan(window)}`}`;
 }
 
-function quotaOf({ monthly_tokens: tokens, monthly_spend: spend }: ListedKey): string {
-  const parts = [
-    ...(tokens == null ? [] : [`${formatCount(tokens)} tokens`]),
-    ...(spend == null ? [] : [formatUsd(spend)]),
-  ];
+const quotaNames: Record<KeyAmount["period"], string> = { month: "Monthly quota" };
+
+function quotaOf(key: ListedKey, wanted: string): string {
+  const parts = keyAmounts.flatMap(({ wire, unit, period }) => {
+    const value = key[wire];
+    if (value == null || period !== wanted) return [];
+    return [unit === "USD" ? formatUsd(value) : `${formatCount(value)} ${unit}`];
+  });
   return parts.join(", ") || "none of its own: the account's counts";
 }

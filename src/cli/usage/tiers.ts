@@ -1,6 +1,7 @@
 // `headrace tiers`: how much each tier may use, and which one is this account's.
 import type { Command } from "commander";
 import { z } from "zod";
+import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -11,14 +12,9 @@ export interface TiersOptions extends ConnectionOptions {
   json?: boolean;
 }
 
-const amount = z.number().nullish();
-
 const tier = z.object({
   name: z.string(),
-  requests_per_minute: amount,
-  tokens_per_minute: amount,
-  monthly_tokens: amount,
-  monthly_spend: amount,
+  ...byWire(amounts, () => z.number().nullish()),
   environments: z.array(z.string()),
   current: z.boolean(),
 });
@@ -36,6 +32,11 @@ export function registerTiers(program: Command, context: CliContext): void {
     .action((options: TiersOptions) => listTiers(context, options));
 }
 
+function shown({ unit }: Amount, value: number | null | undefined): string {
+  if (value == null) return "unlimited";
+  return unit === "USD" ? formatUsd(value) : formatCount(value);
+}
+
 async function listTiers(context: CliContext, options: TiersOptions): Promise<void> {
   context.begin();
   const { terminal } = context;
@@ -47,18 +48,18 @@ async function listTiers(context: CliContext, options: TiersOptions): Promise<vo
     return;
   }
   const { out } = terminal;
-  const count = (value: number | null | undefined) => (value == null ? "unlimited" : formatCount(value));
   const rows = raw
     .map((entry) => understood(tier, entry, connection, "list of tiers"))
     .map((one) => [
       one.name,
       one.current ? "current" : "",
-      count(one.requests_per_minute),
-      count(one.tokens_per_minute),
-      count(one.monthly_tokens),
-      one.monthly_spend == null ? "unlimited" : formatUsd(one.monthly_spend),
+      ...amounts.map((amount) => shown(amount, one[amount.wire])),
       one.environments.join(", ") || "-",
     ]);
-  const header = ["TIER", "", "REQUESTS/MIN", "TOKENS/MIN", "TOKENS/MONTH", "SPEND/MONTH", "LIMITS APPLY TO"];
-  terminal.print(formatTable(header, rows, out, [2, 3, 4, 5]));
+  const heads = amounts.map((amount) =>
+    amountLabel(amount).toUpperCase().replace(" PER ", "/").replace("MINUTE", "MIN"),
+  );
+  const header = ["TIER", "", ...heads, "LIMITS APPLY TO"];
+  const figures = heads.map((_, i) => i + 2);
+  terminal.print(formatTable(header, rows, out, figures));
 }

@@ -4,8 +4,10 @@ import { calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
+import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
 import type { Principal } from "../../domain/principal.ts";
+import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 
@@ -56,10 +58,7 @@ const tierShape = z
   .object({
     object: z.literal("tier"),
     name: z.string(),
-    requests_per_minute: perMinute,
-    tokens_per_minute: perMinute,
-    monthly_tokens: z.number().nullable().describe("null: no limit."),
-    monthly_spend: z.number().nullable().describe("USD; null: no limit."),
+    ...byWire(amounts, shownAmount),
     environments: z.array(z.enum(environments)).describe("Where the limits hold; elsewhere there are none."),
     source: z.enum(["built-in", "file", "database"]),
     current: z.boolean().describe("Whether it is the account's own."),
@@ -153,10 +152,7 @@ function tierToWire(tier: SourcedTier, current: string): z.infer<typeof tierShap
   return {
     object: "tier",
     name: tier.name,
-    requests_per_minute: tier.requestsPerMinute,
-    tokens_per_minute: tier.tokensPerMinute,
-    monthly_tokens: tier.monthlyTokens,
-    monthly_spend: tier.monthlySpend,
+    ...byWire(amounts, ({ name }) => tier[name]),
     environments: [...tier.environments],
     source: tier.source,
     current: tier.name === current,

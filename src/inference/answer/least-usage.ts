@@ -39,7 +39,9 @@ export function atLeastDelivered(
   context: number | undefined,
 ): TokenUsage {
   const { promptTokens, completionTokens } = usage;
-  const bytes = delivered.bytes - (request.body["echo"] ? echoedBytes(request) : 0);
+  const seemsTooFew = completionTokens < Math.ceil(delivered.bytes / longestTokenBytes);
+  // The body is looked at only where that is to be explained: it may have to be parsed again.
+  const bytes = delivered.bytes - (seemsTooFew && request.body["echo"] ? echoedBytes(request) : 0);
   const tooFewDelivered = completionTokens < Math.ceil(bytes / longestTokenBytes);
   const tooFewSent =
     isFarBelow(promptTokens, request.promptTokens) && promptTokens < leastPromptTokens(request, context);
@@ -53,13 +55,10 @@ export function atLeastDelivered(
 }
 
 /** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
-function echoedBytes({ operation, body, width }: DecodedRequest): number {
-  if (operation === "completion") {
-    const { prompt } = body;
-    return (textBytes(prompt, longestTokenBytes) * width) / countTexts(prompt);
-  }
-  const { messages } = body;
-  const last = Array.isArray(messages) ? messages.at(-1) : undefined;
+function echoedBytes({ dialect, body, width }: DecodedRequest): number {
+  const prompt = body[dialect.promptMember];
+  if (!dialect.isConversation) return (textBytes(prompt, longestTokenBytes) * width) / countTexts(prompt);
+  const last = Array.isArray(prompt) ? prompt.at(-1) : undefined;
   return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 

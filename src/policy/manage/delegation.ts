@@ -1,7 +1,8 @@
 // Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
 import { GatewayError } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
-import { type ApiKeyRecord, type KeyChain, keyOf, type Principal } from "../../domain/principal.ts";
+import { keyAmounts } from "../../domain/limits/amounts.ts";
+import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
 
@@ -9,10 +10,7 @@ import { requireScope } from "../authorize.ts";
 export const maxChainDepth = 8;
 
 /** What one key may let another have. */
-export type Authority = Pick<
-  ApiKeyRecord,
-  "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "monthlyTokens" | "monthlySpend"
->;
+export type Authority = Required<Omit<KeyChanges, "name" | "scopes" | "revokedAt">>;
 
 /** A field that goes further than a key allows. */
 interface Excess {
@@ -203,13 +201,11 @@ function rateExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: bo
 }
 
 function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
-  const quotas = [
-    ["monthly_tokens", wanted.monthlyTokens, bound.monthlyTokens],
-    ["monthly_spend", wanted.monthlySpend, bound.monthlySpend],
-  ] as const;
-  for (const [field, amount, most] of quotas) {
+  for (const { name, wire } of keyAmounts) {
+    const amount = wanted[name];
+    const most = bound[name];
     if (amount === undefined || most === null || (amount === null && bounded)) continue;
-    if (amount === null || amount > most) return { field, must: `at most ${most}, the quota` };
+    if (amount === null || amount > most) return { field: wire, must: `at most ${most}, the quota` };
   }
   return undefined;
 }

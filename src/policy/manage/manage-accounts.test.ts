@@ -1,6 +1,6 @@
 // What operators may do to accounts and tiers, and what each change becomes.
 import { describe, expect, test } from "bun:test";
-import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
+import { accountFor, keyRecordFor, principalFor, tierFor } from "../../../tests/support/principal.ts";
 import type { Account } from "../../domain/account.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type Scope, scopes } from "../../domain/scope.ts";
@@ -13,14 +13,7 @@ import { Tiers } from "./tiers.ts";
 const origin = { nowSeconds: 1_800_000_000, clientAddress: "192.0.2.9", requestId: "req_1" };
 const operator = principalFor({ scopes: new Set<Scope>(scopes), account: accountFor({ id: "acct_operator" }) });
 const figures: TierRequest = { requests_per_minute: 5, tokens_per_minute: null };
-const tier = (name: string) => ({
-  name,
-  requestsPerMinute: 1,
-  tokensPerMinute: 2,
-  monthlyTokens: null,
-  monthlySpend: null,
-  environments: ["live"] as const,
-});
+const tier = (name: string) => tierFor({ name, requestsPerMinute: 1, tokensPerMinute: 2 });
 
 function tiersOf({ file = [] as string[], database = [] as string[] } = {}): Tiers {
   const tiers = new Tiers();
@@ -110,14 +103,9 @@ describe("tiers", () => {
 
   test("are replaced as a whole: what is left out has its default", () => {
     const tiers = tiersOf({ database: ["gold"] });
-    expect(putTier(operator, "gold", figures, tiers, origin)?.tier).toEqual({
-      name: "gold",
-      requestsPerMinute: 5,
-      tokensPerMinute: null,
-      monthlyTokens: null,
-      monthlySpend: null,
-      environments: ["live", "test"],
-    });
+    expect(putTier(operator, "gold", figures, tiers, origin)?.tier).toEqual(
+      tierFor({ name: "gold", requestsPerMinute: 5, environments: ["live", "test"] }),
+    );
     const same = { requests_per_minute: 1, tokens_per_minute: 2, environments: ["live", "live"] as "live"[] };
     expect(putTier(operator, "gold", same, tiers, origin)).toBeUndefined();
   });

@@ -1,8 +1,9 @@
 // Creates and changes accounts: makes the records and events, which a store then writes in one step.
 
 import { GatewayError } from "../../base/errors.ts";
-import type { Account, AccountChanges, QuotaAmounts, Tier } from "../../domain/account.ts";
+import type { Account, AccountChanges, Tier } from "../../domain/account.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
+import { accountAmounts, byWire } from "../../domain/limits/amounts.ts";
 import type { Principal } from "../../domain/principal.ts";
 import {
   type AccountWire,
@@ -56,8 +57,9 @@ export function updateAccount(
   if (status !== undefined) changes.status = status;
   if (storeChats !== undefined) changes.storeChats = storeChats;
   const overrides: NonNullable<AccountChanges["overrides"]> = {};
-  if (request.monthly_tokens !== undefined) overrides.monthlyTokens = overrideOf(request.monthly_tokens);
-  if (request.monthly_spend !== undefined) overrides.monthlySpend = overrideOf(request.monthly_spend);
+  for (const { name, wire } of accountAmounts) {
+    if (request[wire] !== undefined) overrides[name] = overrideOf(request[wire]);
+  }
   if (Object.keys(overrides).length > 0) changes.overrides = overrides;
   const before = attributesToWire(current);
   const wanted = { ...current, ...changes, overrides: { ...current.overrides, ...overrides } };
@@ -94,7 +96,7 @@ function overrideOf(value: Override): number | null | undefined {
   return value === "unlimited" ? null : value;
 }
 
-function overrideToWire(value: QuotaAmounts[keyof QuotaAmounts] | undefined): Override {
+function overrideToWire(value: number | null | undefined): Override {
   if (value === undefined) return null;
   return value ?? "unlimited";
 }
@@ -107,8 +109,7 @@ function attributesToWire(
     name: account.name,
     tier: account.tier,
     status: account.status,
-    monthly_tokens: overrideToWire(account.overrides?.monthlyTokens),
-    monthly_spend: overrideToWire(account.overrides?.monthlySpend),
+    ...byWire(accountAmounts, ({ name }) => overrideToWire(account.overrides?.[name])),
     store_chats: account.storeChats,
   };
 }

@@ -3,6 +3,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
+import { byName, byWire, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
   actorOf,
@@ -127,8 +128,7 @@ export function updateKey(
     expiresAt: request.expires_at === undefined ? current.expiresAt : keyExpiry(request.expires_at, origin.nowSeconds),
     allowedIps: request.allowed_ips === undefined ? current.allowedIps : keyAddresses(request.allowed_ips),
     ...keyRate(request, current),
-    monthlyTokens: request.monthly_tokens === undefined ? current.monthlyTokens : request.monthly_tokens,
-    monthlySpend: request.monthly_spend === undefined ? current.monthlySpend : request.monthly_spend,
+    ...byName(keyAmounts, ({ name, wire }) => (request[wire] === undefined ? current[name] : request[wire])),
   };
   const changes = differences(current, wanted);
   if (Object.keys(changes).length === 0) return undefined;
@@ -225,10 +225,7 @@ export function toWire(record: ApiKeyRecord, makers: readonly ApiKeyRecord[], no
 }
 
 /** What a request may set. */
-type Attributes = Pick<
-  ApiKeyRecord,
-  "name" | "scopes" | "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "monthlyTokens" | "monthlySpend"
->;
+type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 
 /** `mayGive` bounds the default scopes alone; those that are asked for are checked by who grants them. */
 function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {
@@ -249,8 +246,7 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     expiresAt: expiresIn === null ? keyExpiry(expiresAt, nowSeconds) : nowSeconds + expiresIn,
     allowedIps: keyAddresses(request.allowed_ips ?? null),
     ...keyRate({ rate_limit: request.rate_limit ?? null, rate_limit_window: request.rate_limit_window }),
-    monthlyTokens: request.monthly_tokens ?? null,
-    monthlySpend: request.monthly_spend ?? null,
+    ...byName(keyAmounts, ({ wire }) => request[wire] ?? null),
   };
 }
 
@@ -316,8 +312,7 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
     changes.rateLimit = wanted.rateLimit;
     changes.rateLimitWindow = wanted.rateLimitWindow;
   }
-  if (wanted.monthlyTokens !== current.monthlyTokens) changes.monthlyTokens = wanted.monthlyTokens;
-  if (wanted.monthlySpend !== current.monthlySpend) changes.monthlySpend = wanted.monthlySpend;
+  for (const { name } of keyAmounts) if (wanted[name] !== current[name]) changes[name] = wanted[name];
   return changes;
 }
 
@@ -329,8 +324,7 @@ function attributesToWire(attributes: Attributes) {
     allowed_ips: [...attributes.allowedIps],
     rate_limit: attributes.rateLimit,
     rate_limit_window: attributes.rateLimitWindow,
-    monthly_tokens: attributes.monthlyTokens,
-    monthly_spend: attributes.monthlySpend,
+    ...byWire(keyAmounts, ({ name }) => attributes[name]),
   };
 }
 

@@ -4,6 +4,7 @@ import { GatewayError } from "../../base/errors.ts";
 import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
+import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
@@ -25,10 +26,7 @@ export function putTier(
   const wanted = new Set(request.environments ?? defaultTierEnvironments);
   const tier: Tier = {
     name,
-    requestsPerMinute: request.requests_per_minute,
-    tokensPerMinute: request.tokens_per_minute,
-    monthlyTokens: request.monthly_tokens ?? null,
-    monthlySpend: request.monthly_spend ?? null,
+    ...byName(amounts, ({ wire }) => request[wire] ?? null),
     environments: environments.filter((environment) => wanted.has(environment)),
   };
   const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
@@ -88,10 +86,7 @@ function givenByFile(name: string): GatewayError {
 
 function figuresToWire(tier: Tier) {
   return {
-    requests_per_minute: tier.requestsPerMinute,
-    tokens_per_minute: tier.tokensPerMinute,
-    monthly_tokens: tier.monthlyTokens,
-    monthly_spend: tier.monthlySpend,
+    ...byWire(amounts, ({ name }) => tier[name]),
     environments: [...tier.environments],
   };
 }

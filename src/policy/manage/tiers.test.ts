@@ -1,18 +1,11 @@
 // Tiers from their three sources, and the limits that come of a tier, an account and its keys.
 import { describe, expect, test } from "bun:test";
-import { accountFor, keyRecordFor } from "../../../tests/support/principal.ts";
-import type { Tier } from "../../domain/account.ts";
+import { accountFor, keyRecordFor, tierFor } from "../../../tests/support/principal.ts";
+import { byName, optionalAmounts } from "../../domain/limits/amounts.ts";
 import { limitsOf } from "../limits-of.ts";
 import { Tiers } from "./tiers.ts";
 
-const small: Tier = {
-  name: "small",
-  requestsPerMinute: 5,
-  tokensPerMinute: 500,
-  monthlyTokens: 10_000,
-  monthlySpend: 1.5,
-  environments: ["live"],
-};
+const small = tierFor({ requestsPerMinute: 5, tokensPerMinute: 500, monthlyTokens: 10_000, monthlySpend: 1.5 });
 
 describe("tiers", () => {
   test("start with the figures of the specification, without quotas, in live and test", () => {
@@ -24,8 +17,7 @@ describe("tiers", () => {
     ]);
     for (const tier of new Tiers().list()) {
       expect(tier).toMatchObject({
-        monthlyTokens: null,
-        monthlySpend: null,
+        ...byName(optionalAmounts, () => null),
         environments: ["live", "test"],
         source: "built-in",
       });

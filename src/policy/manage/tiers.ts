@@ -1,25 +1,26 @@
 // The tiers that accounts can have: built in, overridden by the database, overridden by the configuration file.
 import { defaultTierEnvironments, type Tier, type TierSource } from "../../domain/account.ts";
+import { amounts, byName } from "../../domain/limits/amounts.ts";
 
 export interface KnownTier extends Tier {
   source: TierSource;
 }
 
-const unlimitedQuota = { monthlyTokens: null, monthlySpend: null, environments: defaultTierEnvironments };
+const unlimited = { ...byName(amounts, () => null), environments: defaultTierEnvironments } as const;
 
 const free: KnownTier = {
   name: "free",
+  ...unlimited,
   requestsPerMinute: 10,
   tokensPerMinute: 10_000,
-  ...unlimitedQuota,
   source: "built-in",
 };
 
 /** Figures of the specification, section 8. */
 const builtIn: readonly KnownTier[] = [
   free,
-  { name: "pro", requestsPerMinute: 100, tokensPerMinute: 100_000, ...unlimitedQuota, source: "built-in" },
-  { name: "enterprise", requestsPerMinute: 1_000, tokensPerMinute: null, ...unlimitedQuota, source: "built-in" },
+  { name: "pro", ...unlimited, requestsPerMinute: 100, tokensPerMinute: 100_000, source: "built-in" },
+  { name: "enterprise", ...unlimited, requestsPerMinute: 1_000, source: "built-in" },
 ];
 
 export class Tiers {

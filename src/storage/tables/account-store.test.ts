@@ -1,7 +1,8 @@
 // Accounts and tiers in a real database of each kind, each change with its audit event and a raised revision.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
-import type { Account, Tier } from "../../domain/account.ts";
+import { tierFor } from "../../../tests/support/principal.ts";
+import type { Account } from "../../domain/account.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAccountStore } from "./account-store.ts";
@@ -50,14 +51,10 @@ onEachDatabase((databases) => {
     ...more,
   });
 
-  const tier: Tier = {
-    name: "gold",
-    requestsPerMinute: 60,
-    tokensPerMinute: null,
-    monthlyTokens: 7_000_000_000,
-    monthlySpend: 99.5,
+  const tier = tierFor({
+    ...{ name: "gold", requestsPerMinute: 60, monthlyTokens: 7_000_000_000, monthlySpend: 99.5 },
     environments: ["live", "test"],
-  };
+  });
 
   async function recorded(action: () => Promise<unknown>): Promise<{ events: number; revisions: number }> {
     const keys = new SqlKeyStore(db);

@@ -2,18 +2,15 @@
 import type { Account, AccountChanges, AccountStore, Tier } from "../../domain/account.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
+import { type Amount, amounts, type ByWire, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
 
-interface TierRow {
+interface TierRow extends ByWire<Amount, number | string | null> {
   name: string;
-  requests_per_minute: number | string | null;
-  tokens_per_minute: number | string | null;
-  monthly_tokens: number | string | null;
-  monthly_spend: number | null;
   environments: string;
 }
 
@@ -79,14 +76,12 @@ export class SqlAccountStore implements AccountStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readAccount(tx, id);
       if (!current) return { result: undefined, changed: false };
-      const overrides = withoutUndefined({ ...current.overrides, ...changes.overrides });
-      const updated: Account = { ...current, ...changes, overrides };
-      const row = accountToRow(updated);
+      const row = accountToRow({ ...current, ...changes, overrides: { ...current.overrides, ...changes.overrides } });
       await tx`
         UPDATE accounts SET name = ${row.name}, tier = ${row.tier}, status = ${row.status},
           overrides = ${row.overrides}, store_chats = ${row.store_chats}
         WHERE id = ${row.id}`;
-      return { result: updated, changed: true };
+      return { result: accountFromRow(row), changed: true };
     });
   }
 
@@ -94,30 +89,22 @@ export class SqlAccountStore implements AccountStore {
     const rows: TierRow[] = await available(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`);
     return rows.map((row) => ({
       name: row.name,
-      requestsPerMinute: integer(row.requests_per_minute),
-      tokensPerMinute: integer(row.tokens_per_minute),
-      monthlyTokens: integer(row.monthly_tokens),
-      monthlySpend: row.monthly_spend,
+      ...byName(amounts, ({ wire }) => integer(row[wire])),
       environments: words(row.environments) as Environment[],
     }));
   }
 
   /** Adds it, or replaces the one of this name. */
   async putTier(tier: Tier, event: AuditEvent): Promise<void> {
-    const row: TierRow = {
-      name: tier.name,
-      requests_per_minute: tier.requestsPerMinute,
-      tokens_per_minute: tier.tokensPerMinute,
-      monthly_tokens: tier.monthlyTokens,
-      monthly_spend: tier.monthlySpend,
+    const { name } = tier;
+    const figures = {
+      ...byWire(amounts, (amount) => tier[amount.name]),
       environments: tier.environments.join(" "),
     };
     await changeCredentials(this.#db, event, async (tx) => {
       await tx`
-        INSERT INTO tiers ${tx(row)} ON CONFLICT (name) DO UPDATE SET
-          requests_per_minute = excluded.requests_per_minute, tokens_per_minute = excluded.tokens_per_minute,
-          monthly_tokens = excluded.monthly_tokens, monthly_spend = excluded.monthly_spend,
-          environments = excluded.environments`;
+        INSERT INTO tiers ${tx({ name, ...figures } satisfies TierRow)}
+        ON CONFLICT (name) DO UPDATE SET ${tx(figures)}`;
       return { result: undefined, changed: true };
     });
   }
@@ -140,15 +127,4 @@ export class SqlAccountStore implements AccountStore {
 async function firstAccountId(db: Database): Promise<string | undefined> {
   const [first]: { id: string }[] = await available(db`SELECT id FROM accounts ORDER BY created_at, id LIMIT 1`);
   return first?.id;
-}
-
-/** An amount that is undefined would stand in the tier's place. */
-function withoutUndefined({
-  monthlyTokens,
-  monthlySpend,
-}: NonNullable<AccountChanges["overrides"]>): Account["overrides"] {
-  return {
-    ...(monthlyTokens === undefined ? {} : { monthlyTokens }),
-    ...(monthlySpend === undefined ? {} : { monthlySpend }),
-  };
 }

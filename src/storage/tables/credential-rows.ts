@@ -1,6 +1,7 @@
 // Accounts and API keys between their rows and their records.
-import type { Account, QuotaAmounts } from "../../domain/account.ts";
+import type { Account, AccountChanges } from "../../domain/account.ts";
 import type { Environment } from "../../domain/api-key.ts";
+import { type ByWire, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { Role } from "../../domain/people/role.ts";
 import type { ApiKeyRecord, CredentialKind, KeyChain } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -9,7 +10,7 @@ import type { Database } from "../sql/database.ts";
 /** int8 comes as a number from SQLite and as text from PostgreSQL. */
 type Integer = number | string;
 
-export interface KeyRow {
+export interface KeyRow extends ByWire<KeyAmount, Integer | null> {
   id: string;
   kind: string;
   person_id: string | null;
@@ -33,8 +34,6 @@ export interface KeyRow {
   allowed_ips: string;
   rate_limit: Integer | null;
   rate_limit_window: Integer | null;
-  monthly_tokens: Integer | null;
-  monthly_spend: number | null;
 }
 
 export interface AccountRow {
@@ -103,8 +102,7 @@ export function keyFromRow(row: KeyRow): ApiKeyRecord {
     allowedIps: words(row.allowed_ips),
     rateLimit: integer(row.rate_limit),
     rateLimitWindow: integer(row.rate_limit_window),
-    monthlyTokens: integer(row.monthly_tokens),
-    monthlySpend: row.monthly_spend,
+    ...byName(keyAmounts, ({ wire }) => integer(row[wire])),
   };
 }
 
@@ -133,8 +131,7 @@ export function keyToRow(key: ApiKeyRecord): KeyRow {
     allowed_ips: key.allowedIps.join(" "),
     rate_limit: key.rateLimit,
     rate_limit_window: key.rateLimitWindow,
-    monthly_tokens: key.monthlyTokens,
-    monthly_spend: key.monthlySpend,
+    ...byWire(keyAmounts, ({ name }) => key[name]),
   };
 }
 
@@ -144,13 +141,16 @@ export function accountFromRow(row: AccountRow): Account {
     name: row.name,
     tier: row.tier,
     status: row.status as Account["status"],
-    overrides: JSON.parse(row.overrides) as Partial<QuotaAmounts>,
+    overrides: JSON.parse(row.overrides) as Account["overrides"],
     storeChats: Boolean(row.store_chats),
     createdAt: Number(row.created_at),
   };
 }
 
-export function accountToRow(account: Account): AccountRow {
+/** An override that is undefined is none, and not in the row. */
+export function accountToRow(
+  account: Omit<Account, "overrides"> & Required<Pick<AccountChanges, "overrides">>,
+): AccountRow {
   return {
     id: account.id,
     name: account.name,

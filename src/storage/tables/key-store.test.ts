@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { explained } from "../../../tests/support/query-plans.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
-import { type ApiKeyRecord, keyStatus } from "../../domain/principal.ts";
+import { type ApiKeyRecord, keyStatus, newAndUnbounded } from "../../domain/principal.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAccountStore } from "./account-store.ts";
 import { SqlAuditLog } from "./audit-log.ts";
@@ -49,15 +49,7 @@ onEachDatabase((databases) => {
       parentId: null,
       limitId: id,
       createdAt: now,
-      expiresAt: null,
-      revokedAt: null,
-      revoked: false,
-      lastUsedAt: null,
-      allowedIps: [],
-      rateLimit: null,
-      rateLimitWindow: null,
-      monthlyTokens: null,
-      monthlySpend: null,
+      ...newAndUnbounded,
       ...more,
     };
   }

@@ -1,6 +1,7 @@
 // API keys in the database.
 import type { Environment } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
+import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, type KeyStore, keyStatus } from "../../domain/principal.ts";
 import { type Database, dialectOf, writing } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
@@ -157,15 +158,12 @@ async function readKey(tx: Database, id: string): Promise<ApiKeyRecord | undefin
   return row && keyFromRow(row);
 }
 
-/** Only the columns that may ever change. */
+/** What may ever change. */
+const changeable = ["name", "scopes", "expires_at", "revoked_at", "revoked", "allowed_ips"] as const;
+const ownLimits = ["rate_limit", "rate_limit_window", ...keyAmounts.map(({ wire }) => wire)] as const;
+
 async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
-  const row = keyToRow(key);
-  await tx`
-    UPDATE api_keys SET name = ${row.name}, scopes = ${row.scopes}, expires_at = ${row.expires_at},
-      revoked_at = ${row.revoked_at}, revoked = ${row.revoked}, allowed_ips = ${row.allowed_ips}, rate_limit = ${row.rate_limit},
-      rate_limit_window = ${row.rate_limit_window}, monthly_tokens = ${row.monthly_tokens},
-      monthly_spend = ${row.monthly_spend}
-    WHERE id = ${row.id}`;
+  await tx`UPDATE api_keys SET ${tx({ ...keyToRow(key) }, ...changeable, ...ownLimits)} WHERE id = ${key.id}`;
 }
 
 /** From then on it is final, and no longer a question of any clock. */

@@ -13,7 +13,7 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { AccountState } from "./account-state.tsx";
 import { CreateAccount } from "./create-account.tsx";
-import { overrideText } from "./override-text.ts";
+import { overrideText } from "./limit-text.ts";
 
 export function AccountList() {
   const [, navigate] = useLocation();
@@ -44,11 +44,14 @@ export function AccountList() {
       name: "quota",
       head: "Quota of its own",
       wideOnly: true,
-      cell: (account) => (
-        <Text span size="sm" c={hasOverride(account) ? "" : "dimmed"}>
-          {overrideText(account)}
-        </Text>
-      ),
+      cell(account) {
+        const own = overrideText(account);
+        return (
+          <Text span size="sm" c={own ? "" : "dimmed"}>
+            {own ?? "as the tier says"}
+          </Text>
+        );
+      },
     },
     { name: "created", head: "Created", wideOnly: true, cell: ({ created_at }) => day(created_at) },
   ];
@@ -78,8 +81,4 @@ export function AccountList() {
       <CreateAccount opened={adding} close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
     </Page>
   );
-}
-
-function hasOverride({ monthly_tokens, monthly_spend }: Account): boolean {
-  return monthly_tokens !== null || monthly_spend !== null;
 }

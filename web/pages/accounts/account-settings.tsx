@@ -6,13 +6,14 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, AccountDetails, UpdateAccountRequest } from "../../api/types.ts";
-import { AmountField, amountOfOverride, overrideOf } from "../../parts/editing/amount-field.tsx";
+import { AmountFields, amountOfOverride, overrideOf } from "../../parts/editing/amount-fields.tsx";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
+import { accountAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { AccountMonth } from "./account-month.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
-const fields = ["name", "tier", "monthly_tokens", "monthly_spend", "store_chats"] as const;
+const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "store_chats"] as const;
 
 export function AccountSettings({ account }: { account: AccountDetails }) {
   // Somebody else's change begins the form anew.
@@ -29,8 +30,7 @@ function Form({ account }: { account: AccountDetails }) {
   const { session, refresh } = useSession();
   const [name, setName] = useState(account.name);
   const [tier, setTier] = useState(account.tier);
-  const [tokens, setTokens] = useState(amountOfOverride(account.monthly_tokens));
-  const [spend, setSpend] = useState(amountOfOverride(account.monthly_spend));
+  const [amounts, setAmounts] = useState(perAmount(accountAmounts, ({ wire }) => amountOfOverride(account[wire])));
   const [storeChats, setStoreChats] = useState(account.store_chats);
   const save = useChange(
     (body: UpdateAccountRequest) => call<Account>("PATCH", `/v1/admin/accounts/${account.id}`, { body }),
@@ -44,7 +44,7 @@ function Form({ account }: { account: AccountDetails }) {
   );
   const wanted: UpdateAccountRequest = {
     ...{ name, tier, store_chats: storeChats },
-    ...{ monthly_tokens: overrideOf(tokens), monthly_spend: overrideOf(spend) },
+    ...perAmount(accountAmounts, ({ wire }) => overrideOf(amounts[wire])),
   };
   const changes = Object.fromEntries(
     fields.flatMap((field) => (wanted[field] === account[field] ? [] : [[field, wanted[field]]])),
@@ -69,22 +69,12 @@ function Form({ account }: { account: AccountDetails }) {
             required
           />
           <TierSelect value={tier} change={setTier} error={problemOf(save.error, "tier")} />
-          <AmountField
-            label="Tokens per month"
-            unit="Tokens"
+          <AmountFields
+            of={accountAmounts}
             inherits="As the tier says"
-            amount={tokens}
-            change={setTokens}
-            error={problemOf(save.error, "monthly_tokens")}
-          />
-          <AmountField
-            label="Spend per month"
-            unit="USD"
-            inherits="As the tier says"
-            amount={spend}
-            decimals
-            change={setSpend}
-            error={problemOf(save.error, "monthly_spend")}
+            amounts={amounts}
+            error={save.error}
+            change={setAmounts}
           />
           <Switch
             label="Store chats"

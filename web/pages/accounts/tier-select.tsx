@@ -2,7 +2,7 @@
 import { NativeSelect } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { TierList } from "../../api/types.ts";
-import { tierSummary } from "./tier-summary.ts";
+import { tierSummary } from "./limit-text.ts";
 
 interface TierSelectProps {
   value: string;

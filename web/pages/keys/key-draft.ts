@@ -1,6 +1,7 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
+import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
 
@@ -17,10 +18,11 @@ export interface KeyDraft {
   /** Empty text: none. */
   rateLimit: number | string;
   windowSeconds: number;
-  monthlyTokens: number | string;
-  monthlySpend: number | string;
+  /** As with the rate limit. */
+  amounts: Record<KeyAmount["wire"], number | string>;
 }
 
+type KeyAmount = (typeof keyAmounts)[number];
 type DraftErrors = Partial<Record<Field, string>>;
 export type Field = (typeof fields)[number];
 /** As the API names them. */
@@ -30,8 +32,7 @@ const fields = [
   "expires_at",
   "allowed_ips",
   "rate_limit",
-  "monthly_tokens",
-  "monthly_spend",
+  ...keyAmounts.map(({ wire }) => wire),
 ] as const;
 
 const daySeconds = 86_400;
@@ -43,7 +44,7 @@ export function newDraft(grantable: readonly Scope[]): KeyDraft {
     expiry: "never",
     date: "",
     addresses: [],
-    ...{ rateLimit: "", windowSeconds: 60, monthlyTokens: "", monthlySpend: "" },
+    ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => "") },
   };
 }
 
@@ -56,8 +57,7 @@ export function draftOf(key: ApiKey): KeyDraft {
     addresses: key.allowed_ips,
     rateLimit: key.rate_limit ?? "",
     windowSeconds: key.rate_limit_window ?? 60,
-    monthlyTokens: key.monthly_tokens ?? "",
-    monthlySpend: key.monthly_spend ?? "",
+    amounts: perAmount(keyAmounts, ({ wire }) => key[wire] ?? ""),
   };
 }
 
@@ -103,8 +103,9 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
     changes.rate_limit = limits.rate_limit;
     changes.rate_limit_window = limits.rate_limit_window;
   }
-  if (draft.monthlyTokens !== before.monthlyTokens) changes.monthly_tokens = limits.monthly_tokens;
-  if (draft.monthlySpend !== before.monthlySpend) changes.monthly_spend = limits.monthly_spend;
+  for (const { wire } of keyAmounts) {
+    if (draft.amounts[wire] !== before.amounts[wire]) changes[wire] = limits[wire];
+  }
   return changes;
 }
 
@@ -115,13 +116,12 @@ export function expiresAt({ expiry, date }: Pick<KeyDraft, "expiry" | "date">, n
   return Math.floor(new Date(`${date}T23:59:59`).getTime() / 1000);
 }
 
-function limitsOf({ rateLimit, windowSeconds, monthlyTokens, monthlySpend }: KeyDraft) {
+function limitsOf({ rateLimit, windowSeconds, amounts }: KeyDraft) {
   const limit = numberOf(rateLimit);
   return {
     rate_limit: limit,
     rate_limit_window: limit === null ? null : windowSeconds,
-    monthly_tokens: numberOf(monthlyTokens),
-    monthly_spend: numberOf(monthlySpend),
+    ...perAmount(keyAmounts, ({ wire }) => numberOf(amounts[wire])),
   };
 }
 

@@ -16,6 +16,7 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
+import { keyAmounts } from "../../parts/words/amounts.ts";
 import { at, span } from "../../parts/words/figures.ts";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
@@ -177,34 +178,20 @@ function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change
             </Group>
           </Input.Wrapper>
         </Grid.Col>
-        <Grid.Col span={{ base: 12, xs: 4 }}>
-          <NumberInput
-            label="Tokens per month"
-            placeholder="No limit"
-            value={draft.monthlyTokens}
-            onChange={(monthlyTokens) => change({ monthlyTokens })}
-            error={errorOf("monthly_tokens")}
-            {...{
-              min: 0,
-              max: 1_000_000_000_000_000,
-              allowDecimal: false,
-              allowNegative: false,
-              thousandSeparator: ",",
-            }}
-            hideControls
-          />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, xs: 3 }}>
-          <NumberInput
-            label="Spend per month"
-            placeholder="No limit"
-            value={draft.monthlySpend}
-            onChange={(monthlySpend) => change({ monthlySpend })}
-            error={errorOf("monthly_spend")}
-            {...{ min: 0, max: 9_000_000, allowNegative: false, thousandSeparator: ",", prefix: "$" }}
-            hideControls
-          />
-        </Grid.Col>
+        {keyAmounts.map(({ wire, label, unit, least, most }) => (
+          <Grid.Col key={wire} span={{ base: 12, xs: unit === "USD" ? 3 : 4 }}>
+            <NumberInput
+              label={label}
+              placeholder="No limit"
+              value={draft.amounts[wire]}
+              onChange={(value) => change({ amounts: { ...draft.amounts, [wire]: value } })}
+              error={errorOf(wire)}
+              {...{ min: least, max: most, allowDecimal: unit === "USD", allowNegative: false, thousandSeparator: "," }}
+              {...(unit === "USD" ? { prefix: "$" } : {})}
+              hideControls
+            />
+          </Grid.Col>
+        ))}
       </Grid>
     </Input.Wrapper>
   );

@@ -7,8 +7,9 @@ import { useSession } from "../../api/session.tsx";
 import type { ApiKey, MemberList } from "../../api/types.ts";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
+import { amountFigure, keyAmounts } from "../../parts/words/amounts.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
-import { ago, at, count, money, span } from "../../parts/words/figures.ts";
+import { ago, at, count, span } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
 import { scopes as allScopes } from "../../parts/words/scopes.ts";
 
@@ -65,12 +66,11 @@ export function KeySettings({ record }: { record: ApiKey }) {
           <Line label="Own rate limit">
             {limit === null ? "none" : `${count(limit)} requests in ${span(windowSeconds ?? 60)}`}
           </Line>
-          <Line label="Tokens per month">
-            {record.monthly_tokens === null ? "no own limit" : count(record.monthly_tokens)}
-          </Line>
-          <Line label="Spend per month">
-            {record.monthly_spend === null ? "no own limit" : money(record.monthly_spend)}
-          </Line>
+          {keyAmounts.map((amount) => (
+            <Line key={amount.wire} label={amount.label}>
+              {amountFigure(amount, record[amount.wire], "no own limit")}
+            </Line>
+          ))}
         </DataList>
       </SimpleGrid>
     </Paper>

@@ -1,13 +1,12 @@
 // The tiers of this server beside each other, the account's own marked.
 import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
+import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { TierOverview } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
+import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
-import { count, money } from "../../parts/words/figures.ts";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
-  const amount = (value: number | null, format: (value: number) => string) =>
-    value === null ? "no limit" : format(value);
   return (
     <Paper withBorder p="md" component="div">
       <Title order={2} fz="md">
@@ -21,10 +20,11 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Tier</Table.Th>
-              <Table.Th ta="right">Requests per minute</Table.Th>
-              <Table.Th ta="right">Tokens per minute</Table.Th>
-              <Table.Th ta="right">Tokens per month</Table.Th>
-              <Table.Th ta="right">Spend per month</Table.Th>
+              {limitAmounts.map(({ wire, label }) => (
+                <Table.Th key={wire} ta="right">
+                  {label}
+                </Table.Th>
+              ))}
               <Table.Th>Applies in</Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -41,10 +41,11 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                     )}
                   </Group>
                 </Table.Td>
-                <Table.Td ta="right">{amount(tier.requests_per_minute, count)}</Table.Td>
-                <Table.Td ta="right">{amount(tier.tokens_per_minute, count)}</Table.Td>
-                <Table.Td ta="right">{amount(tier.monthly_tokens, count)}</Table.Td>
-                <Table.Td ta="right">{amount(tier.monthly_spend, money)}</Table.Td>
+                {limitAmounts.map((amount) => (
+                  <Table.Td key={amount.wire} ta="right">
+                    {amountFigure(amount, tier[amount.wire])}
+                  </Table.Td>
+                ))}
                 <Table.Td>{environmentList(tier.environments) || "no environment"}</Table.Td>
               </Table.Tr>
             ))}

@@ -1,4 +1,5 @@
 // What operators see of the models beyond their state: who declares each, its price, and those that run nowhere.
+import { limitAmounts } from "../../api/limit-amounts.ts";
 import { type Health, healthOf } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
@@ -56,5 +57,8 @@ export function useSpendTiers(): readonly string[] | undefined {
   const { isOperator } = useSession();
   const { data, error } = useRead<TierList>("/v1/admin/tiers", {}, { enabled: isOperator });
   if (!isOperator || error) return [];
-  return data?.data.filter(({ monthly_spend: spend }) => spend !== null).map(({ name }) => name);
+  const bounded = data?.data.filter((tier) =>
+    limitAmounts.some(({ unit, wire }) => unit === "USD" && tier[wire] !== null),
+  );
+  return bounded?.map(({ name }) => name);
 }

@@ -1,11 +1,13 @@
 // One tier: its figures, which may be changed unless the configuration file gives them.
 import { Alert, Drawer, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
+import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { Tier } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
-import { count, money } from "../../parts/words/figures.ts";
+import { count } from "../../parts/words/figures.ts";
 import { DeleteTier } from "./delete-tier.tsx";
 import { TierForm } from "./tier-form.tsx";
 
@@ -60,12 +62,8 @@ function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; c
 }
 
 function figuresOf(tier: Tier) {
-  const shown = (value: number | null, format = count) => (value === null ? "no limit" : format(value));
   return [
-    ["Requests per minute", shown(tier.requests_per_minute)],
-    ["Tokens per minute", shown(tier.tokens_per_minute)],
-    ["Tokens per month", shown(tier.monthly_tokens)],
-    ["Spend per month", shown(tier.monthly_spend, money)],
+    ...limitAmounts.map((amount) => [amount.label, amountFigure(amount, tier[amount.wire])] as const),
     ["Applies in", environmentList(tier.environments)],
     ["Accounts", count(tier.accounts)],
   ] as const;

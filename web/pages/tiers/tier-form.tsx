@@ -3,11 +3,13 @@ import { Button, Checkbox, Group, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
+import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
-import { AmountField, amountOf, limitOf } from "../../parts/editing/amount-field.tsx";
+import { AmountFields, amountOf, limitOf } from "../../parts/editing/amount-fields.tsx";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
+import { perAmount } from "../../parts/words/amounts.ts";
 import { allEnvironments, environmentChoices } from "../../parts/words/environments.ts";
 import { count } from "../../parts/words/figures.ts";
 
@@ -19,14 +21,15 @@ interface TierFormProps {
   close(): void;
 }
 
-const fields = ["name", "requests_per_minute", "tokens_per_minute", "monthly_tokens", "monthly_spend", "environments"];
+const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "environments"];
+/** Of a new tier; the others are without limit. */
+const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
 export function TierForm({ tier, names, close }: TierFormProps) {
   const [name, setName] = useState(tier?.name ?? "");
-  const [requests, setRequests] = useState(amountOf(tier ? tier.requests_per_minute : 60));
-  const [tokens, setTokens] = useState(amountOf(tier ? tier.tokens_per_minute : 60_000));
-  const [monthlyTokens, setMonthlyTokens] = useState(amountOf(tier?.monthly_tokens ?? null));
-  const [monthlySpend, setMonthlySpend] = useState(amountOf(tier?.monthly_spend ?? null));
+  const [amounts, setAmounts] = useState(
+    perAmount(limitAmounts, ({ wire }) => amountOf(tier ? tier[wire] : (usual[wire] ?? null))),
+  );
   const [where, setWhere] = useState<string[]>(tier?.environments ?? ["live", "test"]);
   const save = useChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
@@ -44,12 +47,10 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate({
-      ...{ requests_per_minute: limitOf(requests), tokens_per_minute: limitOf(tokens) },
-      ...{ monthly_tokens: limitOf(monthlyTokens), monthly_spend: limitOf(monthlySpend) },
+      ...perAmount(limitAmounts, ({ wire }) => limitOf(amounts[wire])),
       environments: where as Tier["environments"],
     });
   };
-  const amount = (field: string) => ({ error: problemOf(save.error, field) });
   const problem = problemBeside(save.error, fields);
   return (
     <form onSubmit={submit}>
@@ -66,35 +67,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
             data-autofocus
           />
         )}
-        <AmountField
-          label="Requests per minute"
-          unit="Requests"
-          amount={requests}
-          change={setRequests}
-          {...amount("requests_per_minute")}
-        />
-        <AmountField
-          label="Tokens per minute"
-          unit="Tokens"
-          amount={tokens}
-          change={setTokens}
-          {...amount("tokens_per_minute")}
-        />
-        <AmountField
-          label="Tokens per month"
-          unit="Tokens"
-          amount={monthlyTokens}
-          change={setMonthlyTokens}
-          {...amount("monthly_tokens")}
-        />
-        <AmountField
-          label="Spend per month"
-          unit="USD"
-          decimals
-          amount={monthlySpend}
-          change={setMonthlySpend}
-          {...amount("monthly_spend")}
-        />
+        <AmountFields of={limitAmounts} amounts={amounts} error={save.error} change={setAmounts} />
         <Checkbox.Group
           label="Applies in"
           description="In the other environments this tier sets no limits."

@@ -2,6 +2,7 @@
 import { Anchor, Button, Text } from "@mantine/core";
 import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
+import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
 import { Empty } from "../../parts/page/empty.tsx";
@@ -9,8 +10,9 @@ import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
+import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
-import { count, money } from "../../parts/words/figures.ts";
+import { count } from "../../parts/words/figures.ts";
 import { TierDrawer } from "./tier-drawer.tsx";
 
 const sourceNames: Record<Tier["source"], string> = {
@@ -45,10 +47,7 @@ function Tiers() {
       ),
     },
     { name: "source", head: "Comes from", cell: ({ source }) => sourceNames[source] },
-    figure("rpm", "Requests per minute", (tier) => tier.requests_per_minute),
-    figure("tpm", "Tokens per minute", (tier) => tier.tokens_per_minute),
-    figure("tokens", "Tokens per month", (tier) => tier.monthly_tokens),
-    figure("spend", "Spend per month", (tier) => tier.monthly_spend, money),
+    ...limitAmounts.map(figure),
     { name: "where", head: "Applies in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
   ];
@@ -79,23 +78,13 @@ function Tiers() {
   );
 }
 
-function figure(
-  name: string,
-  head: string,
-  of: (tier: Tier) => number | null,
-  format: (value: number) => string = count,
-): Column<Tier> {
+function figure(amount: LimitAmount): Column<Tier> {
   return {
-    ...{ name, head, numeric: true, wideOnly: true },
-    cell(tier) {
-      const value = of(tier);
-      return value === null ? (
-        <Text span size="sm" c="dimmed">
-          no limit
-        </Text>
-      ) : (
-        format(value)
-      );
-    },
+    ...{ name: amount.wire, head: amount.label, numeric: true, wideOnly: true },
+    cell: ({ [amount.wire]: value }) => (
+      <Text span size="sm" c={value === null ? "dimmed" : ""}>
+        {amountFigure(amount, value)}
+      </Text>
+    ),
   };
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { calendarMonthOf } from "../../../base/calendar-month.ts";
 import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
+import { accountAmounts } from "../../../domain/limits/amounts.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { limitsOf } from "../../../policy/limits-of.ts";
@@ -122,11 +123,12 @@ async function retrieve(exchange: Exchange, _principal: Principal, deps: AdminAc
   return Response.json(details);
 }
 
+const quotas = new Intl.ListFormat("en").format(accountAmounts.map(({ wire }) => `\`${wire}\``));
+
 const updateDoc: AdminDoc = {
   operationId: "updateAccount",
   summary: "Change an account",
-  description:
-    'What is left out stays as it is. It holds from the next request on. While an account is suspended all of its keys are refused, with their tokens; that of the key in the request cannot be. The quotas `monthly_tokens` and `monthly_spend` stand in place of the tier\'s: a number, `"unlimited"` to lift them, or null to return to what the tier says.',
+  description: `What is left out stays as it is. It holds from the next request on. While an account is suspended all of its keys are refused, with their tokens; that of the key in the request cannot be. The quotas ${quotas} stand in place of the tier's: a number, \`"unlimited"\` to lift them, or null to return to what the tier says.`,
   parameters: accountParameter,
   requestBody: updateAccountRequest,
   example: { tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited" },

@@ -1,0 +1,32 @@
+// The table of limit amounts: its names fit together, and objects made from it have exactly its members.
+import { expect, test } from "bun:test";
+import { amountLabel, amountSentence, amounts, amountText, byName, byWire } from "./amounts.ts";
+
+test("an amount has the same name in the code and on the wire, each in its own spelling, and no two share one", () => {
+  for (const { name, wire } of amounts) {
+    expect(wire).toBe(name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as typeof wire);
+  }
+  expect(new Set(amounts.map(({ name }) => name)).size).toBe(amounts.length);
+});
+
+test("an example is within the bounds of its amount, and bounds are exact numbers", () => {
+  for (const { least, most, example } of amounts) {
+    expect(least).toBeLessThanOrEqual(example);
+    expect(example).toBeLessThanOrEqual(most);
+    expect(Number.isSafeInteger(most)).toBe(true);
+  }
+});
+
+test("objects by name and by wire have a member for each amount that is given, in the order of the table", () => {
+  expect(byName([amounts[0], amounts[1]], ({ least }) => least)).toEqual({ requestsPerMinute: 1, tokensPerMinute: 1 });
+  expect(Object.keys(byWire(amounts, () => null))).toEqual(amounts.map(({ wire }) => wire));
+});
+
+test("an amount is told by its unit and period", () => {
+  const [requests] = amounts;
+  expect(amountText(requests)).toBe("requests per minute");
+  expect(amountSentence(requests, "a")).toBe("Requests a minute");
+  expect(amountLabel(requests)).toBe("Requests per minute");
+  const spends = amounts.filter(({ unit }) => unit === "USD");
+  expect(spends.map(amountLabel)).toEqual(spends.map(({ period }) => `Spend per ${period}`));
+});

@@ -1,0 +1,21 @@
+// The shapes of limit amounts on the wire.
+import { z } from "zod";
+import { type Amount, amountSentence } from "../domain/limits/amounts.ts";
+
+/** A number within the bounds of the amount. */
+export function boundedAmount({ unit, least, most }: Amount): z.ZodNumber {
+  return unit === "USD" ? z.number().min(least).max(most) : z.int().min(least).max(most);
+}
+
+/** The same as whoever gives it reads of it. */
+export function givenAmount(amount: Amount): z.ZodNumber {
+  return boundedAmount(amount).describe(`${amountSentence(amount)}.`);
+}
+
+/** As an answer shows it. */
+export function shownAmount({ unit }: Amount): z.ZodNullable<z.ZodNumber> {
+  return z
+    .number()
+    .nullable()
+    .describe(`${unit === "USD" ? "USD; " : ""}null: no limit.`);
+}

@@ -1,0 +1,16 @@
+// What a tier sets and an account has in its place, each in one line.
+import { limitAmounts } from "../../api/limit-amounts.ts";
+import type { Account, Tier } from "../../api/types.ts";
+import { accountAmounts, amountInWords } from "../../parts/words/amounts.ts";
+import { environmentList } from "../../parts/words/environments.ts";
+
+export function tierSummary(tier: Tier): string {
+  const parts = limitAmounts.flatMap((amount) => amountInWords(amount, tier[amount.wire]));
+  return parts.length === 0 ? "No limits." : `${parts.join(", ")}; in ${environmentList(tier.environments)}.`;
+}
+
+/** Undefined where all is as the tier says. */
+export function overrideText(account: Account): string | undefined {
+  const parts = accountAmounts.flatMap((amount) => amountInWords(amount, account[amount.wire]));
+  return parts.length === 0 ? undefined : parts.join(", ");
+}
