@@ -95,7 +95,8 @@ export async function openGovernance(options: GovernanceOptions) {
   let reloadable: ReloadableConfig = config;
 
   await keys.endDue(clock.nowSeconds());
-  const ledger = await SpoolLedger.open({ db, directory: join(config.dataDir, "spool"), log, clock });
+  const directory = join(config.dataDir, "spool");
+  const ledger = await SpoolLedger.open({ db, directory, log, clock });
   opened(() => ledger.close());
   const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
   opened(() => chatWriter.close());
@@ -125,7 +126,7 @@ export async function openGovernance(options: GovernanceOptions) {
   const ofReplicas =
     config.redisUrl === undefined
       ? undefined
-      : await openShared({ url: config.redisUrl, clock, ledger, log, countReplicas });
+      : await openShared({ url: config.redisUrl, clock, ledger, directory, log, countReplicas });
   if (ofReplicas) {
     opened(() => ofReplicas.close());
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));

@@ -35,7 +35,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   try {
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
-      const counters = await openCounters(redisUrl, log);
+      const counters = await openCounters(redisUrl, spool, log);
       // Of the spool's directory there is a lock; the database may be that of a server that runs.
       const writer = await openUsageWriter(db, { isAlone: false });
       try {
@@ -54,10 +54,10 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
 }
 
 /** Before anything is taken over: afterwards it would not be known any more whose counters are to be forgotten. */
-async function openCounters(url: string | undefined, log: Log): Promise<SharedLimits | undefined> {
+async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
-  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, log });
+  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, directory, log });
   const state = limits.state();
   if (state.status === "ok") return limits;
   await limits.close();

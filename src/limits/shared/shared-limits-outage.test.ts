@@ -1,5 +1,8 @@
 // Shared limits when the server is away, slow, emptied or back, and when a replica dies: bounded excess, nothing lost, nothing held for good.
 import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import {
   account,
@@ -31,6 +34,7 @@ const world = () => `outage${++worlds}:`;
 async function open(prefix: string, options: Partial<SharedLimitsOptions> = {}): Promise<SharedLimits> {
   const limits = await SharedLimits.open({
     ...{ url: redis.url, clock: systemClock, ledger: ledgerWith(), log: silent, prefix, retryMs: 50 },
+    directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
     ...options,
   });
   opened.push(limits);

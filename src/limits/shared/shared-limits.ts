@@ -9,11 +9,12 @@ import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, Reservation }
 import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
 import { bucketsIn, headSize, quotaAt, quotaSize, refusalOf, serverMs, verdicts } from "../limit-answer.ts";
 import { statusOf } from "../limit-decision.ts";
-import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey } from "../limit-plan.ts";
+import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey, quotaKeys } from "../limit-plan.ts";
 import { LimitShare } from "../limit-share.ts";
 import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { SharedLease, type SharedLeaseListener } from "./shared-lease.ts";
+import { UntoldQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
   /** Has a password; never told to anybody. */
@@ -21,6 +22,8 @@ export interface SharedLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
+  /** Where it is kept which quotas the server may not have been told all of; made by who opens it. */
+  directory: string;
   /** Before all keys. */
   prefix?: string;
   /** How many replicas there are as far as anybody else knows: for a start while the store is away. */
@@ -63,6 +66,7 @@ export class SharedLimits implements LimitStore {
   };
   readonly #reading = new Map<string, Promise<void>>();
   readonly #seen: SeenLimits;
+  readonly #untold: UntoldQuotas;
   #outage: Outage | undefined;
 
   /** Resolves after the first try to reach the server; where that fails it goes on without, and keeps trying. */
@@ -73,10 +77,11 @@ export class SharedLimits implements LimitStore {
   }
 
   private constructor(options: SharedLimitsOptions) {
-    const { clock, log, url, time, deadlineMs, retryMs, prefix = "headrace:" } = options;
+    const { clock, log, url, time, deadlineMs, retryMs, directory, prefix = "headrace:" } = options;
     this.#options = options;
     this.#prefix = prefix;
     this.#seen = new SeenLimits(clock);
+    this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log);
     this.#link = new LimitsLink({
       url,
       prefix,
@@ -90,6 +95,7 @@ export class SharedLimits implements LimitStore {
       openLeases: () => new Set([...this.#leases].map(({ number }) => number)),
     });
     this.#away();
+    this.#forget([...this.#untold.keys]);
   }
 
   state(): SharedLimitsState {
@@ -103,6 +109,7 @@ export class SharedLimits implements LimitStore {
     return this.#link.beat();
   }
 
+  /** What could not be told by then is told by the next who opens the same directory. */
   close(): Promise<void> {
     return this.#link.close();
   }
@@ -135,7 +142,19 @@ export class SharedLimits implements LimitStore {
    */
   forgetQuotas(ids: Iterable<string>): void {
     const month = this.#link.month();
-    for (const id of ids) this.#link.operations.add("forget", quotaKey(this.#prefix, month, id));
+    this.#forget(Array.from(ids, (id) => quotaKey(this.#prefix, month, id)));
+  }
+
+  #forget(keys: readonly string[]): void {
+    this.#untold.add(keys);
+    for (const key of keys) this.#link.operations.add("forget", key);
+    this.#clearOnceTold();
+  }
+
+  #clearOnceTold(): void {
+    this.#link.operations.onceTold(() => {
+      if (!this.#outage) this.#untold.clear();
+    });
   }
 
   async #admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
@@ -189,6 +208,8 @@ export class SharedLimits implements LimitStore {
       if (plan.quotaKeys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
       return;
     }
+    // Before its record can be in the database.
+    this.#untold.add(plan.quotaKeys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
     for (const key of plan.quotaKeys) {
       const used = outage.used.get(key);
@@ -313,6 +334,9 @@ export class SharedLimits implements LimitStore {
       sinceMicros: this.#link.nowMicros(),
       used: new Map(),
     };
+    // Each operation has the keys that it is about among its arguments.
+    const before = quotaKeys(this.#prefix);
+    this.#untold.add(this.#link.operations.open.flatMap((told) => told.filter((arg) => arg.startsWith(before))));
   }
 
   /** From here on the server decides. It is told first what was taken and used meanwhile, and what still runs. */
@@ -335,6 +359,7 @@ export class SharedLimits implements LimitStore {
       const isOfTokens = kind === "tokens" ? "1" : "0";
       operations.add("charge", bucketKey(this.#prefix, kind, rule.id), ...figuresOf(rule), String(count), isOfTokens);
     }
+    this.#clearOnceTold();
   }
 }
 
