@@ -1,7 +1,8 @@
 // Brings settled records from memory, and from the spool where memory was full, into the database.
 import type { Log } from "../base/log.ts";
 import type { UsageRecord, UsageTotals } from "../domain/usage/usage.ts";
-import type { Database } from "../storage/sql/database.ts";
+import { type Database, dialectOf } from "../storage/sql/database.ts";
+import { mayBeCommitted } from "../storage/sql/postgres-errors.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
 import type { Segment, Spool } from "./spool.ts";
@@ -30,7 +31,7 @@ export class LedgerDrain {
   readonly #pending = new PendingUsage();
   /** Settled records that are on the spool alone. */
   #unread = 0;
-  /** Reading the spool may have brought some of `#pending` into the database already. */
+  /** Some of `#pending` may be in the database already: the spool was read back, or nobody could say whether it was committed. */
   #mayRepeat = false;
   /** What works on the database: one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -167,6 +168,7 @@ export class LedgerDrain {
         await this.#insert(batch.usage);
       } catch (error) {
         batch.isTaken = false;
+        if (dialectOf(this.#options.db) === "postgres" && mayBeCommitted(error)) this.#mayRepeat = true;
         throw error;
       }
       this.#pending.removeFirst();

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 import { onEachDatabase, refuseRecord, type TestDatabase } from "../../tests/support/databases.ts";
 import { withinMs } from "../../tests/support/long.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
@@ -603,6 +604,36 @@ onEachDatabase((databases) => {
       expect(await readTokens()).toBe(1_602);
       await ledger.flush();
       expect(await rollupErrors()).toEqual([]);
+    });
+
+    databases.only("postgres", "that commits and cannot say so makes no total count a record twice", async () => {
+      let isLost = true;
+      const real = db;
+      db = new Proxy(real, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (name !== "begin") return value;
+          return async (...args: unknown[]) => {
+            const result: unknown = await Reflect.apply(target.begin, target, args);
+            if (isLost) throw new SQL.PostgresError("Connection closed", { code: "ERR_POSTGRES_CONNECTION_CLOSED" });
+            return result;
+          };
+        },
+      });
+      const ledger = await open({ drainMs: 10_000 });
+      ledger.begin(beginOf("a")).settle(endOf({ promptTokens: 7, completionTokens: 2 }));
+      await expect(ledger.flush()).rejects.toThrow("Connection closed");
+      expect(await count()).toBe(1);
+      const totals: UsageTotals[] = [];
+      const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
+      const read = () => ledger.readTotals(owner, (all) => void totals.push({ ...all }));
+      // As long as nobody can say whether it is there.
+      await expect(read()).rejects.toThrow("Connection closed");
+      isLost = false;
+      db = real;
+      await read();
+      expect(totals).toEqual([{ tokens: 9, nanoUsd: 1_000 }]);
+      expect([await count(), await rollupErrors()]).toEqual([1, []]);
     });
 
     test("at the end of the process leaves the spool for the next start", async () => {
