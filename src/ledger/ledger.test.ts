@@ -313,6 +313,7 @@ onEachDatabase((databases) => {
       if (i % 300 === 0) await ledger.flush();
     }
     await ledger.flush();
+    await ledger.rollUp();
     expect(await count()).toBe(2_345);
     expect(await rollupErrors()).toEqual([]);
   });
