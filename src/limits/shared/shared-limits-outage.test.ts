@@ -157,6 +157,28 @@ test("what was asked when the server hung is neither lost nor counted twice", as
   expect(await limits.used(quota)).toEqual({ tokens: 90, nanoUsd: 0 });
 });
 
+test("what waits for the ledger while the server comes back is decided by the server, and counted there", async () => {
+  const ledger = ledgerWith();
+  const limits = await open(world(), { ledger });
+  const quota = quotaOf(1_000);
+  const set = { ...daily(30), quotas: [quota] };
+  const gate = Promise.withResolvers<void>();
+  ledger.gate = gate.promise;
+  redis.pause();
+  await limits.peek(daily(30));
+  expect(isOk(limits)).toBe(false);
+  const waiting = Array.from({ length: 3 }, () => limits.admit(set, reserve(300)));
+  redis.resume();
+  await until(() => isOk(limits), "it is back");
+  gate.resolve();
+  const { lease } = await granted(waiting[0] as (typeof waiting)[0]);
+  await Promise.all(waiting);
+  expect((await limits.peek(daily(30))).requests?.remaining).toBe(27);
+  expect((await refusal(limits.admit(set, reserve(101)))).message).toContain("900 tokens are set aside");
+  lease.settle(50, 0);
+  expect(await limits.used(quota)).toEqual({ tokens: 50, nanoUsd: 0 });
+});
+
 test("connections that break under load lose and double nothing", async () => {
   const prefix = world();
   const limits = await open(prefix, { deadlineMs: 5_000 });

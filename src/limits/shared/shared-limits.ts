@@ -182,7 +182,7 @@ export class SharedLimits implements LimitStore {
     return { refusal: unreadUsageRefusal(new Error("the shared store forgets it")), status: await this.peek(limits) };
   }
 
-  #admitAlone({ share }: Outage, limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+  #admitAlone(outage: Outage, limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
     const plan = this.#planOf(limits);
     const wrapped = (admission: Admission): Admission => {
       if ("refusal" in admission) return admission;
@@ -190,8 +190,14 @@ export class SharedLimits implements LimitStore {
       const facts = { number: this.#link.newLease(), plan, tokens: reservedTokens, nanoUsd: reservation.nanoUsd, own };
       return { lease: this.#lease(facts), reservedTokens, status };
     };
-    const admission = share.admit(limits, reservation);
-    return admission instanceof Promise ? admission.then(wrapped) : wrapped(admission);
+    const admission = outage.share.admit(limits, reservation);
+    if (!(admission instanceof Promise)) return wrapped(admission);
+    return admission.then((later) => {
+      if (this.#outage === outage) return wrapped(later);
+      // While it waited for the ledger the server was told what this share had admitted: this was not among it.
+      if ("lease" in later) later.lease.settle(0, 0);
+      return this.#admit(limits, reservation);
+    });
   }
 
   #lease(facts: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">): SharedLease {
