@@ -790,6 +790,41 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
+    test("of many owners are read a few at a time: a database that is slow makes nobody wait for all before him", async () => {
+      const real = db;
+      let [running, most] = [0, 0];
+      const slow = async (query: PromiseLike<unknown>) => {
+        most = Math.max(most, ++running);
+        await Bun.sleep(20);
+        return await Promise.resolve(query).finally(() => running--);
+      };
+      db = new Proxy(real, {
+        apply(target, self, args) {
+          const query: PromiseLike<unknown> = Reflect.apply(target, self, args);
+          return String(args[0]).includes("FROM usage_rollups") ? slow(query) : query;
+        },
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+      const ledger = await open({ drainMs: 10_000 });
+      db = real;
+      for (let i = 0; i < 10; i++) {
+        ledger
+          .begin(beginOf(`r${i}`, { accountId: `acct_${i}` }))
+          .settle(endOf({ promptTokens: i, completionTokens: 0 }));
+        if (i === 4) await ledger.flush();
+      }
+      const found: number[] = [];
+      const ids = Array.from({ length: 10 }, (_, i) => i);
+      await Promise.all(
+        ids.map((i) => ledger.readTotals({ ...account, id: `acct_${i}` }, ({ tokens }) => void found.push(tokens))),
+      );
+      expect(found).toEqual(ids);
+      expect(most).toBeWithin(2, 9);
+    });
+
     test("that cannot be read are an error of that reader alone", async () => {
       const ledger = await open();
       await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");

@@ -11,6 +11,7 @@ import { bucketsIn, headSize, quotaAt, quotaSize, refusalOf, serverMs, verdicts 
 import { statusOf } from "../limit-decision.ts";
 import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey, quotaKeys } from "../limit-plan.ts";
 import { LimitShare } from "../limit-share.ts";
+import { readInTime } from "../read-in-time.ts";
 import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { SharedLease, type SharedLeaseListener } from "./shared-lease.ts";
@@ -292,7 +293,7 @@ export class SharedLimits implements LimitStore {
       reading = this.#load(quota, key, month).finally(() => this.#reading.delete(key));
       this.#reading.set(key, reading);
     }
-    return reading;
+    return readInTime(reading);
   }
 
   async #load({ owner, ownerId, environment }: Quota, key: string, { start, end }: CalendarMonth): Promise<void> {
