@@ -95,6 +95,9 @@ export async function openGovernance(options: GovernanceOptions) {
   let reloadable: ReloadableConfig = config;
 
   await keys.endDue(clock.nowSeconds());
+  let closeShared: () => unknown = () => {};
+  // Opened after the ledger and closed after it as well: what ends while that is closed is told too.
+  opened(() => closeShared());
   const directory = join(config.dataDir, "spool");
   const ledger = await SpoolLedger.open({ db, directory, log, clock });
   opened(() => ledger.close());
@@ -128,7 +131,7 @@ export async function openGovernance(options: GovernanceOptions) {
       ? undefined
       : await openShared({ url: config.redisUrl, clock, ledger, directory, log, countReplicas });
   if (ofReplicas) {
-    opened(() => ofReplicas.close());
+    closeShared = () => ofReplicas.close();
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
   const limits = ofReplicas ?? new MemoryLimits({ clock, ledger });
