@@ -42,6 +42,7 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
         // What is counted in Redis lacks this usage: it is read from the database again at its next use.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
+        if ((await counters?.close()) === false) throw untold();
         return { spool, ...recovered };
       } finally {
         writer.close();
@@ -63,6 +64,12 @@ async function openCounters(url: string | undefined, directory: string, log: Log
   await limits.close();
   throw new StartError(
     `The server at HEADRACE_REDIS_URL cannot be used (${state.reason}), and it counts quotas that this usage is part of. Try again when it is back.`,
+  );
+}
+
+function untold(): StartError {
+  return new StartError(
+    "The usage was taken over into the database, but the server at HEADRACE_REDIS_URL was not told in time, and counts quotas without it. Run the same command again, once that server answers.",
   );
 }
 

@@ -110,9 +110,10 @@ export class SharedLimits implements LimitStore {
     return this.#link.beat();
   }
 
-  /** What could not be told by then is told by the next who opens the same directory. */
-  close(): Promise<void> {
-    return this.#link.close();
+  /** Gives whether the server was told all of quotas; what it was not is told by the next who opens the same directory. */
+  async close(): Promise<boolean> {
+    await this.#link.close();
+    return this.#untold.keys.size === 0;
   }
 
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
