@@ -1,19 +1,29 @@
 // Brings settled records from memory, and from the spool where memory was full, into the database.
 import type { Log } from "../base/log.ts";
 import type { UsageRecord, UsageTotals } from "../domain/usage/usage.ts";
-import type { Database } from "../storage/sql/database.ts";
+import { type Database, dialectOf } from "../storage/sql/database.ts";
+import { mayBeCommitted } from "../storage/sql/postgres-errors.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
 import type { Segment, Spool } from "./spool.ts";
 import { readSegment } from "./spool-reader.ts";
 import { completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
-import { readOwnerTotals, type UsageOwner } from "./usage/usage-rows.ts";
+import { type OwnerTotals, readOwnerTotals, type UsageOwner } from "./usage/usage-rows.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
 /** Records in one write to the spool, where they could not be written in time. */
 const respoolBatch = 64;
 /** Of what brings the roll-ups up to date, in one round: records must not have to wait for long. */
 const rollupSteps = 8;
+/** Totals that are read at the same time: fewer than a database has connections. */
+const readsAtOnce = 4;
+
+interface TotalsReader {
+  owner: UsageOwner;
+  use(totals: UsageTotals): void;
+  resolve(): void;
+  reject(error: unknown): void;
+}
 
 export interface LedgerDrainOptions {
   db: Database;
@@ -30,8 +40,9 @@ export class LedgerDrain {
   readonly #pending = new PendingUsage();
   /** Settled records that are on the spool alone. */
   #unread = 0;
-  /** Reading the spool may have brought some of `#pending` into the database already. */
+  /** Some of `#pending` may be in the database already: the spool was read back, or nobody could say whether it was committed. */
   #mayRepeat = false;
+  readonly #readers: TotalsReader[] = [];
   /** What works on the database: one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -114,27 +125,52 @@ export class LedgerDrain {
   }
 
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
-    return this.#inTurn(async () => {
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ owner, use, resolve, reject });
+      // In a turn the next few are read: in its own one, somebody may have read for this one already.
+      void this.#inTurn(() => this.#readNext());
+    });
+  }
+
+  async #readNext(): Promise<void> {
+    const readers = this.#readers.splice(0, readsAtOnce);
+    if (readers.length === 0) return;
+    try {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
-        const { totals, totalOf, owns } = await readOwnerTotals(this.#options.db, owner);
+        const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
         // What was settled in this turn of the event loop is among what waits, or finds no room there.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
-        const later = this.#options.writer.rollups.totalOf(totalOf);
-        totals.tokens += later.tokens;
-        totals.nanoUsd += later.nanoUsd;
-        for (const batch of this.#pending.batches) {
-          const { usage } = batch;
-          for (const row of rowsOf(batch)) {
-            if (!owns(usage, row)) continue;
-            totals.tokens += usage.number(row, promptTokens) + usage.number(row, completionTokens);
-            totals.nanoUsd += usage.numberOrNull(row, nanoUsd) ?? 0;
+        for (const [i, { use, resolve, reject }] of readers.entries()) {
+          const one = found[i];
+          if (one?.status !== "fulfilled") reject(one?.reason);
+          else {
+            use(this.#withWaiting(one.value));
+            resolve();
           }
         }
-        return use(totals);
+        return;
       }
-    });
+    } catch (error) {
+      for (const { reject } of readers) reject(error);
+    }
+  }
+
+  /** With what is not in the database, or not in its roll-ups, yet. */
+  #withWaiting({ totals, totalOf, owns }: OwnerTotals): UsageTotals {
+    const later = this.#options.writer.rollups.totalOf(totalOf);
+    totals.tokens += later.tokens;
+    totals.nanoUsd += later.nanoUsd;
+    for (const batch of this.#pending.batches) {
+      const { usage } = batch;
+      for (const row of rowsOf(batch)) {
+        if (!owns(usage, row)) continue;
+        totals.tokens += usage.number(row, promptTokens) + usage.number(row, completionTokens);
+        totals.nanoUsd += usage.numberOrNull(row, nanoUsd) ?? 0;
+      }
+    }
+    return totals;
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
@@ -167,6 +203,7 @@ export class LedgerDrain {
         await this.#insert(batch.usage);
       } catch (error) {
         batch.isTaken = false;
+        if (dialectOf(this.#options.db) === "postgres" && mayBeCommitted(error)) this.#mayRepeat = true;
         throw error;
       }
       this.#pending.removeFirst();

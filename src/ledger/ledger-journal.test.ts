@@ -131,6 +131,25 @@ test("what it says then fails alone where the disk is full for a record that is 
   expect(endedIn(spool.current)).toEqual(["brief"]);
 });
 
+test("a record that is said again takes no room that a full disk has for the end of an open request", () => {
+  const open = begin("open");
+  const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);
+  const reserve = spool.reserve.bind(spool);
+  // One request's last line is what there is room for.
+  spool.reserve = (bytes) => {
+    if (bytes > 500) throw new Error("ENOSPC");
+    reserve(bytes);
+  };
+  expect(() => journal.repeat(again, [0])).toThrow("ENOSPC");
+  expect(endedIn(spool.current)).toEqual([]);
+  open.settle(end);
+  journal.commit();
+  expect(endedIn(spool.current)).toEqual(["open"]);
+  spool.reserve = reserve;
+  expect(journal.repeat(again, [0])).toBe(spool.current);
+  expect(endedIn(spool.current)).toEqual(["open", "again"]);
+});
+
 const text = (maxLength: number) =>
   fc.oneof(fc.string({ maxLength }), fc.string({ unit: "grapheme", maxLength: Math.floor(maxLength / 8) }));
 const count = fc.oneof(fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER));

@@ -157,10 +157,15 @@ export class LedgerJournal {
   /** Says again at once what could not be written in time, and gives the segment in which it stands then. Throws where it still cannot. */
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
-    const segment = this.#options.spool.ready(this.#aheadBytes);
     for (const row of rows) this.#lines.settle(usage, row);
+    // What is left of a full disk was promised to the last lines of those that are open.
+    const refusal = this.#reserve(0);
+    if (refusal) {
+      this.#lines.takeBack(0);
+      throw refusal.cause;
+    }
     this.#append(this.#lines.take());
-    return segment;
+    return this.#options.spool.current;
   }
 
   /** Looks for room again, as one that nobody sends requests to would not find out. */

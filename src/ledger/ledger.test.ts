@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SQL } from "bun";
 import { onEachDatabase, refuseRecord, type TestDatabase } from "../../tests/support/databases.ts";
 import { withinMs } from "../../tests/support/long.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
@@ -312,6 +313,7 @@ onEachDatabase((databases) => {
       if (i % 300 === 0) await ledger.flush();
     }
     await ledger.flush();
+    await ledger.rollUp();
     expect(await count()).toBe(2_345);
     expect(await rollupErrors()).toEqual([]);
   });
@@ -605,6 +607,36 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
+    databases.only("postgres", "that commits and cannot say so makes no total count a record twice", async () => {
+      let isLost = true;
+      const real = db;
+      db = new Proxy(real, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (name !== "begin") return value;
+          return async (...args: unknown[]) => {
+            const result: unknown = await Reflect.apply(target.begin, target, args);
+            if (isLost) throw new SQL.PostgresError("Connection closed", { code: "ERR_POSTGRES_CONNECTION_CLOSED" });
+            return result;
+          };
+        },
+      });
+      const ledger = await open({ drainMs: 10_000 });
+      ledger.begin(beginOf("a")).settle(endOf({ promptTokens: 7, completionTokens: 2 }));
+      await expect(ledger.flush()).rejects.toThrow("Connection closed");
+      expect(await count()).toBe(1);
+      const totals: UsageTotals[] = [];
+      const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
+      const read = () => ledger.readTotals(owner, (all) => void totals.push({ ...all }));
+      // As long as nobody can say whether it is there.
+      await expect(read()).rejects.toThrow("Connection closed");
+      isLost = false;
+      db = real;
+      await read();
+      expect(totals).toEqual([{ tokens: 9, nanoUsd: 1_000 }]);
+      expect([await count(), await rollupErrors()]).toEqual([1, []]);
+    });
+
     test("at the end of the process leaves the spool for the next start", async () => {
       const ledger = await open();
       const unlock = await lockDatabase();
@@ -756,6 +788,41 @@ onEachDatabase((databases) => {
       await ledger.flush();
       expect(await count()).toBe(settled);
       expect(await rollupErrors()).toEqual([]);
+    });
+
+    test("of many owners are read a few at a time: a database that is slow makes nobody wait for all before him", async () => {
+      const real = db;
+      let [running, most] = [0, 0];
+      const slow = async (query: PromiseLike<unknown>) => {
+        most = Math.max(most, ++running);
+        await Bun.sleep(20);
+        return await Promise.resolve(query).finally(() => running--);
+      };
+      db = new Proxy(real, {
+        apply(target, self, args) {
+          const query: PromiseLike<unknown> = Reflect.apply(target, self, args);
+          return String(args[0]).includes("FROM usage_rollups") ? slow(query) : query;
+        },
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+      const ledger = await open({ drainMs: 10_000 });
+      db = real;
+      for (let i = 0; i < 10; i++) {
+        ledger
+          .begin(beginOf(`r${i}`, { accountId: `acct_${i}` }))
+          .settle(endOf({ promptTokens: i, completionTokens: 0 }));
+        if (i === 4) await ledger.flush();
+      }
+      const found: number[] = [];
+      const ids = Array.from({ length: 10 }, (_, i) => i);
+      await Promise.all(
+        ids.map((i) => ledger.readTotals({ ...account, id: `acct_${i}` }, ({ tokens }) => void found.push(tokens))),
+      );
+      expect(found).toEqual(ids);
+      expect(most).toBeWithin(2, 9);
     });
 
     test("that cannot be read are an error of that reader alone", async () => {

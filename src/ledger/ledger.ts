@@ -137,7 +137,7 @@ export class SpoolLedger implements Ledger {
   }
 
   flush(): Promise<void> {
-    return this.#drain.drainAll();
+    return this.#drain.drain();
   }
 
   /** For who reads the roll-ups: resolves when they lack nothing that the records in the database have, or it cannot be helped. */
@@ -187,7 +187,7 @@ export class SpoolLedger implements Ledger {
     await this.#round;
     await this.#untilSettled();
     try {
-      await this.flush();
+      await this.#drain.drainAll();
       await syncCommits(this.#db);
     } catch (error) {
       this.#drain.respool();

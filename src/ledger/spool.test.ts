@@ -1,5 +1,6 @@
 // The spool: a frame counts when it was written whole, and damage costs only the frame that it hit.
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import * as fs from "node:fs";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -366,6 +367,22 @@ describe("segments", () => {
     spool.ready(2_000);
     expect(statSync(path).size).toBe(frameOf(lineOf(0)).length);
     expect(statSync(spool.current.path).size).toBeGreaterThanOrEqual(2_000);
+  });
+
+  test("a disk that takes nothing and does not say why is refused, whatever is written or taken back", () => {
+    const spool = newSpool();
+    const frame = frameOf(lineOf(0));
+    const write = fs.writeSync.bind(fs) as (...args: unknown[]) => number;
+    let calls = 0;
+    // At most a part of the first one.
+    const lazy = ((fd: number, bytes: Uint8Array, from: number, _length: number, at: number) => {
+      if (calls > 100) throw new Error("It is asked again and again.");
+      return calls++ === 0 ? write(fd, bytes, from, 5, at) : 0;
+    }) as typeof fs.writeSync;
+    using _ = spyOn(fs, "writeSync").mockImplementation(lazy);
+    expect(() => spool.append(frame)).toThrow("only a part");
+    expect(() => spool.reserve(1_000_000)).toThrow("only a part");
+    expect(calls).toBeLessThan(10);
   });
 
   test("where no new one can be made, the old one grows on", () => {

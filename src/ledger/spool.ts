@@ -220,12 +220,18 @@ export class Spool {
   }
 }
 
+/** How much of it was written, which is something: a disk that takes nothing and does not say why is refused as a full one. */
+function put({ fd = -1 }: OpenSegment, bytes: Uint8Array, at: number): number {
+  const count = writeSync(fd, bytes, 0, bytes.length, at);
+  if (count === 0) throw new Error("The disk took only a part of what was written.");
+  return count;
+}
+
 /** Counts in `bytes` what was written, also where it throws in the middle. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
   // After a short write the rest is tried for the sake of its error: the disk is full.
   for (let written = 0; written < bytes.length; ) {
-    const count = writeSync(segment.fd ?? -1, bytes, written, bytes.length - written, segment.bytes);
-    if (count === 0) throw new Error("The disk took only a part of what was written.");
+    const count = put(segment, written === 0 ? bytes : bytes.subarray(written), segment.bytes);
     written += count;
     segment.bytes += count;
     segment.unsynced = true;
@@ -240,7 +246,7 @@ function takeBack(segment: OpenSegment, written: number): void {
     // Not cut off: the room was promised to others.
     for (let done = 0; done < written; ) {
       const length = Math.min(zeros.length, written - done);
-      done += writeSync(segment.fd ?? -1, zeros, 0, length, segment.bytes + done);
+      done += put(segment, zeros.subarray(0, length), segment.bytes + done);
     }
   } catch {
     segment.bytes += written;
@@ -250,7 +256,7 @@ function takeBack(segment: OpenSegment, written: number): void {
 
 function allocate(segment: OpenSegment, until: number): void {
   while (segment.allocated < until) {
-    segment.allocated += writeSync(segment.fd ?? -1, zeros, 0, zeros.length, segment.allocated);
+    segment.allocated += put(segment, zeros, segment.allocated);
   }
 }
 

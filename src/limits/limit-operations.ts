@@ -14,7 +14,6 @@ const operationsPerCall = 64;
 
 export class LimitOperations {
   readonly #options: LimitOperationsOptions;
-  /** Those that are not known to be carried out. */
   #open: LimitOperation[] = [];
   /** Number of the first of them. */
   #first = 1;
@@ -24,6 +23,8 @@ export class LimitOperations {
   #isDue = false;
   /** Answers to what was sent before the last `resume` mean nothing any more. */
   #epoch = 0;
+  /** Called once the operation with this number is carried out. */
+  #awaited: { number: number; told: () => void } | undefined;
 
   constructor(options: LimitOperationsOptions) {
     this.#options = options;
@@ -31,6 +32,17 @@ export class LimitOperations {
 
   get waiting(): number {
     return this.#open.length;
+  }
+
+  /** Those that are not known to be carried out. */
+  get open(): readonly LimitOperation[] {
+    return this.#open;
+  }
+
+  /** Calls it once all that was added so far is carried out, or is about nothing any more; in place of what waited for that before. */
+  onceTold(told: () => void): void {
+    this.#awaited = { number: this.#first + this.#open.length - 1, told };
+    this.#drop(0);
   }
 
   /** Sent with all others of this turn of the event loop; while nobody can be told, it waits. */
@@ -90,5 +102,9 @@ export class LimitOperations {
   #drop(count: number): void {
     this.#open.splice(0, count);
     this.#first += count;
+    const awaited = this.#awaited;
+    if (awaited === undefined || this.#first <= awaited.number) return;
+    this.#awaited = undefined;
+    awaited.told();
   }
 }

@@ -50,8 +50,13 @@ export function bucketKey(prefix: string, kind: "requests" | "tokens", id: strin
   return `${prefix}${kind}:${id}`;
 }
 
+/** What the keys of all quotas begin with. */
+export function quotaKeys(prefix: string): string {
+  return `${prefix}quota:`;
+}
+
 export function quotaKey(prefix: string, { start }: CalendarMonth, id: string): string {
-  return `${prefix}quota:${new Date(start * 1000).toISOString().slice(0, 7)}:${id}`;
+  return `${quotaKeys(prefix)}${new Date(start * 1000).toISOString().slice(0, 7)}:${id}`;
 }
 
 export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, windowMs: string] {

@@ -5,9 +5,13 @@ import { join } from "node:path";
 import { silentLog } from "../../tests/support/data-directory.ts";
 import { sqliteDatabases, type TestDatabase } from "../../tests/support/databases.ts";
 import { until } from "../../tests/support/headrace.ts";
+import { granted, ledgerWith, none, quotaOf, reserve } from "../../tests/support/limits-contract.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
+import { startRedis } from "../../tests/support/redis.ts";
 import { usageBegin } from "../../tests/support/usage-begin.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { loadConfig } from "../config/config.ts";
+import { SharedLimits } from "../limits/shared/shared-limits.ts";
 import { openGovernance } from "./governance.ts";
 
 const databases = sqliteDatabases();
@@ -23,11 +27,12 @@ afterEach(async () => {
   await opened.close();
 });
 
-async function govern(yaml: string, clock = manualClock()) {
+async function govern(yaml: string, clock: Clock = manualClock(), redisUrl?: string) {
   const { directory, db } = opened;
   const file = join(directory, "headrace.yaml");
   writeFileSync(file, yaml);
-  const config = await loadConfig({ flags: { dataDir: directory, config: file }, env: {}, cwd: directory });
+  const flags = { dataDir: directory, config: file };
+  const config = { ...(await loadConfig({ flags, env: {}, cwd: directory })), redisUrl };
   const baseUrl = () => "http://127.0.0.1:7545/v1";
   return openGovernance({ db, config, log: silentLog, clock, baseUrl, opened: (close) => closing.push(close) });
 }
@@ -57,4 +62,29 @@ test("requests of very many keys are in the sums of usage before they are delete
     BEGIN SELECT RAISE(ABORT, 'not in the sums yet'); END`;
   await retention.sweep();
   expect(await kept()).toEqual({ records: 0, sums: 300 });
+});
+
+test("what ends while the ledger is closed is told to the limits that replicas share", async () => {
+  await using redis = await startRedis();
+  const { ledger, limits } = await govern("", systemClock, redis.url);
+  const quota = quotaOf(1_000);
+  await limits.used(quota);
+  const { lease } = await granted(limits.admit({ ...none, quotas: [quota] }, reserve(300)));
+  const entry = ledger.begin(usageBegin);
+  await entry.begun;
+  const closed = (async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+  })();
+  // Cut off a moment ago.
+  await Bun.sleep(50);
+  lease.settle(300, 0);
+  const tokens = { promptTokens: 300, completionTokens: 0, estimated: false, nanoUsd: 0, capped: false };
+  const times = { upstream: "up", durationMs: 9, firstTokenMs: 1, queueMs: 0 };
+  entry.settle({ outcome: "cancelled", errorCode: null, ...tokens, ...times });
+  await closed;
+  const url = redis.url;
+  const directory = join(opened.directory, "other");
+  const other = await SharedLimits.open({ url, clock: systemClock, ledger: ledgerWith(), directory, log: silentLog });
+  expect(await other.used(quota)).toEqual({ tokens: 300, nanoUsd: 0 });
+  await other.close();
 });

@@ -95,7 +95,11 @@ export async function openGovernance(options: GovernanceOptions) {
   let reloadable: ReloadableConfig = config;
 
   await keys.endDue(clock.nowSeconds());
-  const ledger = await SpoolLedger.open({ db, directory: join(config.dataDir, "spool"), log, clock });
+  let closeShared: () => unknown = () => {};
+  // Opened after the ledger and closed after it as well: what ends while that is closed is told too.
+  opened(() => closeShared());
+  const directory = join(config.dataDir, "spool");
+  const ledger = await SpoolLedger.open({ db, directory, log, clock });
   opened(() => ledger.close());
   const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
   opened(() => chatWriter.close());
@@ -125,9 +129,9 @@ export async function openGovernance(options: GovernanceOptions) {
   const ofReplicas =
     config.redisUrl === undefined
       ? undefined
-      : await openShared({ url: config.redisUrl, clock, ledger, log, countReplicas });
+      : await openShared({ url: config.redisUrl, clock, ledger, directory, log, countReplicas });
   if (ofReplicas) {
-    opened(() => ofReplicas.close());
+    closeShared = () => ofReplicas.close();
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
   const limits = ofReplicas ?? new MemoryLimits({ clock, ledger });

@@ -4,9 +4,12 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../tests/fixtures/command-line.ts";
+import { ledgerWith, quotaOf } from "../../tests/support/limits-contract.ts";
+import { startRedis } from "../../tests/support/redis.ts";
 import { systemClock } from "../base/clock.ts";
 import type { UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
+import { SharedLimits } from "../limits/shared/shared-limits.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { type Database, openDatabase } from "../storage/sql/database.ts";
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
@@ -54,6 +57,7 @@ async function leaveSpool(settled: number, keyOf?: (i: number) => string): Promi
 
 const drain = (directory: string, ...args: string[]) =>
   runCommand(["spool", "drain", directory, "--data-dir", dataDir, ...args]);
+const drainWith = (env: Record<string, string>) => runCommand(["spool", "drain", lost, "--data-dir", dataDir], { env });
 const outcomes = async (): Promise<Record<string, number>> => {
   const rows: { outcome: string; n: number }[] =
     await db`SELECT outcome, count(*) AS n FROM usage_records GROUP BY outcome ORDER BY outcome`;
@@ -99,6 +103,30 @@ test("beside a server that gathers roll-ups of many keys, on whose database it i
   await serve("after");
   await server.close();
   expect(await outcomes()).toEqual({ completed: 900, interrupted: 1 });
+});
+
+test("a quota that the shared counters could not be told of fails the command, which done again tells them", async () => {
+  await using redis = await startRedis();
+  await db`
+    INSERT INTO api_keys (id, account_id, name, environment, digest, prefix, last4, scopes, created_at, limit_id)
+    VALUES ('key_1', ${accountId}, 'x', 'live', 'd', '', '', '', 1, 'key_1')`;
+  const quota = { ...quotaOf(1_000), id: `account:${accountId}:live` };
+  const ledger = ledgerWith();
+  const limits = await SharedLimits.open({ url: redis.url, clock: systemClock, ledger, directory: dataDir, log });
+  await limits.used(quota);
+  await leaveSpool(5);
+  ledger.totals.tokens = 75;
+  const env = { HEADRACE_REDIS_URL: redis.url };
+  const keys = ["replicas", "leases:*", "born"].map((name) => `~headrace:${name}`);
+  await redis.command("ACL", "SETUSER", "default", "resetkeys", ...keys);
+  const { code, stderr } = await drainWith(env);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("Run the same command again")]);
+  expect(await outcomes()).toEqual({ completed: 5, interrupted: 1 });
+  await redis.command("ACL", "SETUSER", "default", "allkeys");
+  expect(await drainWith(env)).toMatchObject({ code: 0, stdout: expect.stringContaining("There was nothing") });
+  expect(await limits.used(quota)).toMatchObject({ tokens: 75 });
+  expect(readdirSync(join(lost, "spool"))).toEqual([]);
+  await limits.close();
 });
 
 test("a server that runs on the directory keeps its spool", async () => {

@@ -35,13 +35,14 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   try {
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
-      const counters = await openCounters(redisUrl, log);
+      const counters = await openCounters(redisUrl, spool, log);
       // Of the spool's directory there is a lock; the database may be that of a server that runs.
       const writer = await openUsageWriter(db, { isAlone: false });
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
         // What is counted in Redis lacks this usage: it is read from the database again at its next use.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
+        if ((await counters?.close()) === false) throw untold();
         return { spool, ...recovered };
       } finally {
         writer.close();
@@ -54,15 +55,21 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
 }
 
 /** Before anything is taken over: afterwards it would not be known any more whose counters are to be forgotten. */
-async function openCounters(url: string | undefined, log: Log): Promise<SharedLimits | undefined> {
+async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
-  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, log });
+  const limits = await SharedLimits.open({ url, clock: systemClock, ledger, directory, log });
   const state = limits.state();
   if (state.status === "ok") return limits;
   await limits.close();
   throw new StartError(
     `The server at HEADRACE_REDIS_URL cannot be used (${state.reason}), and it counts quotas that this usage is part of. Try again when it is back.`,
+  );
+}
+
+function untold(): StartError {
+  return new StartError(
+    "The usage was taken over into the database, but the server at HEADRACE_REDIS_URL was not told in time, and counts quotas without it. Run the same command again, once that server answers.",
   );
 }
 

@@ -1,4 +1,7 @@
 // A process of its own with many clients that ask the shared limits without a pause; its arguments and its answer are JSON.
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import type { LimitSet } from "../../src/domain/limits/limits.ts";
 import { SharedLimits } from "../../src/limits/shared/shared-limits.ts";
@@ -25,6 +28,7 @@ const limits = await SharedLimits.open({
   url: order.url,
   clock: { ...systemClock, nowSeconds: () => systemClock.nowSeconds() + order.wallOffSeconds },
   ledger: { readTotals: async (_, use) => use({ tokens: 0, nanoUsd: 0 }) },
+  directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
   log: { info() {}, warn() {}, error() {} },
   // A busy machine is not what is tested.
   deadlineMs: 10_000,

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { GatewayError } from "../../src/base/errors.ts";
 import type { Admission, LimitSet, LimitStore, Quota, RateLimit, Reservation } from "../../src/domain/limits/limits.ts";
 import type { Ledger, UsageTotals } from "../../src/domain/usage/usage.ts";
+import { withinMs } from "./long.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 
 export type Granted = Extract<Admission, { lease: unknown }>;
@@ -394,6 +395,27 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       await expect(limits.used(quotaOf(100))).rejects.toMatchObject({ code: "service_unavailable" });
       ledger.gate = Promise.resolve();
       await granted(limits.admit(set, reserve(1)));
+    });
+
+    test("usage that takes long to read is 503 within seconds, and there for who asks again", async () => {
+      const { limits, ledger } = await setUp({ tokens: 40, nanoUsd: 0 });
+      const set = { ...none, requests: [account], quotas: [quotaOf(100)] };
+      const gate = Promise.withResolvers<void>();
+      ledger.gate = gate.promise;
+      const startMs = performance.now();
+      const [refused, looked] = await Promise.allSettled([limits.admit(set, reserve(1)), limits.used(quotaOf(100))]);
+      expect(performance.now() - startMs).toBeLessThan(withinMs(3_000));
+      expect(refused).toMatchObject({
+        value: {
+          refusal: { code: "service_unavailable", retryAfterSeconds: 1 },
+          status: { requests: { remaining: 10 } },
+        },
+      });
+      expect(looked).toMatchObject({ reason: { code: "service_unavailable" } });
+      gate.resolve();
+      await Bun.sleep(20);
+      await granted(limits.admit(set, reserve(60)));
+      expect(ledger.reads).toHaveLength(1);
     });
 
     test("a settlement while the usage is read is counted once", async () => {

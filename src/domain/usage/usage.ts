@@ -96,7 +96,10 @@ export interface UsageTotals {
 export interface Ledger {
   /** `startedMs`: by the monotonic clock; now where it is missing. Throws `service_unavailable` when it is closed. */
   begin(request: UsageBegin, startedMs?: number): LedgerEntry;
-  /** Resolves when everything settled so far is in the database. Rejects when the database cannot be written. */
+  /**
+   * Resolves when the records of everything settled so far are in the database; what adds them up may lack some of it.
+   * Rejects when the database cannot be written.
+   */
   flush(): Promise<void>;
   /**
    * All that an owner settled from `since` and before `until` (Unix seconds): `use` is called at a moment when no settlement lies between

@@ -60,10 +60,13 @@ export interface UsageOwner {
 }
 
 /** The sums of what is in the database, and which of the records that are not there yet belong to the same owner. */
-export async function readOwnerTotals(
-  db: Database,
-  owner: UsageOwner,
-): Promise<{ totals: UsageTotals; totalOf: TotalOf; owns: (usage: UsageColumns, row: number) => boolean }> {
+export interface OwnerTotals {
+  totals: UsageTotals;
+  totalOf: TotalOf;
+  owns(usage: UsageColumns, row: number): boolean;
+}
+
+export async function readOwnerTotals(db: Database, owner: UsageOwner): Promise<OwnerTotals> {
   const { type, id, environment, since, until } = owner;
   const time = { environment, since, until };
   const inTime = (usage: UsageColumns, row: number) =>

@@ -6,6 +6,7 @@ import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type { Quota } from "../../domain/limits/limits.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
+import { readInTime } from "../read-in-time.ts";
 
 export class QuotaCounter implements QuotaFigures {
   readonly month: CalendarMonth;
@@ -68,12 +69,15 @@ export class MemoryQuotas {
     return counter;
   }
 
-  /** Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`. */
+  /**
+   * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
+   * that takes too long.
+   */
   read(quota: Quota, counter: QuotaCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {
       counter.reading = undefined;
     });
-    return counter.reading;
+    return readInTime(counter.reading);
   }
 
   get tracked(): number {

@@ -1,5 +1,8 @@
 // Shared limits when the server is away, slow, emptied or back, and when a replica dies: bounded excess, nothing lost, nothing held for good.
 import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import {
   account,
@@ -31,6 +34,7 @@ const world = () => `outage${++worlds}:`;
 async function open(prefix: string, options: Partial<SharedLimitsOptions> = {}): Promise<SharedLimits> {
   const limits = await SharedLimits.open({
     ...{ url: redis.url, clock: systemClock, ledger: ledgerWith(), log: silent, prefix, retryMs: 50 },
+    directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
     ...options,
   });
   opened.push(limits);
@@ -153,6 +157,28 @@ test("what was asked when the server hung is neither lost nor counted twice", as
   expect((await refusal(limits.admit(set, reserve(1)))).message).toContain("940 tokens are set aside");
   during.lease.settle(30, 0);
   expect(await limits.used(quota)).toEqual({ tokens: 90, nanoUsd: 0 });
+});
+
+test("what waits for the ledger while the server comes back is decided by the server, and counted there", async () => {
+  const ledger = ledgerWith();
+  const limits = await open(world(), { ledger });
+  const quota = quotaOf(1_000);
+  const set = { ...daily(30), quotas: [quota] };
+  const gate = Promise.withResolvers<void>();
+  ledger.gate = gate.promise;
+  redis.pause();
+  await limits.peek(daily(30));
+  expect(isOk(limits)).toBe(false);
+  const waiting = Array.from({ length: 3 }, () => limits.admit(set, reserve(300)));
+  redis.resume();
+  await until(() => isOk(limits), "it is back");
+  gate.resolve();
+  const { lease } = await granted(waiting[0] as (typeof waiting)[0]);
+  await Promise.all(waiting);
+  expect((await limits.peek(daily(30))).requests?.remaining).toBe(27);
+  expect((await refusal(limits.admit(set, reserve(101)))).message).toContain("900 tokens are set aside");
+  lease.settle(50, 0);
+  expect(await limits.used(quota)).toEqual({ tokens: 50, nanoUsd: 0 });
 });
 
 test("connections that break under load lose and double nothing", async () => {

@@ -1,5 +1,8 @@
 // Limits that replicas share: the contract of all stores, and the same decisions as in memory whatever happens in whatever order.
 import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   account,
   granted,
@@ -39,6 +42,7 @@ async function open(
     url: redis.url,
     clock,
     ledger,
+    directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
     log: silent,
     prefix,
     time,
@@ -183,6 +187,7 @@ describe("the server's clock", () => {
       url: redis.url,
       clock,
       ledger: ledgerWith(),
+      directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
       log: silent,
       prefix: "back:",
       time,

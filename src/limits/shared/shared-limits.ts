@@ -9,11 +9,13 @@ import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, Reservation }
 import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
 import { bucketsIn, headSize, quotaAt, quotaSize, refusalOf, serverMs, verdicts } from "../limit-answer.ts";
 import { statusOf } from "../limit-decision.ts";
-import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey } from "../limit-plan.ts";
+import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey, quotaKeys } from "../limit-plan.ts";
 import { LimitShare } from "../limit-share.ts";
+import { readInTime } from "../read-in-time.ts";
 import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { SharedLease, type SharedLeaseListener } from "./shared-lease.ts";
+import { UntoldQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
   /** Has a password; never told to anybody. */
@@ -21,6 +23,8 @@ export interface SharedLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
+  /** Where it is kept which quotas the server may not have been told all of; made by who opens it. */
+  directory: string;
   /** Before all keys. */
   prefix?: string;
   /** How many replicas there are as far as anybody else knows: for a start while the store is away. */
@@ -63,6 +67,7 @@ export class SharedLimits implements LimitStore {
   };
   readonly #reading = new Map<string, Promise<void>>();
   readonly #seen: SeenLimits;
+  readonly #untold: UntoldQuotas;
   #outage: Outage | undefined;
 
   /** Resolves after the first try to reach the server; where that fails it goes on without, and keeps trying. */
@@ -73,10 +78,11 @@ export class SharedLimits implements LimitStore {
   }
 
   private constructor(options: SharedLimitsOptions) {
-    const { clock, log, url, time, deadlineMs, retryMs, prefix = "headrace:" } = options;
+    const { clock, log, url, time, deadlineMs, retryMs, directory, prefix = "headrace:" } = options;
     this.#options = options;
     this.#prefix = prefix;
     this.#seen = new SeenLimits(clock);
+    this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log);
     this.#link = new LimitsLink({
       url,
       prefix,
@@ -90,6 +96,7 @@ export class SharedLimits implements LimitStore {
       openLeases: () => new Set([...this.#leases].map(({ number }) => number)),
     });
     this.#away();
+    this.#forget([...this.#untold.keys]);
   }
 
   state(): SharedLimitsState {
@@ -103,8 +110,10 @@ export class SharedLimits implements LimitStore {
     return this.#link.beat();
   }
 
-  close(): Promise<void> {
-    return this.#link.close();
+  /** Gives whether the server was told all of quotas; what it was not is told by the next who opens the same directory. */
+  async close(): Promise<boolean> {
+    await this.#link.close();
+    return this.#untold.keys.size === 0;
   }
 
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
@@ -135,7 +144,19 @@ export class SharedLimits implements LimitStore {
    */
   forgetQuotas(ids: Iterable<string>): void {
     const month = this.#link.month();
-    for (const id of ids) this.#link.operations.add("forget", quotaKey(this.#prefix, month, id));
+    this.#forget(Array.from(ids, (id) => quotaKey(this.#prefix, month, id)));
+  }
+
+  #forget(keys: readonly string[]): void {
+    this.#untold.add(keys);
+    for (const key of keys) this.#link.operations.add("forget", key);
+    this.#clearOnceTold();
+  }
+
+  #clearOnceTold(): void {
+    this.#link.operations.onceTold(() => {
+      if (!this.#outage) this.#untold.clear();
+    });
   }
 
   async #admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
@@ -163,7 +184,7 @@ export class SharedLimits implements LimitStore {
     return { refusal: unreadUsageRefusal(new Error("the shared store forgets it")), status: await this.peek(limits) };
   }
 
-  #admitAlone({ share }: Outage, limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
+  #admitAlone(outage: Outage, limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
     const plan = this.#planOf(limits);
     const wrapped = (admission: Admission): Admission => {
       if ("refusal" in admission) return admission;
@@ -171,8 +192,14 @@ export class SharedLimits implements LimitStore {
       const facts = { number: this.#link.newLease(), plan, tokens: reservedTokens, nanoUsd: reservation.nanoUsd, own };
       return { lease: this.#lease(facts), reservedTokens, status };
     };
-    const admission = share.admit(limits, reservation);
-    return admission instanceof Promise ? admission.then(wrapped) : wrapped(admission);
+    const admission = outage.share.admit(limits, reservation);
+    if (!(admission instanceof Promise)) return wrapped(admission);
+    return admission.then((later) => {
+      if (this.#outage === outage) return wrapped(later);
+      // While it waited for the ledger the server was told what this share had admitted: this was not among it.
+      if ("lease" in later) later.lease.settle(0, 0);
+      return this.#admit(limits, reservation);
+    });
   }
 
   #lease(facts: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">): SharedLease {
@@ -189,6 +216,8 @@ export class SharedLimits implements LimitStore {
       if (plan.quotaKeys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
       return;
     }
+    // Before its record can be in the database.
+    this.#untold.add(plan.quotaKeys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
     for (const key of plan.quotaKeys) {
       const used = outage.used.get(key);
@@ -265,7 +294,7 @@ export class SharedLimits implements LimitStore {
       reading = this.#load(quota, key, month).finally(() => this.#reading.delete(key));
       this.#reading.set(key, reading);
     }
-    return reading;
+    return readInTime(reading);
   }
 
   async #load({ owner, ownerId, environment }: Quota, key: string, { start, end }: CalendarMonth): Promise<void> {
@@ -313,6 +342,9 @@ export class SharedLimits implements LimitStore {
       sinceMicros: this.#link.nowMicros(),
       used: new Map(),
     };
+    // Each operation has the keys that it is about among its arguments.
+    const before = quotaKeys(this.#prefix);
+    this.#untold.add(this.#link.operations.open.flatMap((told) => told.filter((arg) => arg.startsWith(before))));
   }
 
   /** From here on the server decides. It is told first what was taken and used meanwhile, and what still runs. */
@@ -335,6 +367,7 @@ export class SharedLimits implements LimitStore {
       const isOfTokens = kind === "tokens" ? "1" : "0";
       operations.add("charge", bucketKey(this.#prefix, kind, rule.id), ...figuresOf(rule), String(count), isOfTokens);
     }
+    this.#clearOnceTold();
   }
 }
 

@@ -12,12 +12,13 @@ afterAll(async () => {
 });
 
 async function replica(prefix?: string) {
-  const log = { info() {}, warn() {}, error() {} };
+  const warned: string[] = [];
+  const log = { info() {}, warn: (event: string) => warned.push(event), error() {} };
   const feed = await RedisChangeFeed.open({ url: redis.url, log, ...(prefix ? { prefix } : {}) });
   feeds.push(feed);
   const heard: string[] = [];
   for (const topic of ["credentials", "routing"] as const) feed.onChange(topic, () => heard.push(topic));
-  return { feed, heard };
+  return { feed, heard, warned };
 }
 
 test("each change reaches every other replica, by its topic, and no other installation", async () => {
@@ -77,4 +78,22 @@ test("a server that hangs is noticed, and what was told to it in vain is told ag
     redis.resume();
   }
   await until(() => two.heard.includes("routing"), "it came late");
+});
+
+test("a server that refuses to pass a change on is asked again each second, told of once in the log, and the change comes late", async () => {
+  const [one, two] = [await replica(), await replica()];
+  const refusals = async () =>
+    /cmdstat_publish:.*rejected_calls=(\d+)/.exec(String(await redis.command("INFO", "commandstats")))?.[1];
+  await redis.command("ACL", "SETUSER", "default", "-publish");
+  try {
+    const before = Number((await refusals()) ?? 0);
+    for (const id of ["key_1", "key_2"]) one.feed.announce("credentials", [id]);
+    await Bun.sleep(1_500);
+    // Two at once, one a second later with both.
+    expect(Number(await refusals()) - before).toBeWithin(2, 5);
+  } finally {
+    await redis.command("ACL", "SETUSER", "default", "+publish");
+  }
+  await until(() => two.heard.includes("credentials"), "it came late");
+  expect(one.warned).toEqual(["change_feed_refused"]);
 });

@@ -2,7 +2,7 @@
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
-import { RedisConnection } from "./redis-connection.ts";
+import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
 import { mostToldIds, UntoldChanges } from "./untold-changes.ts";
 
 export interface RedisChangeFeedOptions {
@@ -15,6 +15,8 @@ export interface RedisChangeFeedOptions {
 
 /** Nobody waits for these answers. */
 const patience = { deadlineMs: 1_000, pingMs: 5_000 };
+/** After a server that is there has refused to pass something on. */
+const retryMs = 1_000;
 /** Spares the log what the connection of the limits tells already. */
 const silent: Log = { info() {}, warn() {}, error() {} };
 
@@ -28,6 +30,8 @@ export class RedisChangeFeed implements ChangeFeed {
   /** Apart, as a connection that listens may not speak. */
   readonly #listener: RedisConnection;
   readonly #untold = new UntoldChanges();
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #isRefused = false;
 
   /** Resolves after the first try; where that fails it goes on trying. */
   static async open(options: RedisChangeFeedOptions): Promise<RedisChangeFeed> {
@@ -53,11 +57,27 @@ export class RedisChangeFeed implements ChangeFeed {
 
   announce(topic: ChangeTopic, ids?: readonly string[]): void {
     const about = isSayable(ids) ? ` ${ids.join(",")}` : "";
-    this.#speaker.send("PUBLISH", [this.#channel, `${this.#sender} ${topic}${about}`]).catch(() => {
-      this.#untold.add(topic, ids);
-      // It may be there again already.
-      if (this.#speaker.isUp) this.#tellUntold();
-    });
+    this.#speaker.send("PUBLISH", [this.#channel, `${this.#sender} ${topic}${about}`]).then(
+      () => {
+        this.#isRefused = false;
+      },
+      (error: unknown) => {
+        this.#untold.add(topic, ids);
+        if (!(error instanceof RedisAwayError)) this.#refused(error);
+        // It may be there again already.
+        else if (this.#speaker.isUp) this.#tellUntold();
+      },
+    );
+  }
+
+  #refused(error: unknown): void {
+    if (!this.#isRefused) this.#log.warn("change_feed_refused", { detail: String(error) });
+    this.#isRefused = true;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.#tellUntold();
+    }, retryMs);
+    this.#retry.unref();
   }
 
   onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void {
@@ -67,6 +87,7 @@ export class RedisChangeFeed implements ChangeFeed {
   }
 
   close(): void {
+    clearTimeout(this.#retry);
     this.#speaker.close();
     this.#listener.close();
   }

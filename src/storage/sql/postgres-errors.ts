@@ -29,6 +29,15 @@ export function isLostConnection(error: unknown): boolean {
   return /^(ERR_POSTGRES_CONNECTION_CLOSED$|57P0[12]$|08006$|08003$)/.test(postgresCode(error) ?? "");
 }
 
+/**
+ * Whether what failed so may have been committed all the same: no answer came, or the last word of a server that ends (57P),
+ * breaks (58, XX) or does not know it itself (40003). Any other error is the server's word that nothing was done.
+ */
+export function mayBeCommitted(error: unknown): boolean {
+  const code = postgresCode(error) ?? "";
+  return !/^[0-9A-Z]{5}$/.test(code) || /^(08|57P|58|XX|40003)/.test(code);
+}
+
 /** A statement that this connection prepared before a newer replica added a column; it is prepared anew the next time. */
 export function isStaleStatement(error: unknown): boolean {
   return postgresCode(error) === "0A000";

@@ -1,0 +1,72 @@
+// Quotas of whose usage the shared store may lack some, kept in a file as well: whoever comes after this process has them read again.
+import { appendFileSync, existsSync, readFileSync, unlinkSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Log } from "../../base/log.ts";
+
+export class UntoldQuotas {
+  readonly #path: string;
+  readonly #log: Log;
+  readonly #keys: Set<string>;
+  #isFailing = false;
+  #syncing: Promise<void> = Promise.resolve();
+
+  /** `directory`: one that goes where the usage goes that the database lacks. `prefix`: what each key begins with. */
+  constructor(directory: string, prefix: string, log: Log) {
+    this.#path = join(directory, "untold-quotas");
+    this.#log = log;
+    const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
+    // After a power cut the last line may be torn.
+    this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
+  }
+
+  get keys(): ReadonlySet<string> {
+    return this.#keys;
+  }
+
+  /**
+   * From its return on they survive the death of the process, a moment later a power cut. What was added before costs a look;
+   * where the file cannot be written, that is logged.
+   */
+  add(keys: Iterable<string>): void {
+    let lines = "";
+    for (const key of keys) {
+      if (this.#keys.has(key)) continue;
+      this.#keys.add(key);
+      lines += `${key}\n`;
+    }
+    if (lines === "") return;
+    try {
+      appendFileSync(this.#path, lines, { mode: 0o600 });
+      this.#syncing = this.#syncing.then(() => this.#sync()).catch((error: unknown) => this.#failed(error));
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** The store knows all of it. */
+  clear(): void {
+    if (this.#keys.size === 0) return;
+    this.#keys.clear();
+    try {
+      unlinkSync(this.#path);
+      this.#isFailing = false;
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Outside of the thread that serves requests. What was told meanwhile need not get to the disk. */
+  async #sync(): Promise<void> {
+    for (const path of [this.#path, dirname(this.#path)]) {
+      if (this.#keys.size === 0) return;
+      const file = await open(path);
+      await file.sync().finally(() => file.close());
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#isFailing) this.#log.error("untold_quotas_failed", { detail: String(error) });
+    this.#isFailing = true;
+  }
+}
