@@ -1,6 +1,7 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
 
@@ -14,11 +15,10 @@ export interface KeyDraft {
   /** `2026-12-31`, in the reader's zone; only for `date`. */
   date: string;
   addresses: string[];
-  /** Empty text: none. */
-  rateLimit: number | string;
+  rateLimit: TypedNumber;
   windowSeconds: number;
-  monthlyTokens: number | string;
-  monthlySpend: number | string;
+  monthlyTokens: TypedNumber;
+  monthlySpend: TypedNumber;
 }
 
 type DraftErrors = Partial<Record<Field, string>>;
@@ -123,10 +123,6 @@ function limitsOf({ rateLimit, windowSeconds, monthlyTokens, monthlySpend }: Key
     monthly_tokens: numberOf(monthlyTokens),
     monthly_spend: numberOf(monthlySpend),
   };
-}
-
-function numberOf(value: number | string): number | null {
-  return value === "" ? null : Number(value);
 }
 
 function sameItems(some: readonly string[], others: readonly string[]): boolean {

@@ -6,6 +6,7 @@ import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
@@ -48,6 +49,8 @@ export function EditModel({ model, ids, done }: EditModelProps) {
   const ref = useFirstProblem(
     problemOf(save.error, "id"),
     priceProblem,
+    problemOf(save.error, "input"),
+    problemOf(save.error, "output"),
     ...fieldNames.map((field) => problemOf(save.error, field)),
   );
   const submit = (event: FormEvent) => {
@@ -55,7 +58,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     setTried(true);
     if ((form.input === "") === (form.output === "")) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
   };
-  const beside = problemBeside(save.error, ["id", ...fieldNames]);
+  const beside = problemBeside(save.error, ["id", "input", "output", ...fieldNames]);
   return (
     <form ref={ref} onSubmit={submit}>
       <Stack>
@@ -79,11 +82,16 @@ export function EditModel({ model, ids, done }: EditModelProps) {
           />
         )}
         <Group grow align="start">
-          <Usd label="Price of input" value={form.input} error={priceProblem} change={(input) => change({ input })} />
+          <Usd
+            label="Price of input"
+            value={form.input}
+            error={priceProblem ?? problemOf(save.error, "input")}
+            change={(input) => change({ input })}
+          />
           <Usd
             label="Price of output"
             value={form.output}
-            error={priceProblem === undefined ? undefined : true}
+            error={priceProblem === undefined ? problemOf(save.error, "output") : true}
             change={(output) => change({ output })}
           />
         </Group>
@@ -115,10 +123,10 @@ export function EditModel({ model, ids, done }: EditModelProps) {
 
 interface UsdProps {
   label: string;
-  value: number | "";
+  value: TypedNumber;
   /** true: told beside another field. */
   error: string | true | undefined;
-  change(value: number | ""): void;
+  change(value: TypedNumber): void;
 }
 
 function Usd({ label, value, error, change }: UsdProps) {
@@ -127,7 +135,7 @@ function Usd({ label, value, error, change }: UsdProps) {
       label={label}
       description="USD per million tokens. Empty: no price."
       value={value}
-      onChange={(next) => change(next === "" ? "" : Number(next))}
+      onChange={change}
       min={0}
       allowNegative={false}
       hideControls

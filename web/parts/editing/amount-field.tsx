@@ -1,11 +1,12 @@
 // An amount that may be limited, not limited, or left to what else says it.
 import { Group, NativeSelect, NumberInput } from "@mantine/core";
+import type { TypedNumber } from "./typed-number.ts";
 
 /** `inherit`: as something else says, such as the tier. */
 interface Amount {
   how: "inherit" | "unlimited" | "own";
   /** Where `how` is `own`; empty while nothing is typed. */
-  value: number | "";
+  value: TypedNumber;
 }
 
 interface AmountFieldProps {
@@ -52,7 +53,7 @@ export function AmountField(props: AmountFieldProps) {
           hideControls
           required
           error={error}
-          onChange={(value) => change({ ...amount, value: value === "" ? "" : Number(value) })}
+          onChange={(value) => change({ ...amount, value })}
           miw={140}
         />
       )}
