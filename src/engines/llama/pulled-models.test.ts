@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../../tests/fixtures/command-line.ts";
+import { canMount, fillDisk, smallDisk } from "../../../tests/support/small-disk.ts";
 import { type ModelManifest, modelsDirectory, saveManifest } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
 import { listPulledModels, removePulledModel } from "./pulled-models.ts";
@@ -110,6 +111,24 @@ test("a model that is being pulled is not deleted under the pull", async () => {
   await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
   await release();
   expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
+});
+
+test("neither is it while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
+  await store("busy", ["busy.gguf"]);
+  await writeFile(inStore("busy.lock"), String(process.ppid));
+  await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
+  expect(await readdir(modelsDirectory(dataDir))).toContain("busy.gguf");
+});
+
+test.skipIf(!canMount)("on a disk without room for another byte a model is deleted, and leaves nothing", async () => {
+  await using disk = smallDisk(8);
+  dataDir = disk.path;
+  await store("large", ["large.gguf"]);
+  fillDisk(disk.path);
+  await expect(writeFile(inStore("more"), "x")).rejects.toThrow("ENOSPC");
+  await rm(inStore("more"), { force: true });
+  expect(await removePulledModel(dataDir, "large")).toMatchObject({ id: "large", bytes: 1_000_000, left: [] });
+  expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
 });
 
 test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it is given or nothing, and says what is no pulled model", async () => {
