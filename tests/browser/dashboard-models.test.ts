@@ -239,6 +239,44 @@ test("an operator sees what pulled models take of the disk, and deletes one", as
   expect(visitor.trouble).toEqual([]);
 });
 
+test("while something is removed its question cannot be taken back, and what was opened meanwhile stays open", async () => {
+  const add = (id: string) =>
+    world.browser.ask("/v1/admin/models", { method: "POST", body: { id, deployments: [{ upstream: "north" }] } });
+  await add("leaving");
+  await add("staying");
+  await using visitor = await ada();
+  const { page } = visitor;
+  const gate = Promise.withResolvers<void>();
+  await page.route("**/v1/admin/models/leaving", async (route) => {
+    if (route.request().method() === "DELETE") await gate.promise;
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "Details of leaving" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+  const question = page.getByRole("dialog", { name: "Remove leaving?" });
+  await question.waitFor();
+  await page.keyboard.press("Escape");
+  await question.waitFor({ state: "detached" });
+  expect(await page.getByRole("dialog").getByRole("heading", { name: "leaving" }).isVisible()).toBe(true);
+  await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+  await question.getByRole("button", { name: "Remove it", exact: true }).click();
+  await question.getByRole("button", { name: "Keep it", disabled: true }).waitFor();
+  expect(await question.locator("header button").isDisabled()).toBe(true);
+  await page.keyboard.press("Escape");
+  await page.mouse.click(5, 5);
+  expect(await question.isVisible()).toBe(true);
+
+  await page.goBack();
+  await question.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Details of staying" }).click();
+  await page.getByRole("dialog").getByRole("heading", { name: "staying" }).waitFor();
+  gate.resolve();
+  await page.getByRole("alert").filter({ hasText: "What was declared of leaving here is removed." }).waitFor();
+  expect(visitor.path()).toBe("/catalog?model=staying");
+  await world.browser.ask("/v1/admin/models/staying", { method: "DELETE" });
+  expect(visitor.trouble).toEqual([]);
+});
+
 /** A visitor with the cookies of somebody who signed in without a screen. */
 async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {
   const at = pagesOf(server);

@@ -38,9 +38,9 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     },
     {
       stale: staleWithModels,
+      leave: done,
       done(saved) {
         notifications.show({ message: `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.` });
-        done(saved);
       },
     },
   );
