@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
@@ -26,14 +27,15 @@ interface EditModelProps {
 
 export function EditModel({ model, ids, done }: EditModelProps) {
   const [id, setId] = useState("");
-  const [form, setForm] = useState(() => formOf(model));
+  const [before] = useState(() => formOf(model));
+  const [form, setForm] = useState(before);
   const [tried, setTried] = useState(false);
   const change = (changed: Partial<ModelForm>) => setForm({ ...form, ...changed });
   const save = useChange(
     (body: CreateManagedModelRequest) => {
       const { id: _, ...settings } = body;
       return model
-        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: settings })
+        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: changedMembers(settings, toWire(before)) })
         : call<ManagedModel>("POST", managedPath, { body });
     },
     {
