@@ -159,3 +159,20 @@ test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it i
   expect((await run("rm", "one", "two", "--yes")).stdout).toBe("one is deleted, 1.00 MB.\ntwo is deleted, 2.50 MB.\n");
   expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
 });
+
+test("`headrace rm` says what it has deleted also where a later one of the models is being pulled", async () => {
+  await store("two", ["two.gguf"]);
+  const release = await claimPull(inStore("two.lock"), "two");
+  for (const [args, said] of [
+    [[], "one is deleted, 1.00 MB.\n"],
+    [["--json"], expect.stringContaining('"id": "one"')],
+  ] as const) {
+    await store("one", ["one.gguf"]);
+    const { code, stdout, stderr } = await runCommand(["rm", "one", "two", "--yes", "--data-dir", dataDir, ...args]);
+    expect([code, stdout]).toEqual([1, said]);
+    expect(stderr).toContain("Another headrace pull is fetching two");
+  }
+  const { stdout } = await runCommand(["rm", "two", "--json", "--yes", "--data-dir", dataDir]);
+  expect(stdout).toBe("");
+  await release();
+});
