@@ -239,6 +239,100 @@ test("an operator sees what pulled models take of the disk, and deletes one", as
   expect(visitor.trouble).toEqual([]);
 });
 
+test("while something is removed its question cannot be taken back, and what was opened meanwhile stays open", async () => {
+  const add = (id: string) =>
+    world.browser.ask("/v1/admin/models", { method: "POST", body: { id, deployments: [{ upstream: "north" }] } });
+  await add("leaving");
+  await add("staying");
+  await using visitor = await ada();
+  const { page } = visitor;
+  const gate = Promise.withResolvers<void>();
+  await page.route("**/v1/admin/models/leaving", async (route) => {
+    if (route.request().method() === "DELETE") await gate.promise;
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "Details of leaving" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+  const question = page.getByRole("dialog", { name: "Remove leaving?" });
+  await question.waitFor();
+  await page.keyboard.press("Escape");
+  await question.waitFor({ state: "detached" });
+  expect(await page.getByRole("dialog").getByRole("heading", { name: "leaving" }).isVisible()).toBe(true);
+  await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+  await question.getByRole("button", { name: "Remove it", exact: true }).click();
+  await question.getByRole("button", { name: "Keep it", disabled: true }).waitFor();
+  expect(await question.locator("header button").isDisabled()).toBe(true);
+  await page.keyboard.press("Escape");
+  await page.mouse.click(5, 5);
+  expect(await question.isVisible()).toBe(true);
+
+  await page.goBack();
+  await question.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Details of staying" }).click();
+  await page.getByRole("dialog").getByRole("heading", { name: "staying" }).waitFor();
+  gate.resolve();
+  await page.getByRole("alert").filter({ hasText: "What was declared of leaving here is removed." }).waitFor();
+  expect(visitor.path()).toBe("/catalog?model=staying");
+  await world.browser.ask("/v1/admin/models/staying", { method: "DELETE" });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a form in a drawer is not thrown away by a click beside it, sends only what was changed there, and keeps open what was wrong in it", async () => {
+  const body = { id: "edited", price: { input: 1, output: 2 }, owned_by: "us", deployments: [{ upstream: "north" }] };
+  await world.browser.ask("/v1/admin/models", { method: "POST", body });
+  await using visitor = await ada("/catalog?model=edited");
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Edit", exact: true }).click();
+  await dialog.getByRole("textbox", { name: "Price of output" }).fill("3");
+  await page.mouse.click(5, 5);
+  expect(await dialog.getByRole("textbox", { name: "Price of output" }).inputValue()).toBe("3");
+  // Somebody else, meanwhile.
+  await world.browser.ask("/v1/admin/models/edited", { method: "PATCH", body: { owned_by: "them" } });
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await dialog.getByText("$1.00 in, $3.00 out per million tokens").waitFor();
+  expect(await world.browser.ask("/v1/admin/models/edited")).toMatchObject({
+    ...{ owned_by: "them", price: { input: 1, output: 3 } },
+  });
+  await page.mouse.click(5, 5);
+  await dialog.waitFor({ state: "detached" });
+
+  await visitor.press("Add model");
+  await dialog.getByRole("textbox", { name: "Id" }).fill("wrong-inside");
+  await page.route("**/v1/admin/models", async (route) => {
+    if (route.request().method() !== "POST") return await route.continue();
+    const error = { message: "owned_by: is not liked.", type: "invalid_request_error", param: "owned_by", code: "x" };
+    return await route.fulfill({ status: 400, json: { error } });
+  });
+  await dialog.getByRole("button", { name: "Add model", exact: true }).click();
+  await dialog.getByText("Is not liked.").waitFor();
+  const gate = Promise.withResolvers<void>();
+  await page.unroute("**/v1/admin/models");
+  await page.route("**/v1/admin/models", async (route) => {
+    await gate.promise;
+    await route.continue();
+  });
+  await dialog.getByRole("button", { name: "Add model", exact: true }).click();
+  await dialog.getByText("Is not liked.").waitFor({ state: "detached" });
+  expect(await dialog.getByRole("button", { name: "More settings", expanded: true }).isVisible()).toBe(true);
+  gate.resolve();
+  await dialog.getByRole("heading", { name: "wrong-inside" }).waitFor();
+  for (const id of ["edited", "wrong-inside"]) {
+    await world.browser.ask(`/v1/admin/models/${id}`, { method: "DELETE" });
+  }
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+}, 20_000);
+
+test("that the pulled models cannot be listed is said, and not taken for none", async () => {
+  await using visitor = await ada("/settings");
+  const { page } = visitor;
+  await page.route("**/v1/admin/pulled-models", (route) =>
+    route.fulfill({ status: 400, json: { error: { message: "The disk cannot be read.", code: "x" } } }),
+  );
+  await page.goto(`${pagesOf(world.server)}/catalog`);
+  await page.getByRole("region", { name: "Pulled models" }).getByText("The disk cannot be read.").waitFor();
+});
+
 /** A visitor with the cookies of somebody who signed in without a screen. */
 async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {
   const at = pagesOf(server);

@@ -81,8 +81,8 @@ async function expectStructure(page: Page): Promise<void> {
     }).length,
     // Password managers keep a password for whom the field of the name before it names.
     nameless: [...document.forms].filter((form) => {
-      const fields = [...form.querySelectorAll("[autocomplete~=username], [type=password]")];
-      return fields.length > 0 && fields[0]?.getAttribute("type") === "password";
+      const fields = [...form.querySelectorAll("[autocomplete~=username], [autocomplete$='-password']")];
+      return fields[0]?.getAttribute("autocomplete")?.endsWith("-password");
     }).length,
   }));
   expect(found).toEqual({

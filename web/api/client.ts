@@ -18,7 +18,7 @@ interface CallOptions {
 /** What the server said instead of an answer, or why there was none (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
-  /** As in the table of errors; `network` where the server was not reached. */
+  /** As in the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
   readonly code: string;
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;
@@ -84,7 +84,7 @@ export async function send(method: string, path: string, options: CallOptions = 
       ...headers,
     },
     credentials: "same-origin",
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: jsonOf(body) }),
     ...(signal === undefined ? {} : { signal }),
   }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -101,6 +101,14 @@ export async function send(method: string, path: string, options: CallOptions = 
   const failure = await failureOf(response);
   if (isSessionOver(failure) && !stays) leaveForSignIn();
   throw failure;
+}
+
+/** JSON would have null, which mostly means no limit, in place of what is no number. */
+function jsonOf(body: unknown): string {
+  return JSON.stringify(body, (field, value: unknown) => {
+    if (typeof value !== "number" || Number.isFinite(value)) return value;
+    throw new ApiFailure({ status: 400, code: "not_a_number", message: `${field}: is no number.` });
+  });
 }
 
 async function failureOf(response: Response): Promise<ApiFailure> {

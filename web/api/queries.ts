@@ -119,20 +119,34 @@ export type Listing<Item> = ReturnType<typeof useList<Item>>;
 /** For what a change made stale to be there anew, so that a dialog closes over a list that has it. */
 const longestWaitMs = 1_500;
 
-/** Something that changes the server. `stale`: paths whose data are asked for again afterwards. */
+interface ChangeOptions<Given, Answer> {
+  /** Paths whose data are asked for again afterwards. */
+  stale?: readonly string[];
+  done?: (answer: Answer, given: Given) => void;
+  /** Leads on, or closes what the address shows: not called where somebody went elsewhere meanwhile. */
+  leave?: (answer: Answer) => void;
+}
+
+/** Something that changes the server. */
 export function useChange<Given, Answer = unknown>(
   change: (given: Given) => Promise<Answer>,
-  { stale = [], done }: { stale?: readonly string[]; done?: (answer: Answer, given: Given) => void } = {},
+  { stale = [], done, leave }: ChangeOptions<Given, Answer> = {},
 ) {
   const client = useQueryClient();
-  return useMutation<Answer, ApiFailure, Given>({
+  return useMutation<Answer, ApiFailure, Given, string>({
     mutationFn: change,
-    async onSuccess(answer, given) {
+    onMutate: addressNow,
+    async onSuccess(answer, given, askedAt) {
       const isStale = (key: unknown) => stale.some((path) => typeof key === "string" && key.startsWith(path));
       const shown = client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
       // What was answered may be a secret that is told once: it does not wait for a server that went away meanwhile.
       await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, longestWaitMs))]);
       done?.(answer, given);
+      if (addressNow() === askedAt) leave?.(answer);
     },
   });
+}
+
+function addressNow(): string {
+  return window.location.pathname + window.location.search;
 }

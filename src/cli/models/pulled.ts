@@ -87,9 +87,14 @@ async function remove(context: CliContext, ids: readonly string[], options: Pull
     yes: options.yes,
   });
   const removed: RemovedModel[] = [];
-  for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
-  if (options.json) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));
-  else for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
+  try {
+    for (const { id } of models) removed.push((await removePulledModel(dataDir, id)) ?? unknown(id));
+  } finally {
+    // Also what was deleted before one that is refused, such as a model that is being pulled.
+    if (!options.json) {
+      for (const { id, bytes } of removed) terminal.print(`${printable(id)} is deleted, ${formatBytes(bytes)}.`);
+    } else if (removed.length > 0) terminal.print(JSON.stringify(removed.map(removedAsJson), undefined, 2));
+  }
   const left = removed.flatMap((model) => model.left);
   if (left.length === 0) return;
   throw new CliError(`These files could not be deleted, and are served no more: ${printable(left.join(", "))}`);

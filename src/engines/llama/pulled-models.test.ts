@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../../tests/fixtures/command-line.ts";
+import { canMount, fillDisk, smallDisk } from "../../../tests/support/small-disk.ts";
 import { type ModelManifest, modelsDirectory, saveManifest } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
 import { listPulledModels, removePulledModel } from "./pulled-models.ts";
@@ -112,6 +113,24 @@ test("a model that is being pulled is not deleted under the pull", async () => {
   expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
 });
 
+test("neither is it while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
+  await store("busy", ["busy.gguf"]);
+  await writeFile(inStore("busy.lock"), String(process.ppid));
+  await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");
+  expect(await readdir(modelsDirectory(dataDir))).toContain("busy.gguf");
+});
+
+test.skipIf(!canMount)("on a disk without room for another byte a model is deleted, and leaves nothing", async () => {
+  await using disk = smallDisk(8);
+  dataDir = disk.path;
+  await store("large", ["large.gguf"]);
+  fillDisk(disk.path);
+  await expect(writeFile(inStore("more"), "x")).rejects.toThrow("ENOSPC");
+  await rm(inStore("more"), { force: true });
+  expect(await removePulledModel(dataDir, "large")).toMatchObject({ id: "large", bytes: 1_000_000, left: [] });
+  expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
+});
+
 test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it is given or nothing, and says what is no pulled model", async () => {
   const run = (...args: string[]) => runCommand([...args, "--data-dir", dataDir], { nowMs: 1_700_000_600_000 });
   expect((await run("list")).stderr).toContain("No model was pulled to this machine yet");
@@ -139,4 +158,21 @@ test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it i
   expect(await listPulledModels(dataDir)).toHaveLength(2);
   expect((await run("rm", "one", "two", "--yes")).stdout).toBe("one is deleted, 1.00 MB.\ntwo is deleted, 2.50 MB.\n");
   expect(await readdir(modelsDirectory(dataDir))).toEqual([]);
+});
+
+test("`headrace rm` says what it has deleted also where a later one of the models is being pulled", async () => {
+  await store("two", ["two.gguf"]);
+  const release = await claimPull(inStore("two.lock"), "two");
+  for (const [args, said] of [
+    [[], "one is deleted, 1.00 MB.\n"],
+    [["--json"], expect.stringContaining('"id": "one"')],
+  ] as const) {
+    await store("one", ["one.gguf"]);
+    const { code, stdout, stderr } = await runCommand(["rm", "one", "two", "--yes", "--data-dir", dataDir, ...args]);
+    expect([code, stdout]).toEqual([1, said]);
+    expect(stderr).toContain("Another headrace pull is fetching two");
+  }
+  const { stdout } = await runCommand(["rm", "two", "--json", "--yes", "--data-dir", dataDir]);
+  expect(stdout).toBe("");
+  await release();
 });

@@ -19,10 +19,10 @@ export function DeleteApp({ app, opened, close }: DeleteAppProps) {
   const [, navigate] = useLocation();
   const deletion = useChange(() => call("DELETE", `/v1/apps/${app.id}`), {
     stale: ["/v1/authorizations"],
+    leave: () => navigate("/apps"),
     done() {
       void client.resetQueries({ queryKey: ["/v1/apps"] });
       notifications.show({ message: `The app “${app.name}” is deleted.` });
-      navigate("/apps");
     },
   });
   return (

@@ -50,7 +50,10 @@ function Chats({ query, showAll }: ChatsProps) {
   const [, navigate] = useLocation();
   const search = useSearch();
   const room = useRoom();
-  const hrefOf = (id: string) => `/chats/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
+  const columns = useMemo(() => {
+    const hrefOf = (id: string) => hrefWith(id, search);
+    return columnsOf({ selection, room, hrefOf });
+  }, [selection, room, search]);
   const { size } = selection.ids;
   return (
     <>
@@ -78,9 +81,9 @@ function Chats({ query, showAll }: ChatsProps) {
       <LongTable
         label="Stored chats"
         listing={{ ...listing, hasNextPage: listing.hasNextPage && !patience.isPaused }}
-        columns={columnsOf({ selection, room, hrefOf })}
+        columns={columns}
         keyOf={({ id }) => id}
-        choose={({ id }) => navigate(hrefOf(id))}
+        choose={({ id }) => navigate(hrefWith(id, search))}
         rowHeight={53}
         fixed
         height="max(22rem, calc(100dvh - 22.5rem))"
@@ -92,21 +95,28 @@ function Chats({ query, showAll }: ChatsProps) {
   );
 }
 
+/** What is searched for stays so behind the one that is opened. */
+function hrefWith(id: string, search: string): string {
+  return `/chats/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
+}
+
 /** Of what is listed: what is gone is not selected any more. */
 function useSelection(items: readonly StoredChatCompletion[]): Selection {
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
-  const ids = new Set(items.map(({ id }) => id).filter((id) => chosen.has(id)));
-  return {
-    ids,
-    all: ids.size === 0 ? "none" : ids.size === items.length ? "all" : "some",
-    set(id, isSelected) {
-      const next = new Set(ids);
-      if (isSelected) next.add(id);
-      else next.delete(id);
-      choose(next);
-    },
-    setAll: (isSelected) => choose(new Set(isSelected ? items.map(({ id }) => id) : [])),
-  };
+  return useMemo(() => {
+    const ids = new Set(items.map(({ id }) => id).filter((id) => chosen.has(id)));
+    return {
+      ids,
+      all: ids.size === 0 ? "none" : ids.size === items.length ? "all" : "some",
+      set(id, isSelected) {
+        const next = new Set(ids);
+        if (isSelected) next.add(id);
+        else next.delete(id);
+        choose(next);
+      },
+      setAll: (isSelected) => choose(new Set(isSelected ? items.map(({ id }) => id) : [])),
+    };
+  }, [items, chosen]);
 }
 
 interface ProgressProps {

@@ -56,6 +56,7 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
       title={`Delete ${what}?`}
       action={isRunning ? "Deleting" : `Delete ${what}`}
       stay={isRunning ? "Stop" : wanted.length === 1 ? "Keep it" : "Keep them"}
+      canStop
       busy={isRunning}
       error={error}
       confirm={() => void run()}

@@ -1,6 +1,7 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
@@ -15,11 +16,10 @@ export interface KeyDraft {
   /** `2026-12-31`, in the reader's zone; only for `date`. */
   date: string;
   addresses: string[];
-  /** Empty text: none. */
-  rateLimit: number | string;
+  rateLimit: TypedNumber;
   windowSeconds: number;
   /** As with the rate limit. */
-  amounts: Record<KeyAmount["wire"], number | string>;
+  amounts: Record<KeyAmount["wire"], TypedNumber>;
 }
 
 type KeyAmount = (typeof keyAmounts)[number];
@@ -123,10 +123,6 @@ function limitsOf({ rateLimit, windowSeconds, amounts }: KeyDraft) {
     rate_limit_window: limit === null ? null : windowSeconds,
     ...perAmount(keyAmounts, ({ wire }) => numberOf(amounts[wire])),
   };
-}
-
-function numberOf(value: number | string): number | null {
-  return value === "" ? null : Number(value);
 }
 
 function sameItems(some: readonly string[], others: readonly string[]): boolean {

@@ -86,7 +86,7 @@ function Place({ deployment, number, hasOthers, upstreams, change, remove }: Pla
         <NumberInput
           label="Weight"
           value={deployment.weight}
-          onChange={(value) => change({ ...deployment, weight: value === "" ? "" : Number(value) })}
+          onChange={(weight) => change({ ...deployment, weight })}
           min={1}
           max={1_000_000}
           allowDecimal={false}

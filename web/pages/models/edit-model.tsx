@@ -5,7 +5,9 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
@@ -25,21 +27,22 @@ interface EditModelProps {
 
 export function EditModel({ model, ids, done }: EditModelProps) {
   const [id, setId] = useState("");
-  const [form, setForm] = useState(() => formOf(model));
+  const [before] = useState(() => formOf(model));
+  const [form, setForm] = useState(before);
   const [tried, setTried] = useState(false);
   const change = (changed: Partial<ModelForm>) => setForm({ ...form, ...changed });
   const save = useChange(
     (body: CreateManagedModelRequest) => {
       const { id: _, ...settings } = body;
       return model
-        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: settings })
+        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: changedMembers(settings, toWire(before)) })
         : call<ManagedModel>("POST", managedPath, { body });
     },
     {
       stale: staleWithModels,
+      leave: done,
       done(saved) {
         notifications.show({ message: `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.` });
-        done(saved);
       },
     },
   );
@@ -48,6 +51,8 @@ export function EditModel({ model, ids, done }: EditModelProps) {
   const ref = useFirstProblem(
     problemOf(save.error, "id"),
     priceProblem,
+    problemOf(save.error, "input"),
+    problemOf(save.error, "output"),
     ...fieldNames.map((field) => problemOf(save.error, field)),
   );
   const submit = (event: FormEvent) => {
@@ -55,7 +60,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     setTried(true);
     if ((form.input === "") === (form.output === "")) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
   };
-  const beside = problemBeside(save.error, ["id", ...fieldNames]);
+  const beside = problemBeside(save.error, ["id", "input", "output", ...fieldNames]);
   return (
     <form ref={ref} onSubmit={submit}>
       <Stack>
@@ -79,11 +84,16 @@ export function EditModel({ model, ids, done }: EditModelProps) {
           />
         )}
         <Group grow align="start">
-          <Usd label="Price of input" value={form.input} error={priceProblem} change={(input) => change({ input })} />
+          <Usd
+            label="Price of input"
+            value={form.input}
+            error={priceProblem ?? problemOf(save.error, "input")}
+            change={(input) => change({ input })}
+          />
           <Usd
             label="Price of output"
             value={form.output}
-            error={priceProblem === undefined ? undefined : true}
+            error={priceProblem === undefined ? problemOf(save.error, "output") : true}
             change={(output) => change({ output })}
           />
         </Group>
@@ -115,10 +125,10 @@ export function EditModel({ model, ids, done }: EditModelProps) {
 
 interface UsdProps {
   label: string;
-  value: number | "";
+  value: TypedNumber;
   /** true: told beside another field. */
   error: string | true | undefined;
-  change(value: number | ""): void;
+  change(value: TypedNumber): void;
 }
 
 function Usd({ label, value, error, change }: UsdProps) {
@@ -127,7 +137,7 @@ function Usd({ label, value, error, change }: UsdProps) {
       label={label}
       description="USD per million tokens. Empty: no price."
       value={value}
-      onChange={(next) => change(next === "" ? "" : Number(next))}
+      onChange={change}
       min={0}
       allowNegative={false}
       hideControls

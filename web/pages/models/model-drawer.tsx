@@ -1,7 +1,7 @@
 // One model in a drawer, as operators see it: what it is, what may be done about it; or a new one to be declared.
-import { Drawer } from "@mantine/core";
 import { useState } from "react";
 import type { ManagedModel } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
@@ -18,18 +18,12 @@ interface ModelDrawerProps {
 export function ModelDrawer({ model, ids, close, show }: ModelDrawerProps) {
   const shown = useLast(model);
   return (
-    <Drawer
-      opened={model !== undefined}
-      onClose={close}
-      position="right"
-      size="lg"
-      title={shown === "new" ? "Add model" : "Model"}
-    >
+    <FormDrawer opened={model !== undefined} close={close} size="lg" title={shown === "new" ? "Add model" : "Model"}>
       {shown === "new" && (
         <EditModel model={undefined} ids={ids} done={(saved) => (saved ? show(saved.id) : close())} />
       )}
       {shown !== undefined && shown !== "new" && <OneModel key={shown.id} model={shown} ids={ids} close={close} />}
-    </Drawer>
+    </FormDrawer>
   );
 }
 

@@ -1,6 +1,7 @@
 // What is asked for when a model is declared or changed, and how the API has it.
 import { abilities } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 
 export type Said = "" | "yes" | "no";
 
@@ -10,17 +11,17 @@ export interface FormDeployment {
   upstream: string;
   /** Empty: the model's own id. */
   model: string;
-  weight: number | "";
+  weight: TypedNumber;
 }
 
 /** What is empty is as the upstream says. */
 export interface ModelForm {
-  input: number | "";
-  output: number | "";
+  input: TypedNumber;
+  output: TypedNumber;
   deployments: FormDeployment[];
   fallbacks: string[];
   capabilities: Record<(typeof abilities)[number], Said>;
-  context: number | "";
+  context: TypedNumber;
   environments: string[];
   ownedBy: string;
 }
@@ -51,17 +52,18 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
 
 export function toWire(form: ModelForm) {
   const said = abilities.filter((use) => form.capabilities[use] !== "");
+  const [input, output] = [numberOf(form.input), numberOf(form.output)];
   return {
-    price: form.input === "" || form.output === "" ? null : { input: form.input, output: form.output },
+    price: input === null || output === null ? null : { input, output },
     deployments: form.deployments.map(({ upstream, model, weight }) => ({
       upstream,
       ...(model.trim() === "" ? {} : { model: model.trim() }),
-      weight: weight === "" ? 1 : weight,
+      weight: numberOf(weight) ?? 1,
     })),
     fallbacks: form.fallbacks,
     capabilities:
       said.length === 0 ? null : Object.fromEntries(said.map((use) => [use, form.capabilities[use] === "yes"])),
-    context_length: form.context === "" ? null : form.context,
+    context_length: numberOf(form.context),
     environments: form.environments.length === 0 ? null : (form.environments as ManagedModel["environments"]),
     owned_by: form.ownedBy.trim() === "" ? null : form.ownedBy.trim(),
   };

@@ -59,7 +59,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
         label="Context in tokens"
         description="Of prompt and answer together. Empty: as its upstream says."
         value={form.context}
-        onChange={(value) => change({ context: value === "" ? "" : Number(value) })}
+        onChange={(context) => change({ context })}
         min={1}
         max={1_000_000_000}
         allowDecimal={false}

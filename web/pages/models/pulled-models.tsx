@@ -8,6 +8,7 @@ import { useChange, useRead } from "../../api/queries.ts";
 import type { PulledModel, PulledModelList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { at, bytes, count } from "../../parts/words/figures.ts";
 import { staleWithModels } from "./managed-models.ts";
@@ -26,6 +27,13 @@ export function PulledModels() {
     },
   });
   const models = read.data?.data ?? [];
+  if (read.error && !read.data) {
+    return (
+      <Section title="Pulled models">
+        <Failure error={read.error} retry={read.refetch} />
+      </Section>
+    );
+  }
   if (models.length === 0) return null;
   const all = models.reduce((sum, model) => sum + model.bytes, 0);
   return (

@@ -5,6 +5,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { useNodeChange } from "./use-node-change.ts";
@@ -14,7 +15,7 @@ const fieldNames = ["name", "environments", "max_concurrency"];
 export function EditNode({ node, done }: { node: Node; done(): void }) {
   const [name, setName] = useState(node.name);
   const [environments, setEnvironments] = useState(node.environments);
-  const [most, setMost] = useState<number | "">(node.max_concurrency ?? "");
+  const [most, setMost] = useState<TypedNumber>(node.max_concurrency ?? "");
   const save = useNodeChange(node.id, (changed) => {
     notifications.show({ message: `${changed.name} is saved.` });
     done();
@@ -24,7 +25,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    save.mutate({ name: name.trim(), environments, max_concurrency: most === "" ? null : most });
+    save.mutate({ name: name.trim(), environments, max_concurrency: numberOf(most) });
   };
   const problem = problemBeside(save.error, fieldNames);
   return (
@@ -49,7 +50,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
           label="Most requests at once"
           description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
           value={most}
-          onChange={(value) => setMost(value === "" ? "" : Number(value))}
+          onChange={setMost}
           min={1}
           max={1_000_000}
           allowDecimal={false}

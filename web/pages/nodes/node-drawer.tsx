@@ -1,8 +1,9 @@
 // One node in a drawer: how it does, what it may serve, and what may be done about it.
-import { Alert, Button, Drawer, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
 import type { Node } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
@@ -27,9 +28,9 @@ interface NodeDrawerProps {
 export function NodeDrawer({ node, replicaName, close }: NodeDrawerProps) {
   const shown = useLast(node);
   return (
-    <Drawer opened={node !== undefined} onClose={close} position="right" size="lg" title="Node">
+    <FormDrawer opened={node !== undefined} close={close} size="lg" title="Node">
       {shown && <NodeView key={shown.id} node={shown} replicaName={replicaName} close={close} />}
-    </Drawer>
+    </FormDrawer>
   );
 }
 

@@ -39,11 +39,11 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
   const remove = useChange(() => call("DELETE", path), {
     done() {
       stop();
-      close();
       notifications.show({ message: `${name} is deleted.` });
       // Not the person's own record, which this drawer still shows as it closes.
       void client.invalidateQueries({ predicate: ({ queryKey: [path] }) => path === "/v1/admin/people" });
     },
+    leave: close,
     stale: ["/v1/admin/accounts"],
   });
   const ask = (question: Question) => {

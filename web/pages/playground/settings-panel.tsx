@@ -2,6 +2,7 @@
 import { Button, Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
+import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { mostStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
 
 interface SettingsPanelProps {
@@ -68,8 +69,8 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
 
 interface NumberFieldProps {
   parameter: NumberParameter;
-  value: number | undefined;
-  change(value: number | undefined): void;
+  value: TypedNumber | undefined;
+  change(value: TypedNumber | undefined): void;
 }
 
 function NumberField({ parameter: { label, hint, min, max, step, whole = false }, value, change }: NumberFieldProps) {
@@ -79,7 +80,7 @@ function NumberField({ parameter: { label, hint, min, max, step, whole = false }
       description={hint}
       placeholder="Default"
       value={value ?? ""}
-      onChange={(given) => change(typeof given === "number" && Number.isFinite(given) ? given : undefined)}
+      onChange={(given) => change(given === "" ? undefined : given)}
       min={min}
       max={max}
       step={step}

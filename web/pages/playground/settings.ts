@@ -1,4 +1,5 @@
 // What a chat is asked with besides its messages. What nobody touched is left out, so that the model's defaults hold.
+import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 
 export interface NumberParameter {
   name: "temperature" | "top_p" | "max_tokens" | "frequency_penalty" | "presence_penalty" | "seed";
@@ -46,7 +47,7 @@ export const numberParameters: readonly NumberParameter[] = [
   },
 ];
 
-export type Numbers = Readonly<Partial<Record<NumberParameter["name"], number | undefined>>>;
+export type Numbers = Readonly<Partial<Record<NumberParameter["name"], TypedNumber | undefined>>>;
 
 export interface Settings {
   system: string;
@@ -63,7 +64,11 @@ export const mostStops = 16;
 /** Members of the request. */
 export function parametersOf({ numbers, stop, store }: Settings): Record<string, unknown> {
   const given: Record<string, unknown> = {};
-  for (const { name } of numberParameters) if (numbers[name] !== undefined) given[name] = numbers[name];
+  for (const { name } of numberParameters) {
+    const value = Number(numbers[name] ?? Number.NaN);
+    // What is no number yet, such as a lone minus, is left to the model as well.
+    if (Number.isFinite(value)) given[name] = value;
+  }
   if (stop.length > 0) given["stop"] = stop.map((text) => text.replaceAll("\\n", "\n").replaceAll("\\t", "\t"));
   if (store !== undefined) given["store"] = store;
   return given;

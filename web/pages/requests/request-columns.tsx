@@ -51,13 +51,15 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       name: "model",
       head: "Model",
       cell: ({ model, operation, stream }) => (
-        <Stack gap={0}>
-          <ModelName name={modelName(model)} size="sm" />
-          <Text size="xs" c="dimmed" truncate>
+        <>
+          <div className="cell-line">
+            <ModelName name={modelName(model)} inherit />
+          </div>
+          <div className="cell-note">
             {operations[operation]}
             {stream && ", streamed"}
-          </Text>
-        </Stack>
+          </div>
+        </>
       ),
     },
     {
@@ -147,16 +149,12 @@ function Ending({ request: { outcome, error_code } }: { request: Request }) {
 
 function TwoLines({ first, second, isNumeric = false }: { first: string; second: string; isNumeric?: boolean }) {
   return (
-    <Stack gap={0}>
-      <Text size="sm" truncate {...(isNumeric ? {} : { title: first })}>
+    <>
+      <div className="cell-line" title={isNumeric ? undefined : first}>
         {first}
-      </Text>
-      {second !== "" && (
-        <Text size="xs" c="dimmed" truncate>
-          {second}
-        </Text>
-      )}
-    </Stack>
+      </div>
+      {second !== "" && <div className="cell-note">{second}</div>}
+    </>
   );
 }
 

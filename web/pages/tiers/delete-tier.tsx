@@ -12,9 +12,9 @@ export function DeleteTier({ tier: { name, accounts }, close }: { tier: Tier; cl
   const [asking, { open, close: stop }] = useDisclosure();
   const remove = useChange(() => call("DELETE", `/v1/admin/tiers/${encodeURIComponent(name)}`), {
     stale: ["/v1/admin/tiers", "/v1/tiers", "/v1/account"],
+    leave: close,
     done() {
       stop();
-      close();
       notifications.show({ message: `The tier ${name} is deleted.` });
     },
   });

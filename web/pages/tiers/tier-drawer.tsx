@@ -1,8 +1,9 @@
 // One tier: its figures, which may be changed unless the configuration file gives them.
-import { Alert, Drawer, Stack, Title } from "@mantine/core";
+import { Alert, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { Tier } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
@@ -29,15 +30,10 @@ const about: Record<Tier["source"], string | undefined> = {
 export function TierDrawer({ tier, names, close }: TierDrawerProps) {
   const shown = useLast(tier);
   return (
-    <Drawer
-      opened={tier !== undefined}
-      onClose={close}
-      position="right"
-      title={shown === "new" ? "Create tier" : "Tier"}
-    >
+    <FormDrawer opened={tier !== undefined} close={close} title={shown === "new" ? "Create tier" : "Tier"}>
       {shown === "new" && <TierForm names={names} close={close} />}
       {shown !== undefined && shown !== "new" && <Known key={shown.name} tier={shown} names={names} close={close} />}
-    </Drawer>
+    </FormDrawer>
   );
 }
 

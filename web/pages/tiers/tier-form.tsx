@@ -35,8 +35,8 @@ export function TierForm({ tier, names, close }: TierFormProps) {
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
     {
       stale: ["/v1/admin/tiers", "/v1/admin/accounts", "/v1/account", "/v1/tiers"],
+      leave: close,
       done(saved) {
-        close();
         const whose =
           saved.accounts === 0 ? "" : `, for ${count(saved.accounts)} ${saved.accounts === 1 ? "account" : "accounts"}`;
         notifications.show({ message: `The tier ${saved.name} is saved${whose}.` });

@@ -34,10 +34,10 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
   });
   const add = useChange((body: CreateUpstreamRequest) => call<Upstream>("POST", "/v1/admin/upstreams", { body }), {
     stale: ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"],
+    leave: done,
     done(upstream) {
       const models = upstream.models === 1 ? "1 model" : `${count(upstream.models)} models`;
       notifications.show({ message: `${upstream.name} is added, with ${models}.` });
-      done(upstream);
     },
   });
   // Of what the fields say now.

@@ -5,16 +5,18 @@ import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { UpdateUpstreamRequest, Upstream } from "../../api/types.ts";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 
 export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): void }) {
   const { name, has_api_key: hasKey } = upstream;
-  const [url, setUrl] = useState(upstream.url ?? "");
+  const [before] = useState(() => ({ url: upstream.url ?? "", settings: settingsOf(upstream) }));
+  const [url, setUrl] = useState(before.url);
   const [apiKey, setApiKey] = useState("");
   const [removesKey, setRemovesKey] = useState(false);
-  const [settings, setSettings] = useState(() => settingsOf(upstream));
+  const [settings, setSettings] = useState(before.settings);
   const save = useChange(
     (body: UpdateUpstreamRequest) =>
       call<Upstream>("PATCH", `/v1/admin/upstreams/${encodeURIComponent(name)}`, { body }),
@@ -30,9 +32,9 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate({
-      url: url.trim(),
+      ...(url.trim() === before.url ? {} : { url: url.trim() }),
       ...(removesKey ? { api_key: null } : apiKey === "" ? {} : { api_key: apiKey }),
-      ...settingsToWire(settings),
+      ...changedMembers(settingsToWire(settings), settingsToWire(before.settings)),
     });
   };
   const problem = problemBeside(save.error, fieldNames);

@@ -1,6 +1,6 @@
 // One model server in a drawer: how it does, what may be done about it; or a new one to be added.
-import { Drawer } from "@mantine/core";
 import type { Upstream } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { AddUpstream } from "./add-upstream.tsx";
 import { UpstreamView } from "./upstream-view.tsx";
@@ -17,15 +17,14 @@ interface UpstreamDrawerProps {
 export function UpstreamDrawer({ upstream, taken, close, show }: UpstreamDrawerProps) {
   const shown = useLast(upstream);
   return (
-    <Drawer
+    <FormDrawer
       opened={upstream !== undefined}
-      onClose={close}
-      position="right"
+      close={close}
       size="lg"
       title={shown === "new" ? "Add upstream" : "Upstream"}
     >
       {shown === "new" && <AddUpstream taken={taken} close={close} done={({ name }) => show(name)} />}
       {shown !== undefined && shown !== "new" && <UpstreamView key={shown.name} upstream={shown} close={close} />}
-    </Drawer>
+    </FormDrawer>
   );
 }

@@ -5,14 +5,15 @@ import type { Upstream } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 
 interface UpstreamSettings {
   discover: boolean;
   environments: string[];
-  timeoutSeconds: number | "";
-  idleSeconds: number | "";
+  timeoutSeconds: TypedNumber;
+  idleSeconds: TypedNumber;
   /** Empty: measured. */
-  most: number | "";
+  most: TypedNumber;
 }
 
 export const usualSettings: UpstreamSettings = {
@@ -36,9 +37,9 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
 export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: UpstreamSettings) {
   return {
     ...{ discover, environments: environments as Upstream["environments"] },
-    ...(timeoutSeconds === "" ? {} : { timeout_seconds: timeoutSeconds }),
-    ...(idleSeconds === "" ? {} : { idle_seconds: idleSeconds }),
-    max_concurrency: most === "" ? null : most,
+    ...(timeoutSeconds === "" ? {} : { timeout_seconds: Number(timeoutSeconds) }),
+    ...(idleSeconds === "" ? {} : { idle_seconds: Number(idleSeconds) }),
+    max_concurrency: numberOf(most),
   };
 }
 
@@ -74,7 +75,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         label="Most requests at once"
         description="Empty: as many as it turns out to bear. More wait in the queue."
         value={settings.most}
-        onChange={(value) => change({ ...settings, most: value === "" ? "" : Number(value) })}
+        onChange={(most) => change({ ...settings, most })}
         min={1}
         max={1_000_000}
         allowDecimal={false}
@@ -85,7 +86,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         <NumberInput
           label="Seconds to wait for an answer"
           value={settings.timeoutSeconds}
-          onChange={(value) => change({ ...settings, timeoutSeconds: value === "" ? "" : Number(value) })}
+          onChange={(timeoutSeconds) => change({ ...settings, timeoutSeconds })}
           min={1}
           max={86_400}
           allowDecimal={false}
@@ -96,7 +97,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         <NumberInput
           label="Seconds it may be silent"
           value={settings.idleSeconds}
-          onChange={(value) => change({ ...settings, idleSeconds: value === "" ? "" : Number(value) })}
+          onChange={(idleSeconds) => change({ ...settings, idleSeconds })}
           min={1}
           max={86_400}
           allowDecimal={false}

@@ -3,12 +3,13 @@ import { Group, NativeSelect, NumberInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { LimitAmount } from "../../api/limit-amounts.ts";
 import { problemOf } from "./field-problem.ts";
+import type { TypedNumber } from "./typed-number.ts";
 
 /** `inherit`: as something else says, such as the tier. */
 interface Amount {
   how: "inherit" | "unlimited" | "own";
   /** Where `how` is `own`; empty while nothing is typed. */
-  value: number | "";
+  value: TypedNumber;
 }
 
 interface AmountFieldsProps<Name extends LimitAmount["wire"]> {
@@ -55,7 +56,7 @@ export function AmountFields<Name extends LimitAmount["wire"]>(props: AmountFiel
             hideControls
             required
             error={problem}
-            onChange={(value) => set({ value: value === "" ? "" : Number(value) })}
+            onChange={(value) => set({ value })}
             miw={140}
           />
         )}

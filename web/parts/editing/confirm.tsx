@@ -1,6 +1,7 @@
 // A dialog before something that cannot be taken back: what ends, for whom, and the button that says what it does.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { useCallbackRef } from "@mantine/hooks";
+import { type ReactNode, useEffect, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
 import { Failure } from "../page/failure.tsx";
 
@@ -13,6 +14,8 @@ interface ConfirmProps {
   action: string;
   /** Of the button that changes nothing. */
   stay?: string;
+  /** While it is busy that button and the cross lead out, too: what goes on is stopped by them. */
+  canStop?: boolean;
   /** False for what can be taken back: then the button is not red. */
   final?: boolean;
   /** To be typed first, for what many depend on. */
@@ -23,17 +26,53 @@ interface ConfirmProps {
   close(): void;
 }
 
-export function Confirm({ opened, title, close, ...props }: ConfirmProps) {
+/** Of the question that is open. */
+let onEscape: (() => void) | undefined;
+
+// Before the library hears of it, which would close the drawer below as well.
+window.addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key !== "Escape" || event.isComposing || !onEscape) return;
+    event.stopImmediatePropagation();
+    onEscape();
+  },
+  { capture: true },
+);
+
+export function Confirm({ opened, title, canStop = false, close, ...props }: ConfirmProps) {
+  // What is asked of the server can no longer be taken back.
+  const isHeld = props.busy && !canStop;
+  const stay = useCallbackRef(() => {
+    if (!isHeld) close();
+  });
+  useEffect(() => {
+    if (!opened) return;
+    onEscape = stay;
+    return () => {
+      onEscape = undefined;
+    };
+  }, [opened, stay]);
   return (
-    <Modal opened={opened} onClose={close} title={title}>
-      <Question {...props} close={close} />
+    <Modal
+      opened={opened}
+      onClose={stay}
+      closeOnEscape={false}
+      closeButtonProps={{ "aria-label": "Close", disabled: isHeld }}
+      title={title}
+    >
+      <Question {...props} isHeld={isHeld} close={close} />
     </Modal>
   );
 }
 
+interface QuestionProps extends Omit<ConfirmProps, "opened" | "title" | "canStop"> {
+  isHeld: boolean;
+}
+
 /** What was typed ends with the dialog. */
-function Question(props: Omit<ConfirmProps, "opened" | "title">) {
-  const { children, action, stay = "Keep it", final = true, typed, busy, error, confirm, close } = props;
+function Question(props: QuestionProps) {
+  const { children, action, stay = "Keep it", final = true, typed, busy, isHeld, error, confirm, close } = props;
   const [text, setText] = useState("");
   return (
     <form
@@ -56,7 +95,7 @@ function Question(props: Omit<ConfirmProps, "opened" | "title">) {
         )}
         {error && <Failure error={error} />}
         <Group justify="end">
-          <Button variant="default" onClick={close} data-autofocus>
+          <Button variant="default" onClick={close} disabled={isHeld} data-autofocus>
             {stay}
           </Button>
           <Button

@@ -1,8 +1,7 @@
 // What is seldom set, behind a button: shown where something of it is set already, or is wrong.
 import { Button, Collapse, Stack } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 
 interface MoreSettingsProps {
   /** From the start. */
@@ -12,14 +11,15 @@ interface MoreSettingsProps {
 }
 
 export function MoreSettings({ shown, hasProblem, children }: MoreSettingsProps) {
-  const [opened, { toggle }] = useDisclosure(shown);
-  const isOpen = opened || hasProblem;
+  const [isOpen, setOpen] = useState(shown);
+  // It stays open after the problem, which ends with the next attempt.
+  if (hasProblem && !isOpen) setOpen(true);
   return (
     <div>
       <Button
         variant="subtle"
         size="compact-sm"
-        onClick={toggle}
+        onClick={() => setOpen(!isOpen)}
         aria-expanded={isOpen}
         rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
       >

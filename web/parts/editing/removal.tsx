@@ -30,9 +30,9 @@ export function Removal({ name, path, stale, label = "Remove", action, children,
   const [asking, { open, close: stop }] = useDisclosure();
   const remove = useChange(() => call("DELETE", path), {
     stale,
+    leave: close,
     done() {
       stop();
-      close();
       notifications.show({ message: done });
     },
   });

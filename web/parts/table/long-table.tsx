@@ -11,6 +11,7 @@ import { ScrollRegion } from "../page/scroll-region.tsx";
 import { count } from "../words/figures.ts";
 import type { Column } from "./column.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
+import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
 
 /** What the table uses of a listing, which a page that has all its rows already can give as well. */
@@ -48,6 +49,9 @@ interface LongTableProps<Row> {
   below?: ReactNode;
 }
 
+/** Rows. */
+const stage = 3;
+
 export function LongTable<Row>(props: LongTableProps<Row>) {
   const { label, listing, columns, keyOf, empty, height = "min(70vh, 48rem)", rowHeight = 45, choose } = props;
   const { fixed = false, newer, status, below } = props;
@@ -71,8 +75,11 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   });
   const latest = useCallbackRef(choose);
   const chosen = choose && latest;
-  const inView = rows.getVirtualItems();
-  const last = inView.at(-1)?.index ?? 0;
+  const visible = rows.getVirtualItems();
+  const last = visible.at(-1)?.index ?? 0;
+  // The first ones come in stages. Columns that are as wide as what is in them would move with each.
+  const drawn = useStaged(isPending ? undefined : visible.length, stage);
+  const inView = fixed ? visible.slice(0, drawn) : visible;
   const isDrawn = items === listing.items;
   useEffect(() => {
     // What is here and not drawn yet is no end that somebody came near to.
@@ -157,7 +164,8 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
                 const row = items[index] as Row;
                 return <TableRow key={keyOf(row)} {...{ row, index, columns, height: rowHeight, choose: chosen }} />;
               })}
-              {behind > 0 && <Space height={behind} />}
+              {/* Another one after each stage: nothing that is in view moves. */}
+              {behind > 0 && <Space key={`behind ${drawn}`} height={behind} />}
             </Table.Tbody>
           </Table>
         </ScrollRegion>

@@ -1,5 +1,5 @@
 // A moment in a log: to the second, with its date unless that is today.
-import { Anchor, Stack, Text } from "@mantine/core";
+import { Anchor } from "@mantine/core";
 import { Link } from "wouter";
 import { atSecond, day } from "./figures.ts";
 import { timeFormat } from "./formats.ts";
@@ -26,20 +26,16 @@ export function Moment({ seconds, only }: MomentProps) {
 export function MomentLines({ seconds, href }: { seconds: number; href?: string }) {
   const time = <Moment seconds={seconds} only="time" />;
   return (
-    <Stack gap={0}>
+    <>
       {href === undefined ? (
-        <Text size="sm">{time}</Text>
+        <div className="cell-line">{time}</div>
       ) : (
         <Anchor component={Link} href={href} size="sm" fw={500}>
           {time}
         </Anchor>
       )}
-      {!isToday(seconds) && (
-        <Text size="xs" c="dimmed">
-          {shortDay(seconds)}
-        </Text>
-      )}
-    </Stack>
+      {!isToday(seconds) && <div className="cell-note">{shortDay(seconds)}</div>}
+    </>
   );
 }
 
