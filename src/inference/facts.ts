@@ -110,7 +110,7 @@ export function asksForUsage(options: unknown): boolean {
 /** Generations that run side by side for one request. */
 function widthOf(operation: Operation, body: Readonly<Record<string, unknown>>): number {
   if (operation === "embedding") return 1;
-  const choices = Math.max(count(body["n"]), operation === "completion" ? count(body["best_of"]) : 1);
+  const choices = Math.max(count(body["n"]), count(body["best_of"]));
   return operation === "completion" ? choices * countTexts(body["prompt"]) : choices;
 }
 

@@ -78,6 +78,12 @@ export const chatRequest = z
     model: modelId,
     messages: z.array(message).min(1).describe("The conversation so far."),
     ...samplingParameters,
+    best_of: z
+      .int()
+      .min(1)
+      .max(128)
+      .nullish()
+      .describe("How many answers are generated, where the model server knows it; the best `n` of them are returned."),
     logprobs: z
       .union([z.boolean(), z.int().min(0).max(20)])
       .nullish()

@@ -611,6 +611,10 @@ export interface ChatCompletionRequest {
     [k: string]: unknown;
   } | null;
   /**
+   * How many answers are generated, where the model server knows it; the best `n` of them are returned.
+   */
+  best_of?: number | null;
+  /**
    * Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.
    */
   logprobs?: (boolean | number) | null;

@@ -87,7 +87,7 @@ describe.each([...operations])("requests for %s, whatever they are and however t
   }
 
   test.each([
-    ["as the schema asks", 1, 1_500, false, false, 0.08],
+    ["as the schema asks", 1, 1_500, false, false, 0.05],
     ["with something changed", 2, 1_500, true, false, 0.04],
     ["with characters changed", 3, 3_000, false, true, 0.03],
   ] as const)("%s", (_, seed, count, isChanged, isBroken, leastShare) => {
@@ -207,6 +207,15 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
       isReadInOnePass(operation, new JsonWriter(maker).write(twisted(maker, maker.like(options))));
     }
   });
+});
+
+test("a chat is as wide as the most answers that are generated for it", () => {
+  const of = (more: object) =>
+    decodeRequest("chat", ByteSpan.of(JSON.stringify({ model: "m", messages: [user], ...more })), limits).width;
+  expect([of({ n: 2 }), of({ best_of: 5 }), of({ n: 2, best_of: 5 }), of({ n: 7, best_of: null })]).toEqual([
+    2, 5, 5, 7,
+  ]);
+  for (const best_of of [0, 129, 1.5, "5"]) expect(() => of({ best_of })).toThrow("best_of");
 });
 
 test("what other gateways take in the place of the model, or beside it, is found by one pass as by parsing, at every endpoint", () => {
