@@ -16,6 +16,8 @@ const otherPart = z.looseObject({ type: unknownName(["text", "image_url", "input
 const contentPart = z.union([textPart, imagePart, audioPart, filePart, refusalPart, otherPart]);
 
 const content = z.union([z.string(), z.array(contentPart).min(1)]);
+/** Of an assistant: SDKs send an empty list beside calls. */
+const anyContent = z.union([z.string(), z.array(contentPart)]);
 
 const toolCall = z.looseObject({
   id: z.string().max(256),
@@ -30,7 +32,7 @@ const message = z
     z.looseObject({ role: z.literal("user"), content, name }),
     z.looseObject({
       role: z.literal("assistant"),
-      content: content.nullish(),
+      content: anyContent.nullish(),
       name,
       tool_calls: z.array(toolCall).max(512).nullish(),
     }),
@@ -60,10 +62,12 @@ const responseFormat = z.union([
   z.looseObject({ type: z.literal("json_object") }),
   z.looseObject({
     type: z.literal("json_schema"),
-    json_schema: z.looseObject({
-      name: z.string().min(1).max(64),
-      schema: z.record(z.string(), z.unknown()).optional(),
-    }),
+    json_schema: z
+      .looseObject({
+        name: z.string().min(1).max(64),
+        schema: z.record(z.string(), z.unknown()).optional(),
+      })
+      .optional(),
   }),
   z.looseObject({ type: unknownName(["text", "json_object", "json_schema"]) }),
 ]);
@@ -74,6 +78,12 @@ export const chatRequest = z
     model: modelId,
     messages: z.array(message).min(1).describe("The conversation so far."),
     ...samplingParameters,
+    best_of: z
+      .int()
+      .min(1)
+      .max(128)
+      .nullish()
+      .describe("How many answers are generated, where the model server knows it; the best `n` of them are returned."),
     logprobs: z
       .union([z.boolean(), z.int().min(0).max(20)])
       .nullish()
@@ -103,9 +113,11 @@ export const chatRequest = z
       .nullish()
       .describe("How much a reasoning model thinks, e.g. `low`; passed on."),
     metadata: z
-      .record(z.string().max(64), z.string().max(512))
+      .record(z.string(), z.unknown())
       .nullish()
-      .describe("Your own labels: kept with a stored completion, else passed on."),
+      .describe(
+        "Your own labels: kept with a stored completion, where they are at most 16 texts of at most 512 characters, with names of at most 64; else passed on as they are.",
+      ),
     store: z
       .boolean()
       .nullish()

@@ -259,7 +259,7 @@ describe("a refused request", () => {
     const server = await start([chatScript()]);
     const bodies = [
       { logit_bias: { "CANARY of a name": 7 } },
-      { metadata: { "CANARY of a name": 7 } },
+      { metadata: { "CANARY of a name": 7 }, store: true },
       { messages: [{ role: "CANARY of a name", content: 7 }] },
     ];
     for (const body of bodies) {

@@ -338,6 +338,38 @@ test("names that nothing can be mistaken for pass as they are, and a client's ow
   expect(upstream.requests[0]?.text).toBe(body);
 });
 
+test("names that are fields elsewhere pass where they are none, and are refused where they are", async () => {
+  const body = `{"model":"small","messages":[{"role":"user","content":"a","ID":"m1","Type":"x"}],"ID":1,"Name":"n","Type":"t","URL":"u","tools":[{"type":"function","function":{"name":"f"},"Role":"r"}]}`;
+  expect(await post(body)).toEqual({ status: 200, message: "" });
+  expect(upstream.requests[0]?.text).toBe(body);
+  for (const [member, shown] of [
+    ['"messages":[{"role":"user","content":"a","Name":"n"}]', "messages[0].Name"],
+    ['"messages":[{"role":"user","content":"a","Tool_call_id":"c"}]', "messages[0].Tool_call_id"],
+    [
+      '"messages":[{"role":"user","content":[{"type":"text","text":"a","Image_url":{}}]}]',
+      "messages[0].content[0].Image_url",
+    ],
+    [
+      '"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","ID":"d"}]}]',
+      "messages[0].tool_calls[0].ID",
+    ],
+    [`${user},"tools":[{"type":"function","Type":"x"}]`, "tools[0].Type"],
+    [`${user},"Prompt":"a"`, "Prompt"],
+  ]) {
+    const { status, message } = await post(`{"model":"small",${member}}`);
+    expect([status, message]).toEqual([400, expect.stringContaining(`${shown}: some model servers read it as`)]);
+  }
+});
+
+test("what only a model server knows passes: a schema beside its type, labels of any kind, an empty content beside calls", async () => {
+  const calls = '[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]';
+  const body = `{"model":"small","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[],"tool_calls":${calls}},{"role":"tool","tool_call_id":"c","content":"b"}],"response_format":{"type":"json_schema","schema":{"type":"object"}},"metadata":{"tags":["a"],"n":7}}`;
+  expect(await post(body)).toEqual({ status: 200, message: "" });
+  expect(upstream.requests[0]?.text).toBe(body);
+  const stored = await post(`{"model":"small",${user},"metadata":{"n":7},"store":true}`);
+  expect(stored).toEqual({ status: 400, message: expect.stringContaining("metadata[n]: must be a string") });
+});
+
 // hardening: F15
 test("whatever is let through, a model server that reads as Go does makes what was booked, of the model that was booked", async () => {
   const bodies = [...attacks.map(([, , body]) => body), `{"model":"small",${user},"max_tokens":7,"stream":true}`];

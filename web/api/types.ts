@@ -611,6 +611,10 @@ export interface ChatCompletionRequest {
     [k: string]: unknown;
   } | null;
   /**
+   * How many answers are generated, where the model server knows it; the best `n` of them are returned.
+   */
+  best_of?: number | null;
+  /**
    * Log-probabilities of the answer's tokens, where the model server has them; some take a number of them.
    */
   logprobs?: (boolean | number) | null;
@@ -666,7 +670,7 @@ export interface ChatCompletionRequest {
           }
         | {
             type: "json_schema";
-            json_schema: {
+            json_schema?: {
               name: string;
               schema?: {
                 [k: string]: unknown;
@@ -686,10 +690,10 @@ export interface ChatCompletionRequest {
    */
   reasoning_effort?: string | null;
   /**
-   * Your own labels: kept with a stored completion, else passed on.
+   * Your own labels: kept with a stored completion, where they are at most 16 texts of at most 512 characters, with names of at most 64; else passed on as they are.
    */
   metadata?: {
-    [k: string]: string;
+    [k: string]: unknown;
   } | null;
   /**
    * Whether the gateway keeps the completion, for `GET /v1/chat/completions`. Default: as the account says.

@@ -42,6 +42,11 @@ export class BulkInput {
     return this.#bytes > 0;
   }
 
+  /** Whether its taker was told to hush, and will be told otherwise. */
+  get isHushed(): boolean {
+    return this.#isHushed;
+  }
+
   /** Reads it now, or behind what others have. While it is stopped it may give a refusal, as `stop` does. */
   add(bytes: Buffer): GatewayError | undefined {
     const refusal = this.#holder?.take("received", bytes.length);

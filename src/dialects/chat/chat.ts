@@ -16,7 +16,8 @@ export const chat: Dialect = {
   isConversation: true,
   generates: generates.chat,
   knowsNewerLimit: true,
-  width: (choices) => choices,
+  // Old vLLM generates so many of a chat as well.
+  width: (choices, bestOf) => Math.max(choices, bestOf),
   hasMedia,
 
   answerList: "choices",

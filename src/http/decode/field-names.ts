@@ -51,6 +51,11 @@ const leading: readonly { readonly names: readonly string[]; readonly values?: r
   { names: ["plugins", "id"], values: ["fusion"] },
   { names: ["tools", "type"], values: ["openrouter:fusion", "openrouter:advisor", "openrouter:subagent"] },
 ];
+/** Names of messages and of what is in them, whatever kinds of those have them by their schemas. */
+const partNames: readonly string[] = [
+  ...["content", "text", "tool_calls", "function_call", "refusal"],
+  ...["role", "name", "tool_call_id"],
+];
 /** No field of the API, however they are written. */
 export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
 /** Members of a body of which some are refused for what they hold, where their shape does not tell. */
@@ -78,15 +83,9 @@ export function bareName(name: string): string {
   return foldName(name).replace(/[-_]/g, "");
 }
 
-/** All names that the objects of a shape have by their schemas, and those of what is in them. */
+/** All names that the object of a shape has by its schema, whichever of several kinds it is. */
 export function* namesOf(shape: Shape): Generator<string> {
-  for (const { members } of objectRulesOf(shape)) {
-    for (const [name, member] of members) {
-      yield name;
-      yield* namesOf(member.shape);
-    }
-  }
-  for (const { items } of shape.arrays ?? []) yield* namesOf(items);
+  for (const { members } of objectRulesOf(shape)) yield* members.keys();
 }
 
 /**
@@ -94,16 +93,18 @@ export function* namesOf(shape: Shape): Generator<string> {
  * some: an object that is a client's own, as the parameters of a tool, may have any.
  */
 export class FieldNames {
-  /** By their folded form. */
+  /** Of the body, by their folded form. */
   readonly #known = new Map<string, string>();
+  /** Likewise, of objects in it; worked out when one has a name that has to be folded. */
+  readonly #knownIn = new WeakMap<Shape, ReadonlyMap<string, string>>();
   /** By their bare form, by the name of the member of the body that they are in; the body's own by an empty one. */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
   /** Of the body at hand. */
   #folded = 0;
 
-  /** `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
+  /** `known`: names of the body, of all endpoints. `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
   constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
-    for (const name of known) this.#known.set(foldName(name), name);
+    for (const name of known) if (!partNames.includes(name)) this.#known.set(foldName(name), name);
     for (const [name, meant] of synonyms) this.#known.set(name, meant);
     for (const [inMember, names] of decisive) {
       this.#decisive.set(inMember, new Map(names.map((name) => [bareName(name), name])));
@@ -133,14 +134,14 @@ export class FieldNames {
     const members = value as Readonly<Record<string, unknown>>;
     const rule = objectRuleFor(shape.objects, members);
     if (rule === undefined || rule.members.size === 0) return;
-    this.#requireClear(rule, members, path);
+    this.#requireClear(shape, rule, members, path);
     for (const name in members) {
       const known = rule.members.get(name);
       if (known && !known.shape.isOpen) this.#requireIn(known.shape, members[name], [...path, name]);
     }
   }
 
-  #requireClear({ members }: ObjectRule, value: Readonly<Record<string, unknown>>, path: Path): void {
+  #requireClear(shape: Shape, { members }: ObjectRule, value: Readonly<Record<string, unknown>>, path: Path): void {
     let isPlain = true;
     const decisive = path.length < 2 ? this.#decisive.get(String(path[0] ?? "")) : undefined;
     for (const name in value) {
@@ -163,11 +164,22 @@ export class FieldNames {
         const reason = `more than ${mostFolded} of its fields have names with capitals or characters beyond ASCII`;
         throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
       }
-      const meant = this.#known.get(foldName(name));
+      const meant = this.#knownAt(shape, path).get(foldName(name));
       if (meant === undefined || meant === name) continue;
       throw readAs([...path, name], [...path, meant]);
     }
     if (!isPlain) this.#requireDistinct(value, path);
+  }
+
+  #knownAt(shape: Shape, [first]: Path): ReadonlyMap<string, string> {
+    if (first === undefined) return this.#known;
+    let known = this.#knownIn.get(shape);
+    if (known === undefined) {
+      const names = [...namesOf(shape), ...(first === "messages" ? partNames : [])];
+      known = new Map(names.map((name) => [foldName(name), name]));
+      this.#knownIn.set(shape, known);
+    }
+    return known;
   }
 
   #requireDistinct(value: Readonly<Record<string, unknown>>, path: Path): void {

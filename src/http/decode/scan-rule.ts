@@ -149,6 +149,8 @@ export const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
+/** Of chats: few model servers know it there, and few clients send it. */
+const rareInChats: MemberUses = { best_of: { as: "unreadable" } };
 /** Tools of other types may lead to other models. */
 const knownTools: MemberUse = { members: { type: { only: ["function"] } } };
 const textTypes: readonly unknown[] = ["text", "refusal"];
@@ -161,7 +163,9 @@ export const anyValue = openRule();
 export function bodyRule({ objects }: Shape, uses: MemberUses, decisive: readonly string[]): ValueRule {
   const rule = new ValueRule();
   if (objects !== undefined && objects.tag === undefined) {
-    rule.object = objectRule(objects, { ...uses, tools: { ...uses["tools"], ...knownTools } }, false, false, decisive);
+    const rare = uses["messages"] === undefined ? {} : rareInChats;
+    const all = { ...uses, tools: { ...uses["tools"], ...knownTools }, ...rare };
+    rule.object = objectRule(objects, all, false, false, decisive);
   }
   return rule;
 }

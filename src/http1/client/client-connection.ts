@@ -203,15 +203,18 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     this.#socket?.pause();
     if (!this.#bulk) return;
     const refusal = this.#bulk.stop(this.exchange?.holder ?? heldBytes.bounded);
-    // Behind all that is at work on what came.
-    if (refusal) queueMicrotask(() => this.#fail(refusal));
+    if (!refusal) return;
+    // Behind all that is at work on what came; whoever goes on by then holds nothing.
+    queueMicrotask(() => {
+      if (this.#paused) this.#fail(refusal);
+    });
   }
 
   resume(): void {
     if (this.#paused) {
       this.#paused = false;
       this.#bulk?.goOn();
-      if (this.#bulk?.waits !== true) this.#socket?.resume();
+      if (this.#bulk?.isHushed !== true) this.#socket?.resume();
     }
     if (this.exchange) this.#heard(this.exchange);
   }

@@ -373,6 +373,29 @@ describe("answers", () => {
     await until(() => ledger.held === 0, "all is given back");
   });
 
+  test.each([["each", undefined], ...[1, 2, 3, 4, 5, 6, 7].map((nth) => [`the ${nth}.`, nth] as const)])(
+    "that are paused without room, and go on in the same turn, come to their end: at %s piece",
+    async (_, nth) => {
+      const length = 1_000_000;
+      const { client } = setup(({ socket }) => void socket.write(ok("x".repeat(length))));
+      const { body } = await send(client, { ...post, holder: new HeldBytes(1_000).visitors });
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      const { promise, resolve } = Promise.withResolvers<unknown>();
+      let [came, pieces] = [0, 0];
+      body.flow({
+        data(bytes) {
+          came += bytes.length;
+          if (nth !== undefined && ++pieces !== nth) return;
+          body.pause();
+          body.resume();
+        },
+        end: () => resolve("ended"),
+        fail: resolve,
+      });
+      expect([await promise, came]).toEqual(["ended", length]);
+    },
+  );
+
   test("give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
     const { client, upstream } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),

@@ -273,6 +273,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       this.#unsent ?? new ConnectionOutput(this.#socket, heldBytes.bounded),
       this.#server.limits,
       this.#input.rest(),
+      (error) => this.#server.onFault(error),
     );
     this.#countUnread();
     // Nothing that is still to be done for this request may touch the socket.

@@ -139,3 +139,33 @@ test("a request with a body, or of HTTP/1.0, is not upgraded", async () => {
   ]);
   expect(it.channels).toEqual([]);
 });
+
+test("what its owner throws ends the connection, however much came in one go, and nothing else", async () => {
+  const uncaught: unknown[] = [];
+  const hear = (error: unknown) => void uncaught.push(error);
+  process.on("uncaughtException", hear);
+  const fault = new Error("a fault of the owner");
+  const closed: number[] = [];
+  await using it = startTestServer((_request, reply) => {
+    let bytes = 0;
+    reply.upgrade({ upgrade: "echo" }).listen({
+      data(piece) {
+        bytes += piece.length;
+        if (bytes > 3_000_000) throw fault;
+        // So long that the rest is for another turn.
+        const endMs = performance.now() + 5;
+        while (performance.now() < endMs);
+      },
+      drained() {},
+      closed: () => void closed.push(bytes),
+    });
+  });
+  const connection = await it.open();
+  await connection.write(get("/up", upgradeHeaders));
+  await connection.answered();
+  void connection.write(Buffer.alloc(8_000_000));
+  await until(() => closed.length > 0, "it is closed");
+  await Bun.sleep(20);
+  process.off("uncaughtException", hear);
+  expect([closed.length, it.faults, uncaught]).toEqual([1, [fault], []]);
+});

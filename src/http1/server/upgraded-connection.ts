@@ -21,6 +21,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   readonly #socket: UpgradedSocket;
   readonly #output: ConnectionOutput;
   readonly #limits: Http1Limits;
+  readonly #onFault: (error: unknown) => void;
   readonly #bulk = new BulkInput(this);
   #listener: ByteChannelListener | undefined;
   /** Came before anybody listened. */
@@ -32,19 +33,21 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   #closed = false;
   #deadlineMs = never;
 
-  /** `early`: what was read beyond the head of the request. */
+  /** `early`: what was read beyond the head of the request. `onFault`: told what its listener threw. */
   constructor(
     socket: UpgradedSocket,
     peer: string,
     output: ConnectionOutput,
     limits: Http1Limits,
     early: Buffer | undefined,
+    onFault: (error: unknown) => void,
   ) {
     this.#socket = socket;
     this.peer = peer;
     this.#output = output;
     this.#limits = limits;
     this.#early = early;
+    this.#onFault = onFault;
     socket.pause();
   }
 
@@ -99,8 +102,14 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
+  /** In a turn of its own: a fault must end this connection, as one at its socket does, and nothing else. */
   takeSlice(bytes: Buffer): void {
-    this.#listener?.data(bytes);
+    try {
+      this.#listener?.data(bytes);
+    } catch (error) {
+      this.terminate();
+      this.#onFault(error);
+    }
   }
 
   hush(): void {
@@ -126,6 +135,8 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     if (this.#closed) return;
     // What came before the end counts.
     if (!this.#ending) this.#bulk.finish();
+    // Whoever read that may have ended it.
+    if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;

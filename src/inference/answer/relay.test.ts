@@ -395,6 +395,17 @@ describe("a stream that brings nothing", () => {
     left.cancel();
   });
 
+  test("of a whole answer holds nothing of it any more where the server stops meanwhile", async () => {
+    const ledger = new HeldBytes(1_000_000);
+    const source = new Source("application/json");
+    const { client, stopping } = start(source.dispatched, { holder: ledger.visitors });
+    source.send('{"choices":[');
+    expect(ledger.byKind.answers).toBe(12);
+    stopping.begin();
+    await settled();
+    expect([client.ended, source.cancelled, ledger.held]).toEqual([true, true, 0]);
+  });
+
   test("of an event for which there is no room is ended without a word against the engine", async () => {
     const ledger = new HeldBytes(600_000);
     const source = new Source();

@@ -4,7 +4,7 @@ import type { BodySink } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { CancelListener } from "../../base/cancellation.ts";
+import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { monotonicMs } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
@@ -51,6 +51,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #reader = new SseReader();
   readonly #chunks: ChunkTranslator;
   #dispatched: Dispatched | undefined;
+  /** Ends the wait for a whole answer. */
+  #whole: Cancellation | undefined;
   #firstByteSeen = false;
   /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
   #atRest = false;
@@ -215,8 +217,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
-    const { request, completion, left, holder } = this.#options;
-    const whole = new WholeBody(dispatched, request, holder, left);
+    const { request, completion, holder } = this.#options;
+    this.#whole = new Cancellation();
+    const whole = new WholeBody(dispatched, request, holder, this.#whole);
     const all = await whole;
     try {
       const { text } = readAnswer(all, request, dispatched, completion);
@@ -337,6 +340,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     options.stopping.remove(this);
     // First: what nobody waits for any more says nothing of how long an engine takes.
     if (error !== undefined) options.abort();
+    this.#whole?.cancel();
     const { reported, deliveredPieces } = this.#chunks;
     this.#countEvent(0);
     const isFault = error instanceof GatewayError && !(error instanceof BlamelessError);

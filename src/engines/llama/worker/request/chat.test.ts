@@ -158,13 +158,17 @@ test("a JSON schema is obeyed even where the model would say something else", as
     required: ["port", "kind"],
     additionalProperties: false,
   };
-  const response_format = { type: "json_schema", json_schema: { name: "answer", schema, strict: true } };
-  const { choices } = await worker.chat(question, { response_format });
-  const answer = JSON.parse(choices[0]?.message.content ?? "");
-  expect(Object.keys(answer)).toEqual(["port", "kind"]);
-  expect(Number.isInteger(answer.port)).toBe(true);
-  expect(["local", "hosted"]).toContain(answer.kind);
-  expect(choices[0]?.finish_reason).toBe("stop");
+  for (const response_format of [
+    { type: "json_schema", json_schema: { name: "answer", schema, strict: true } },
+    { type: "json_schema", schema },
+  ]) {
+    const { choices } = await worker.chat(question, { response_format });
+    const answer = JSON.parse(choices[0]?.message.content ?? "");
+    expect(Object.keys(answer)).toEqual(["port", "kind"]);
+    expect(Number.isInteger(answer.port)).toBe(true);
+    expect(["local", "hosted"]).toContain(answer.kind);
+    expect(choices[0]?.finish_reason).toBe("stop");
+  }
 });
 
 test("json_object gives an object", async () => {

@@ -78,9 +78,12 @@ function readResponseFormat(fields: Fields): string | undefined {
   if (format !== undefined && type === undefined) throw invalid("response_format.type is required.");
   if (type === "json_object") return anyObjectGrammar();
   if (type !== "json_schema") return undefined;
-  const wanted = format?.object("json_schema");
+  // Some APIs have the schema beside the type.
+  const isBeside = format?.value("json_schema") === undefined && format?.value("schema") !== undefined;
+  const wanted = isBeside ? format : format?.object("json_schema");
+  const path = isBeside ? "response_format.schema" : "response_format.json_schema.schema";
   const schema = wanted?.value("schema");
   if (schema === undefined) throw invalid("response_format.json_schema.schema is required: a JSON Schema.");
   const strict = wanted?.boolean("strict") ?? false;
-  return schemaGrammar(schema, { path: "response_format.json_schema.schema", strict });
+  return schemaGrammar(schema, { path, strict });
 }
