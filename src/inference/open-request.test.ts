@@ -213,7 +213,7 @@ test("an answer for which there is no room here is told of in the trail as that,
 });
 
 describe.each([false, true])("stream: %p", (stream) => {
-  test.each(["its client leaves", "the server ends"])(
+  test.each(["its client leaves", "its client is cut off", "the server ends"])(
     "%s at any step: it ends, once, and holds nothing",
     async (how) => {
       const outcomes = new Set<string>();
@@ -229,6 +229,7 @@ describe.each([false, true])("stream: %p", (stream) => {
         const answered = Promise.resolve(run(callFor({ left, answer }, stream), deps)).catch(() => client.end());
         await afterSteps(step);
         if (how === "its client leaves") left.cancel();
+        else if (how === "its client is cut off") left.cancel(new NoRoomError("rate_limit_exceeded", "Too much."));
         else deps.stopping.begin();
         await answered;
         for (let waits = 0; waits < 50 && ends.length === 0; waits++) await Bun.sleep(1);

@@ -185,9 +185,9 @@ export class OpenRequest<Result>
     this.deps.observer?.attempted(this.requestId, this.#model.id, engine.name, error);
   }
 
-  /** The client left. */
+  /** The client left, or was cut off. */
   cancelled(): void {
-    this.cancellation.cancel();
+    this.cancellation.cancel(this.call.left.reason);
   }
 
   stop(): void {
@@ -316,7 +316,9 @@ export class OpenRequest<Result>
 
   #outcomeOf(error: unknown): UsageOutcome {
     if (error === undefined) return "completed";
-    const isLeft = this.call.left.cancelled || (error instanceof DOMException && error.name === "AbortError");
+    const { left } = this.call;
+    const isAbort = error instanceof DOMException && error.name === "AbortError";
+    const isLeft = left.cancelled ? !(left.reason instanceof GatewayError) : isAbort;
     return isLeft ? "cancelled" : "failed";
   }
 

@@ -1,5 +1,6 @@
 // What was sent to a socket that the kernel has no room for yet.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 
 /** The part of Bun's socket that takes bytes: it returns how many it took, or less than 0 once it is closed. */
@@ -36,18 +37,19 @@ export class ConnectionOutput {
     return false;
   }
 
-  /** What the kernel did not take, for `flush`, behind what is kept already. False where its holder may hold no more. */
-  keep(bytes: Buffer, start: number, end: number): boolean {
+  /** What the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its holder may hold no more. */
+  keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);
     return this.#append(isReused(bytes) ? Buffer.from(rest) : rest);
   }
 
-  #append(rest: Buffer): boolean {
-    if (this.#holder.take("unsent", rest.length)) return false;
+  #append(rest: Buffer): GatewayError | undefined {
+    const refusal = this.#holder.take("unsent", rest.length);
+    if (refusal) return refusal;
     this.#unsent ??= [];
     this.#unsent.push(rest);
     this.#unsentBytes += rest.length;
-    return true;
+    return undefined;
   }
 
   /** Returns how many bytes the client took. */

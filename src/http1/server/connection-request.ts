@@ -30,6 +30,7 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
   #heldBytes = 0;
   #left: Cancellation | undefined;
   #clientLeft = false;
+  #leftFor: GatewayError | undefined;
   #isOver = false;
   #over: OverListener | undefined;
 
@@ -61,7 +62,7 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
   get left(): Cancellation {
     if (!this.#left) {
       this.#left = new Cancellation();
-      if (this.#clientLeft) this.#left.cancel();
+      if (this.#clientLeft) this.#left.cancel(this.#leftFor);
     }
     return this.#left;
   }
@@ -111,10 +112,11 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
     return undefined;
   }
 
-  /** Cancels `left`; nothing where nobody asked for it yet. */
-  clientLeft(): void {
+  /** Cancels `left`, with `reason` where it was not by the client that it went; nothing where nobody asked for it yet. */
+  clientLeft(reason?: GatewayError): void {
     this.#clientLeft = true;
-    this.#left?.cancel();
+    this.#leftFor = reason;
+    this.#left?.cancel(reason);
   }
 
   #readIncoming(body: ConnectionBody, maxBytes: number): ByteSpan | Promise<ByteSpan> {

@@ -3,6 +3,7 @@ import { type Bagged, nowhere } from "../../base/bag.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { monotonicMs } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
@@ -130,7 +131,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   /** The socket is closed, by whomever. */
-  didClose(): void {
+  didClose(reason?: GatewayError): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#deadlineMs = never;
@@ -150,13 +151,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     // Whoever waits for the body wakes after this, and finds the client gone.
     body?.fail("incomplete", "The client left before all of the body was here.");
     this.#countUnread();
-    if (!answered) request.clientLeft();
+    if (!answered) request.clientLeft(reason);
   }
 
-  /** Ends it without a word to anybody but whoever works for it. */
-  destroy(): void {
+  /** Ends it without a word to anybody but whoever works for it; left out, `reason` is that the client left. */
+  destroy(reason?: GatewayError): void {
     if (!this.#closed) this.#socket.terminate();
-    this.didClose();
+    this.didClose(reason);
   }
 
   /** Ends it where no request is at work, or on its way in. */
@@ -252,9 +253,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (!holder || more === 0) return;
     if (more < 0) {
       holder.release("unsent", -more);
-    } else if (holder.take("unsent", more)) {
-      this.#destroySoon();
-      return;
+    } else {
+      const refusal = holder.take("unsent", more);
+      if (refusal) {
+        this.#destroySoon(refusal);
+        return;
+      }
     }
     this.#countedWaiting = bytes;
   }
@@ -304,12 +308,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   /** What the client did not take must not be more than its holder may hold: then it gets nothing any more. */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
-    if (!unsent.keep(bytes, start, end)) this.#destroySoon();
+    const refusal = unsent.keep(bytes, start, end);
+    if (refusal) this.#destroySoon(refusal);
   }
 
   /** Behind all that is at work on the answer now. */
-  #destroySoon(): void {
-    queueMicrotask(() => this.destroy());
+  #destroySoon(reason: GatewayError): void {
+    queueMicrotask(() => this.destroy(reason));
   }
 
   /** Tells the ledger of what came and belongs to no request that was asked for its body. */

@@ -11,7 +11,7 @@ import {
   start,
   untold,
 } from "../../../tests/support/relay.ts";
-import { HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { HeldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 
 describe("passing on", () => {
@@ -393,6 +393,16 @@ describe("a stream that brings nothing", () => {
     expect(client.text).not.toContain("error");
     expect(client.text.length).toBeGreaterThan(2_000_000);
     left.cancel();
+  });
+
+  test("is ended for the reason for which its client was cut off, and not as if that had left", async () => {
+    const source = new Source();
+    const { ends, left } = start(source.dispatched);
+    source.send(event("a"));
+    const full = new NoRoomError("rate_limit_exceeded", "The key holds too much.");
+    left.cancel(full);
+    expect(ends).toMatchObject([{ error: full }]);
+    expect([source.cancelled, source.ends]).toEqual([true, [false]]);
   });
 
   test("of a whole answer holds nothing of it any more where the server stops meanwhile", async () => {

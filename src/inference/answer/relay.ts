@@ -310,9 +310,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#finish(shown, `${events}data: ${encodeByteText(this.#options.renderError(shown))}\n\n`);
   }
 
-  /** The client left. */
+  /** The client left, or was cut off as there is no room for what it does not take. */
   cancelled(): void {
-    if (!this.#over) this.#finish(new DOMException("The client left", "AbortError"), undefined);
+    const { reason } = this.#options.left;
+    const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
+    if (!this.#over) this.#finish(why, undefined);
   }
 
   stop(): void {
