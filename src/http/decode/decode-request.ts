@@ -20,7 +20,6 @@ import {
   noKind,
   nullKind,
   numberKind,
-  partUses,
   textKind,
   trueKind,
   type ValueRule,
@@ -95,11 +94,7 @@ let names: FieldNames | undefined;
 /** Whatever an endpoint takes a name for, it is known at all of them. */
 function fieldNames(): FieldNames {
   names ??= new FieldNames(
-    [
-      ...Object.values(dialects).flatMap(({ schema }) => [...namesOf(shapeFor(schema))]),
-      ...decisiveNames,
-      ...Object.keys(partUses),
-    ],
+    [...Object.values(dialects).flatMap(({ schema }) => [...namesOf(shapeFor(schema))]), ...decisiveNames],
     [
       ["", decisiveNames],
       ...Object.entries(allUses).flatMap(([name, { decisive }]) => (decisive ? [[name, decisive] as const] : [])),

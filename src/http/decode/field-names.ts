@@ -104,7 +104,7 @@ export class FieldNames {
 
   /** `known`: names of the body, of all endpoints. `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
   constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
-    for (const name of known) if (!partNames.includes(name)) this.#known.set(foldName(name), name);
+    for (const name of known) this.#known.set(foldName(name), name);
     for (const [name, meant] of synonyms) this.#known.set(name, meant);
     for (const [inMember, names] of decisive) {
       this.#decisive.set(inMember, new Map(names.map((name) => [bareName(name), name])));

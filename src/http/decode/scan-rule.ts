@@ -138,7 +138,7 @@ export const [noKind, textKind, numberKind, objectKind, arrayKind, trueKind, fal
 const samples: readonly unknown[] = [undefined, "", 0, {}, [], true, false, null];
 
 /** Members of what a model is shown as text: a message, or a part of one. */
-export const partUses: MemberUses = {
+const partUses: MemberUses = {
   content: { as: "prompt" },
   text: { as: "prompt" },
   tool_calls: { as: "json" },
@@ -149,8 +149,6 @@ export const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
-/** Of chats: few model servers know it there, and few clients send it. */
-const rareInChats: MemberUses = { best_of: { as: "unreadable" } };
 /** Tools of other types may lead to other models. */
 const knownTools: MemberUse = { members: { type: { only: ["function"] } } };
 const textTypes: readonly unknown[] = ["text", "refusal"];
@@ -163,8 +161,7 @@ export const anyValue = openRule();
 export function bodyRule({ objects }: Shape, uses: MemberUses, decisive: readonly string[]): ValueRule {
   const rule = new ValueRule();
   if (objects !== undefined && objects.tag === undefined) {
-    const rare = uses["messages"] === undefined ? {} : rareInChats;
-    const all = { ...uses, tools: { ...uses["tools"], ...knownTools }, ...rare };
+    const all = { ...uses, tools: { ...uses["tools"], ...knownTools } };
     rule.object = objectRule(objects, all, false, false, decisive);
   }
   return rule;
