@@ -164,7 +164,7 @@ function pkceOf(type: App["type"], wanted: boolean): boolean {
   throw new GatewayError("invalid_request", "require_pkce: must be true, or left out, where type is public.");
 }
 
-/** Each once, in the order of the specification: a list in another order is no change. */
+/** Each once, in the order of `accountScopes`: a list in another order is no change. */
 function inOrder(wanted: readonly Scope[]): Scope[] {
   return scopes.filter((scope) => wanted.includes(scope));
 }

@@ -67,6 +67,11 @@ export function monotonicMs(): number {
   return reading.monotonicMs;
 }
 
+/** Milliseconds that never go back, asked of the system at each call: for what is timed within one event. */
+export function exactMs(): number {
+  return performance.now();
+}
+
 /** Since `startMs` of `clock`. What began and ended within one event is timed as well: it may be what took long. */
 export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
   const elapsed = clock.monotonicMs() - startMs;

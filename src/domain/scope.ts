@@ -1,6 +1,6 @@
 // What a credential may do.
 
-/** Scopes of the specification, section 5: what accounts give to their keys and apps. */
+/** What accounts give to their keys and apps. */
 export const accountScopes = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
 
 /** And the operator's own, which no app can be granted. */

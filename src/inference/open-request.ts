@@ -57,7 +57,7 @@ export class OpenRequest<Result>
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
   #trail: TrailWriter | undefined;
-  /** Null: there is none. */
+  /** Null until somebody asks for it; undefined where the request has none. */
   #prefix: PromptPrefix | undefined | null = null;
   /** Of a stream, until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;

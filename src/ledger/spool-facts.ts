@@ -1,6 +1,8 @@
 // What waits on a spool, read beside the server that may be writing it.
+
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { exactMs } from "../base/clock.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
 
 export interface SpoolFacts {
@@ -39,7 +41,7 @@ export async function spoolFacts(
   };
   const begun = new Set<string>();
   const ended = new Set<string>();
-  const untilMs = performance.now() + budgetMs;
+  const untilMs = exactMs() + budgetMs;
   const segments = listSegments(directory);
   for (const { path } of segments) {
     const stats = statSync(path, { throwIfNoEntry: false });
@@ -59,7 +61,7 @@ export async function spoolFacts(
         facts.damagedFile ??= path;
       }
       await Bun.sleep(0);
-      facts.complete = performance.now() < untilMs;
+      facts.complete = exactMs() < untilMs;
       if (!facts.complete) break;
     }
   }

@@ -1,5 +1,5 @@
 // Writes the log to standard output: lines for people, or one JSON object a line for programs; without credentials.
-import { wallMs } from "../base/clock.ts";
+import { exactMs, wallMs } from "../base/clock.ts";
 import type { Log, LogFields, LogLevel } from "../base/log.ts";
 import { mayHoldCredentials, redactCredentials } from "../domain/redaction.ts";
 import { FloodControl } from "./flood.ts";
@@ -43,7 +43,7 @@ export class StreamLog implements Log {
     this.#flood = new FloodControl({
       most: mostRepetitions,
       windowMs: floodWindowMs,
-      nowMs: () => performance.now(),
+      nowMs: () => exactMs(),
       tell: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),
     });
   }

@@ -1,4 +1,5 @@
 // Keeps a node connected to its gateway: connects, announces, and connects again after every drop until it is told to stop.
+import { exactMs, wallMs } from "../base/clock.ts";
 import { connectUrl, dialGateway } from "./dial.ts";
 import { signProof } from "./identity.ts";
 import {
@@ -83,7 +84,7 @@ export class NodeLink implements NodeTunnelListener {
   readonly #options: NodeLinkOptions;
   readonly #limits: TunnelLimits;
   readonly #timings: NodeLinkTimings;
-  #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: Date.now() };
+  #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: wallMs() };
   /** The one that takes requests, or is on its way to. */
   #tunnel: NodeTunnel | undefined;
   /** Of gateways that are going away: they finish what they have. */
@@ -144,7 +145,7 @@ export class NodeLink implements NodeTunnelListener {
   welcome(tunnel: NodeTunnel): void {
     this.#tunnel = tunnel;
     this.#attempts = 0;
-    this.#welcomeAtMs = performance.now();
+    this.#welcomeAtMs = exactMs();
     this.#announceOn(tunnel);
     if (!this.#stopped) this.#tell("connected", "");
   }
@@ -170,7 +171,7 @@ export class NodeLink implements NodeTunnelListener {
     else if (code === tunnelCloseCodes.version) {
       this.#wait(`The gateway and this node have no version of their protocol in common: ${reason}.`, true);
     } else {
-      const worked = performance.now() - this.#welcomeAtMs >= this.#timings.stableMs;
+      const worked = exactMs() - this.#welcomeAtMs >= this.#timings.stableMs;
       if (worked) this.#failures = 0;
       this.#wait(`The connection to the gateway ended: ${reason}.`);
     }
@@ -242,7 +243,7 @@ export class NodeLink implements NodeTunnelListener {
   }
 
   #tell(status: NodeLinkStatus, message: string): void {
-    this.#state = { status, message, attempts: this.#attempts, since: Date.now() };
+    this.#state = { status, message, attempts: this.#attempts, since: wallMs() };
     this.#options.onState?.(this.#state);
   }
 }

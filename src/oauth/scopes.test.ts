@@ -5,7 +5,7 @@ import { requestedScopes } from "./scopes.ts";
 const app: { scopes: Scope[] } = { scopes: ["usage:read", "chat:write", "chat:read"] };
 
 describe("the scopes an app asks for", () => {
-  test("are given in the order of the specification, each once", () => {
+  test("are given in their usual order, each once", () => {
     expect(requestedScopes("chat:write chat:read chat:write", app)).toEqual(["chat:read", "chat:write"]);
   });
 

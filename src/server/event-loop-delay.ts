@@ -1,4 +1,5 @@
 // Measures how late the event loop is, by a timer that is late with it.
+import { exactMs } from "../base/clock.ts";
 
 interface Slice {
   /** Monotonic milliseconds. */
@@ -22,7 +23,7 @@ export class EventLoopDelay {
   #lastMs: number;
 
   /** `told` gets each sample. */
-  constructor(now: () => number = () => performance.now(), told: (delayMs: number) => void = () => {}) {
+  constructor(now: () => number = () => exactMs(), told: (delayMs: number) => void = () => {}) {
     this.#now = now;
     this.#told = told;
     this.#lastMs = now();

@@ -1,5 +1,7 @@
 // Sends spans to the collector in the background: in batches, one at a time, and never more waiting than there is room for.
+
 import type { ReadableSpan, SpanExporter, SpanProcessor } from "@opentelemetry/sdk-trace";
+import { exactMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 export interface ExportBounds {
@@ -137,7 +139,7 @@ export class SpanExport implements SpanProcessor {
   }
 
   #tell(atOnce: boolean): void {
-    const now = performance.now();
+    const now = exactMs();
     if (this.#untold === 0 || (!atOnce && now - this.#toldAtMs < this.#bounds.tellEveryMs)) return;
     this.#toldAtMs = now;
     this.#log.warn("spans_dropped", { spans: this.#untold, detail: this.#reason });

@@ -10,6 +10,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { exactMs, wallMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import { dialects } from "../dialects/dialects.ts";
 import type { Engine } from "../domain/models/engine.ts";
@@ -48,7 +49,7 @@ export class SpanTrace implements RequestTrace {
   readonly takesContent: boolean;
   readonly #options: SpanTraceOptions;
   /** Unix milliseconds are this more than the monotonic clock's: within a trace, time does not go back. */
-  readonly #offsetMs = Date.now() - performance.now();
+  readonly #offsetMs = wallMs() - exactMs();
   readonly #span: Span;
   readonly #context: Context;
   #request: TracedRequest | undefined;
@@ -219,7 +220,7 @@ export class SpanTrace implements RequestTrace {
   }
 
   #now(): number {
-    return this.#offsetMs + performance.now();
+    return this.#offsetMs + exactMs();
   }
 }
 

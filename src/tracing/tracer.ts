@@ -1,4 +1,5 @@
 // Which requests are traced: a share of them, and those whose client traces already, within a bound.
+
 import {
   type Context,
   createTraceState,
@@ -7,6 +8,7 @@ import {
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
+import { exactMs } from "../base/clock.ts";
 import type { RequestTrace, TracedExchange, Tracer } from "../domain/usage/trace.ts";
 import { SpanTrace } from "./request-trace.ts";
 import { type ClientTrace, readClientTrace } from "./trace-context.ts";
@@ -35,7 +37,7 @@ export class SamplingTracer implements Tracer {
   #room = mostJoinedAtOnce;
   #roomAtMs: number;
 
-  constructor({ tracer, sample, content, draw = Math.random, nowMs = () => performance.now() }: SamplingTracerOptions) {
+  constructor({ tracer, sample, content, draw = Math.random, nowMs = () => exactMs() }: SamplingTracerOptions) {
     this.#tracer = tracer;
     this.#sample = sample;
     this.#content = content;

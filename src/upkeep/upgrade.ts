@@ -1,7 +1,9 @@
 // Opens the embedded database; where a new version changes its schema, a backup is made first.
+
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
+import { exactMs } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
@@ -62,13 +64,13 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
   if (same) return same.path;
   const target = newBackupPath(folder, { nowSeconds, schema: to });
   log.info("upgrade_backup", { schema: from, new_schema: to, path: target });
-  const startedMs = performance.now();
+  const startedMs = exactMs();
   try {
     const { bytes } = await makeBackup({
       ...{ dataDir, target, kind: "upgrade", version, nowSeconds, source },
       ...(freeBytes === undefined ? {} : { freeBytes }),
     });
-    const seconds = Math.round(performance.now() - startedMs) / 1000;
+    const seconds = Math.round(exactMs() - startedMs) / 1000;
     const wayBack = `With the Headrace from before: headrace restore ${target} --data-dir ${dataDir} --replace`;
     log.info("upgrade_backup_made", { path: target, bytes, seconds, way_back: wayBack });
   } catch (error) {

@@ -85,7 +85,7 @@ const bodies: readonly [name: string, body: () => string, path?: string][] = [
   ["2.4 million empty lists", () => `{"model":"upstream-model","prompt":${many("[]", 3_000_000)}}`, "/v1/completions"],
   ["a string of backslashes", () => chat(`"temperature":"${"\\\\".repeat(4_900_000)}"`)],
   ["4 million quotes", () => many('""', 3_000_000)],
-  ["a member name of 9 MB", () => chat(`"metadata":{"${"k".repeat(9_000_000)}":1}`)],
+  ["a member name of 9 MB", () => chat(`"logit_bias":{"${"k".repeat(9_000_000)}":1}`)],
   ["a member name of 4 MB twice", () => `{"${"k".repeat(4_000_000)}":1,"${"k".repeat(4_000_000)}":1}`],
   ["a role of 9 MB", () => `{"model":"upstream-model","messages":[{"role":"${"r".repeat(9_000_000)}","content":"x"}]}`],
   ["100,000 levels of lists", () => "[".repeat(100_000)],

@@ -23,7 +23,7 @@ const both: readonly Path[] = ["/v1/chat/completions", "/v1/completions"];
 const chatOnly: readonly Path[] = ["/v1/chat/completions"];
 const completionOnly: readonly Path[] = ["/v1/completions"];
 
-/** Bounds of the specification and the decisions, and where neither gives one, of the OpenAI API. */
+/** Bounds of the OpenAI API, where docs/reference gives no other. */
 const numbers: readonly [field: string, paths: readonly Path[], range: Range][] = [
   ["temperature", both, { says: "a number from 0 to 2", allowed: [0, 0.7, 2], refused: [-0.0001, 2.0001, -1, 1e300] }],
   ["top_p", both, { says: "a number from 0 to 1", allowed: [0, 1e-9, 0.5, 1], refused: [-0.1, 1.0001] }],
@@ -47,7 +47,7 @@ const numbers: readonly [field: string, paths: readonly Path[], range: Range][] 
   ["n", both, { says: "an integer from 1 to 128", allowed: [1, 128], refused: [0, 129, -1, 1.5, 1e9] }],
   ["top_logprobs", chatOnly, { says: "an integer from 0 to 20", allowed: [0, 20], refused: [-1, 21, 0.5] }],
   ["logprobs", both, { says: "an integer from 0 to 20", allowed: [0, 20], refused: [-1, 21, 0.5] }],
-  ["best_of", ["/v1/completions"], { says: "an integer from 1 to 128", allowed: [1, 128], refused: [0, 129, 1.5] }],
+  ["best_of", both, { says: "an integer from 1 to 128", allowed: [1, 128], refused: [0, 129, 1.5] }],
   ["seed", both, { says: "must be an integer", allowed: [0, -1, 1.0, 2 ** 53, 1e300], refused: [0.5] }],
   [
     "dimensions",

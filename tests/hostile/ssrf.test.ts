@@ -123,8 +123,6 @@ describe("addresses in a request", () => {
       user: `${trap.url}/user`,
       metadata: { webhook: `${trap.url}/hook`, callback_url: `${trap.url}/callback` },
       webhook_url: `${trap.url}/webhook`,
-      base_url: trap.url,
-      api_base: trap.url,
       tools: [{ type: "function", function: { name: "fetch", description: `${trap.url}/tool` } }],
     };
     const response = await server.request("/v1/chat/completions", {
@@ -134,6 +132,15 @@ describe("addresses in a request", () => {
     expect(upstream.requests).toHaveLength(1);
     expect(upstream.requests[0]?.body).toContain(`${trap.url}/image.png`);
     expect(trap.connections).toEqual([]);
+  });
+
+  // hardening: F33
+  test("in place of the gateway's own are refused, and never asked", async () => {
+    for (const name of ["base_url", "api_base"]) {
+      const response = await server.request("/v1/chat/completions", { body: { ...chat, [name]: trap.url } });
+      expect([name, response.status, await response.text()]).toEqual([name, 400, expect.stringContaining(name)]);
+    }
+    expect([upstream.requests.length, trap.connections.length]).toEqual([0, 0]);
   });
 
   // hardening: F33

@@ -15,8 +15,8 @@ const streamBytes = 12_000_000;
 const piece = ByteSpan.of(Buffer.from(chunk({ content: "x".repeat(60_000) })));
 const ending = ByteSpan.of(Buffer.from(`${chunk({}, "stop")}data: [DONE]\n\n`));
 
-/** A key may hold 29 % of it, which is of four streams. */
-const roomBytes = 4 * 1024 * 1024;
+/** A key may hold 29 % of it, which is of eight streams, and its account as much again as the two of the other key take. */
+const roomBytes = 8 * 1024 * 1024;
 
 /** A node that answers each request with 12 MB, as fast as they are taken. */
 export async function joinTalkativeNode(gateway: Gateway): Promise<JoinedNode> {

@@ -1,4 +1,5 @@
 // What comes in one go and is long to read: read a slice at a time, no longer in a turn of the event loop than all may take together.
+import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Holder, heldBytes } from "./held-bytes.ts";
 
@@ -167,12 +168,12 @@ class TurnShare {
     while (this.#spentMs < mostMsOfTurn) {
       const input = this.#line.shift();
       if (!input) return;
-      const startedMs = performance.now();
+      const startedMs = exactMs();
       let goesOn = false;
       try {
         goesOn = input.readSlice();
       } finally {
-        const ms = performance.now() - startedMs;
+        const ms = exactMs() - startedMs;
         this.#spentMs += ms;
         input.tookMs(ms);
         if (goesOn) this.#line.push(input);

@@ -1,8 +1,10 @@
 // Installs a back-end of llama.cpp: a private package of the library and the named binaries, checked, then moved in place.
+
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { wallMs } from "../../base/clock.ts";
 import { type DeviceSigns, deviceSigns } from "./device-signs.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import {
@@ -113,7 +115,7 @@ async function build(
     backend,
     version: libraryVersion,
     bytes: await directoryBytes(staging),
-    installedAt: Math.floor(Date.now() / 1000),
+    installedAt: Math.floor(wallMs() / 1000),
     devices: await findDevices(staging, backend, request.signal),
   };
   await writeRecord(staging, record);

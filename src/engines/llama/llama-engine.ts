@@ -2,6 +2,7 @@
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Environment } from "../../domain/api-key.ts";
@@ -113,7 +114,7 @@ export class LlamaEngine implements Engine {
     const entry = await this.#claim(model);
     const leave = () => {
       entry.inUse--;
-      entry.lastUsedMs = performance.now();
+      entry.lastUsedMs = exactMs();
     };
     let freeSlots: () => void;
     try {
@@ -185,7 +186,7 @@ export class LlamaEngine implements Engine {
       slots: new Slots(parallel ?? slotsBeforeReady),
       embeddingSlots: new Slots(embeddingSlots),
       inUse: 0,
-      lastUsedMs: performance.now(),
+      lastUsedMs: exactMs(),
       facts: undefined,
     };
     this.#loaded.set(model.id, entry);
@@ -225,7 +226,7 @@ export class LlamaEngine implements Engine {
 
   async #unloadIdle(): Promise<void> {
     for (const entry of this.#loaded.values()) {
-      const idleMs = performance.now() - entry.lastUsedMs;
+      const idleMs = exactMs() - entry.lastUsedMs;
       if (!entry.model.eager && entry.inUse === 0 && idleMs > unloadAfterMs) await this.#unload(entry);
     }
   }

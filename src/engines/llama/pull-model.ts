@@ -1,6 +1,8 @@
 // Brings a model from the hub into the store: choose the file, check the disk, download, inspect, write the manifest.
+
 import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { wallMs } from "../../base/clock.ts";
 import { contentCheck } from "./content-check.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import { downloadFile } from "./download.ts";
@@ -105,7 +107,7 @@ async function fetchAndRecord(pull: Pull, observer: PullObserver): Promise<Pulle
     bytes: model.bytes,
     sha256: sums[0] ?? "",
     source: origin,
-    pulledAt: Math.floor(Date.now() / 1000),
+    pulledAt: Math.floor(wallMs() / 1000),
     ...(inspection.context ? { context: inspection.context } : {}),
     capabilities: inspection.capabilities,
     tools: inspection.tools,

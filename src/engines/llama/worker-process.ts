@@ -1,7 +1,9 @@
 // Supervises the process that runs one model: starts it, waits for it, restarts it after a crash with back-off.
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
@@ -82,14 +84,14 @@ export class WorkerProcess {
   /** Starts it unless it runs. Never throws: `ready` tells how it went. */
   start(): void {
     if (this.#state === "starting" || this.#state === "ready") return;
-    if (this.#state === "failed" && performance.now() - this.#failedAtMs < retryFailedMs) return;
+    if (this.#state === "failed" && exactMs() - this.#failedAtMs < retryFailedMs) return;
     clearTimeout(this.#restart);
     this.#state = "starting";
     this.#launch().catch((error: unknown) => {
       // No process could be made: no memory, or an installation that is being replaced.
       this.#log.error("engine_not_started", { model: this.#options.modelId, detail: String(error) });
       this.#process = undefined;
-      this.#crashed(undefined, performance.now());
+      this.#crashed(undefined, exactMs());
     });
   }
 
@@ -174,7 +176,7 @@ export class WorkerProcess {
     const generation = ++this.#generation;
     this.#wasReady = false;
     const socket = join(this.#directory, `${generation}.sock`);
-    const startedMs = performance.now();
+    const startedMs = exactMs();
     const { modelId } = this.#options;
     const child = Bun.spawn([process.execPath, workerMain, JSON.stringify({ ...this.#options, socket })], {
       stdin: "pipe",
@@ -213,14 +215,14 @@ export class WorkerProcess {
     this.#wasReady = true;
     const { modelId: model } = this.#options;
     const { context, parallel } = ready;
-    this.#log.info("engine_ready", { model, context, parallel, ms: Math.round(performance.now() - startedMs) });
+    this.#log.info("engine_ready", { model, context, parallel, ms: Math.round(exactMs() - startedMs) });
     this.#announce(ready);
     this.#health = setInterval(() => void this.#probe(ready, healthTimeoutMs), healthEveryMs);
     this.#onReady(ready);
   }
 
   #crashed(child: Bun.Subprocess | undefined, startedMs: number): void {
-    if (this.#wasReady && performance.now() - startedMs > stableMs) this.#crashes = 0;
+    if (this.#wasReady && exactMs() - startedMs > stableMs) this.#crashes = 0;
     this.#loadDeaths = this.#wasReady ? 0 : this.#loadDeaths + 1;
     if (this.#loadDeaths >= maxLoadDeaths) {
       this.#loadDeaths = 0;
@@ -246,7 +248,7 @@ export class WorkerProcess {
   #failed(reason: string): void {
     this.#state = "failed";
     this.#failure = reason;
-    this.#failedAtMs = performance.now();
+    this.#failedAtMs = exactMs();
     this.#log.error("engine_failed", { model: this.#options.modelId, detail: reason });
     for (const waiter of this.#waiting) waiter.reject(this.#loadError());
   }

@@ -5,7 +5,7 @@ import type { Socket } from "bun";
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
-import { monotonicMs } from "../../base/clock.ts";
+import { exactMs, monotonicMs } from "../../base/clock.ts";
 import { HeadError } from "../head.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
@@ -187,7 +187,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     if (!exchange) {
       this.#leave();
       this.#socket?.end();
-    } else if (this.connecting && performance.now() < exchange.answerBy) {
+    } else if (this.connecting && exactMs() < exchange.answerBy) {
       this.#fail(new ClientError("connect", "the connection could not be opened in time"));
     } else if (!this.#reader.answer) {
       this.#fail(new ClientError("first_byte_timeout", "no answer began in time"));

@@ -2,7 +2,7 @@
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
-import { monotonicMs } from "../../base/clock.ts";
+import { exactMs, monotonicMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
@@ -85,7 +85,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits);
-    this.#deadlineMs = performance.now() + server.limits.idleMs;
+    this.#deadlineMs = exactMs() + server.limits.idleMs;
   }
 
   get closesAfterAnswer(): boolean {
@@ -209,7 +209,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   awaitBody(): void {
     this.#countUnread();
-    this.#bodySinceMs = performance.now();
+    this.#bodySinceMs = exactMs();
     this.#setBodyDeadline();
     this.#regulate();
   }
@@ -242,7 +242,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.holder ?? heldBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
-    this.#behindSinceMs = performance.now();
+    this.#behindSinceMs = exactMs();
     this.#takenBytes = 0;
     this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
   }
@@ -355,7 +355,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const { unsentMs } = this.#server.limits;
     this.#takenBytes += bytes;
     const paceMs = unsentMs + (this.#takenBytes / slowestBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(performance.now() + unsentMs, this.#behindSinceMs + paceMs);
+    this.#deadlineMs = Math.min(exactMs() + unsentMs, this.#behindSinceMs + paceMs);
   }
 
   #pushBody(body: ConnectionBody, bytes: Buffer): number {
@@ -374,7 +374,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (!this.#body || this.behind) return;
     const { bodyIdleMs, bodyMs } = this.#server.limits;
     const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(performance.now() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
+    this.#deadlineMs = Math.min(exactMs() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
   }
 
   /** Begins the next request once it may, and so on while each is answered at once. */
@@ -400,7 +400,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const wasPartial = this.#input.partial;
     const read = this.#input.take();
     if (!read) {
-      if (!wasPartial) this.#deadlineMs = performance.now() + this.#server.limits.headMs;
+      if (!wasPartial) this.#deadlineMs = exactMs() + this.#server.limits.headMs;
       return false;
     }
     const { head } = read;
@@ -481,7 +481,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
    */
   #linger(): void {
     this.#lingering = true;
-    this.#deadlineMs = performance.now() + this.#server.limits.lingerMs;
+    this.#deadlineMs = exactMs() + this.#server.limits.lingerMs;
     this.#socket.shutdown();
     this.#regulate();
   }

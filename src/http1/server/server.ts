@@ -1,6 +1,6 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
 import { Bag } from "../../base/bag.ts";
-import { duringEvent } from "../../base/clock.ts";
+import { duringEvent, exactMs } from "../../base/clock.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
@@ -193,7 +193,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 
   #sweep(): void {
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     this.#discardedBytes = 0;
     for (const connection of this.#connections) connection.checkDeadline(nowMs);
     if (this.#connections.size > 0) return;

@@ -1,6 +1,8 @@
 // A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
+
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
+import { exactMs } from "../../base/clock.ts";
 import type { ByteChannel, ByteChannelListener } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";
@@ -77,7 +79,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     const wasBehind = this.#output.behind;
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     if (this.#output.writeCopied(buffer) || wasBehind) return;
-    this.#deadlineMs = performance.now() + this.#limits.unsentMs;
+    this.#deadlineMs = exactMs() + this.#limits.unsentMs;
   }
 
   end(): void {
@@ -123,7 +125,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   /** The kernel has room again, or Bun says so. */
   drain(): void {
     if (!this.#output.behind) return;
-    if (this.#output.flush() > 0) this.#deadlineMs = performance.now() + this.#limits.unsentMs;
+    if (this.#output.flush() > 0) this.#deadlineMs = exactMs() + this.#limits.unsentMs;
     if (this.#output.behind) return;
     this.#deadlineMs = never;
     if (this.#ending) this.#linger();
@@ -163,7 +165,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   /** As at the end of any connection here: a reset might overtake what was sent. */
   #linger(): void {
     this.#lingering = true;
-    this.#deadlineMs = performance.now() + this.#limits.lingerMs;
+    this.#deadlineMs = exactMs() + this.#limits.lingerMs;
     this.#socket.shutdown();
     this.#socket.resume();
   }

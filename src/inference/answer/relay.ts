@@ -5,7 +5,7 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
-import { monotonicMs } from "../../base/clock.ts";
+import { exactMs, monotonicMs } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
@@ -58,7 +58,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #atRest = false;
   #over = false;
   /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
-  #writtenAtMs = performance.now();
+  #writtenAtMs = exactMs();
   #behindSinceMs: number | undefined;
   /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -171,7 +171,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
   onTimer(): void {
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     let dueMs: number;
     if (this.#over) {
       this.#dispatched?.response.body.cancel();

@@ -1,5 +1,6 @@
 // Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
 
+import { exactMs } from "../../base/clock.ts";
 import type { UsageTotals } from "../../domain/usage/usage.ts";
 import type { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
 import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
@@ -73,7 +74,7 @@ export class SqliteRollups implements LaterRollups {
   get isDue(): boolean {
     if (this.#pass !== undefined) return true;
     const { size } = this.#waiting;
-    return size >= enough || (size > 0 && performance.now() - this.#waitingSinceMs >= waitMs);
+    return size >= enough || (size > 0 && exactMs() - this.#waitingSinceMs >= waitMs);
   }
 
   /** Finds what an earlier process left. `waitMs`: as in `goOn`. */
@@ -94,7 +95,7 @@ export class SqliteRollups implements LaterRollups {
       this.#lastBatch = Math.max(this.#lastBatch, batch);
       this.#lastTaken = Math.min(this.#lastTaken, batch);
     }
-    this.#waitingSinceMs = performance.now();
+    this.#waitingSinceMs = exactMs();
   }
 
   /** Within the transaction that adds the records; `committed` comes after it. */
@@ -116,7 +117,7 @@ export class SqliteRollups implements LaterRollups {
 
   committed(): void {
     if (this.#uncommitted === undefined) return;
-    if (this.#waiting.size === 0) this.#waitingSinceMs = performance.now();
+    if (this.#waiting.size === 0) this.#waitingSinceMs = exactMs();
     this.#waiting.add(this.#uncommitted);
     this.#lastBatch++;
     this.#uncommitted = undefined;

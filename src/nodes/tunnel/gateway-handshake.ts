@@ -1,5 +1,7 @@
 // The first messages at the gateway: who is it that connects? Nothing else is taken before that is known.
+
 import { randomBytes } from "node:crypto";
+import { exactMs } from "../../base/clock.ts";
 import { verifyProof } from "../identity.ts";
 import {
   type GatewayEnd,
@@ -44,7 +46,7 @@ export class GatewayHandshake implements TunnelUser {
   constructor(connection: TunnelConnection, options: GatewayHandshakeOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#deadlineMs = performance.now() + options.limits.authenticationMs;
+    this.#deadlineMs = exactMs() + options.limits.authenticationMs;
     const hello: Hello = {
       major: protocolMajor,
       minor: protocolMinor,

@@ -2,6 +2,7 @@
 
 import { type Holder, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { type AnswerOwner, IncomingAnswer } from "./incoming-answer.ts";
@@ -51,7 +52,7 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     this.#owner = owner;
     this.#times = times;
     this.#cancellation = cancellation;
-    this.#answerByMs = performance.now() + times.firstByteTimeoutMs;
+    this.#answerByMs = exactMs() + times.firstByteTimeoutMs;
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });

@@ -1,6 +1,8 @@
 // The gateway's end of a tunnel whose node has proven who it is: sends requests to it, each on a stream of its own.
+
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import {
@@ -264,7 +266,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #announced(payload: Buffer): void {
     this.#nextAnnouncement = payload;
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     if (nowMs - this.#announcedAtMs >= announcementIntervalMs) this.#takeAnnouncement(nowMs);
   }
 

@@ -3,6 +3,7 @@
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { exactMs } from "../../base/clock.ts";
 
 export interface AnswerOwner {
   /** The node may send so many bytes more. */
@@ -56,7 +57,7 @@ export class IncomingAnswer implements BodySource {
   flow(sink: BodySink): void {
     if (this.#sink) throw new Error("The body of an answer flows once.");
     this.#sink = sink;
-    this.#waitingSinceMs = performance.now();
+    this.#waitingSinceMs = exactMs();
     this.#give();
   }
 
@@ -68,7 +69,7 @@ export class IncomingAnswer implements BodySource {
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    this.#waitingSinceMs = performance.now();
+    this.#waitingSinceMs = exactMs();
     this.#give();
   }
 
@@ -87,7 +88,7 @@ export class IncomingAnswer implements BodySource {
       this.#hold(bytes);
       return true;
     }
-    this.#waitingSinceMs = performance.now();
+    this.#waitingSinceMs = exactMs();
     this.#sink.data(ByteSpan.of(bytes));
     this.#took(bytes.length);
     return true;

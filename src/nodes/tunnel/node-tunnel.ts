@@ -1,6 +1,7 @@
 // The node's end of a tunnel: proves who it is, then answers the requests that the gateway sends.
 
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { signProof } from "../identity.ts";
 import {
@@ -76,7 +77,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     this.#connection = connection;
     this.#options = options;
     this.#budget = new BodyBudget(options.limits.allBodyBytes);
-    this.#deadlineMs = performance.now() + options.limits.authenticationMs;
+    this.#deadlineMs = exactMs() + options.limits.authenticationMs;
   }
 
   /** The tunnel, and what the link has to tell. */

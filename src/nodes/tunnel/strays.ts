@@ -5,7 +5,7 @@ import { ProtocolError } from "./messages.ts";
 const messageCost = 64;
 /** What may be on its way of a stream besides its body: its end, a few credits. */
 const streamAllowance = 64 * messageCost;
-/** Of no stream in particular. */
+/** Granted from the start, whichever streams it is spent on. */
 const firstAllowance = 64 * 1024;
 
 export class Strays {

@@ -1,5 +1,7 @@
 // One end of a tunnel, whichever: messages over the link, heartbeats both ways, and an end with a clear reason.
+
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
+import { exactMs } from "../../base/clock.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 
@@ -43,7 +45,7 @@ export class TunnelConnection implements MessageLinkListener {
     this.#link = link;
     this.#limits = limits;
     this.#tickMs = Math.max(1, limits.heartbeatMs / ticksPerHeartbeat);
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     this.#lastTickMs = nowMs;
     this.#lastHeardMs = nowMs;
     this.#lastPingMs = nowMs;
@@ -95,7 +97,7 @@ export class TunnelConnection implements MessageLinkListener {
 
   message(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    this.#lastHeardMs = performance.now();
+    this.#lastHeardMs = exactMs();
     const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#guarded(() => {
       if (message.length < headBytes) throw new ProtocolError("a message has no head");
@@ -125,12 +127,12 @@ export class TunnelConnection implements MessageLinkListener {
 
   #heardPong(payload: Buffer): void {
     if (payload.length === 4 && payload.readUInt32BE(0) === this.#pings) {
-      this.#roundTripMs = performance.now() - this.#lastPingMs;
+      this.#roundTripMs = exactMs() - this.#lastPingMs;
     }
   }
 
   #tick(): void {
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     const { heartbeatMs, silenceMs } = this.#limits;
     // A process that stood still must not take its own silence for the other's.
     if (nowMs - this.#lastTickMs > 2 * this.#tickMs + heartbeatMs) {

@@ -17,7 +17,7 @@ async function judged(query: string, changes: Partial<PublishedApp> = {}) {
   return "reason" in client ? client.reason : validRequest(client);
 }
 
-test("the least that a confidential app may send is enough: all of its scopes, in the order of the specification", async () => {
+test("the least that a confidential app may send is enough: all of its scopes, in their usual order", async () => {
   expect(await judged("response_type=code")).toMatchObject({
     redirectUri: "https://notes.example/callback",
     scopes: ["chat:read", "usage:read"],

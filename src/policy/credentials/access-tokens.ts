@@ -229,7 +229,7 @@ export class AccessTokens {
 
 class UnknownKey extends Error {}
 
-/** In the order of the specification. */
+/** In the order of `accountScopes`. */
 function grantedScopes(principal: Principal, wanted: string | undefined): Scope[] {
   if (wanted === undefined) {
     const granted = scopes.filter((scope) => scope !== "admin:manage" && principal.scopes.has(scope));

@@ -8,7 +8,7 @@ import { Tiers } from "./tiers.ts";
 const small = tierFor({ requestsPerMinute: 5, tokensPerMinute: 500, monthlyTokens: 10_000, monthlySpend: 1.5 });
 
 describe("tiers", () => {
-  test("start with the figures of the specification, without quotas, in live and test", () => {
+  test("start with the built-in figures, without quotas, in live and test", () => {
     const rows = new Tiers().list().map((tier) => [tier.name, tier.requestsPerMinute, tier.tokensPerMinute]);
     expect(rows).toEqual([
       ["free", 10, 10_000],

@@ -16,7 +16,7 @@ const free: KnownTier = {
   source: "built-in",
 };
 
-/** Figures of the specification, section 8. */
+/** Where neither the configuration nor an operator says otherwise. */
 const builtIn: readonly KnownTier[] = [
   free,
   { name: "pro", ...unlimited, requestsPerMinute: 100, tokensPerMinute: 100_000, source: "built-in" },

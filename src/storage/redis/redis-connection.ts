@@ -1,6 +1,8 @@
 // A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
+
 import { RedisClient } from "bun";
 import { Bag, type Bagged, nowhere } from "../../base/bag.ts";
+import { exactMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
 export interface RedisConnectionOptions {
@@ -124,7 +126,7 @@ export class RedisConnection {
     }
     if (this.#client !== client) return;
     this.#isUp = true;
-    this.#upSinceMs = performance.now();
+    this.#upSinceMs = exactMs();
     const { pingMs } = this.#options;
     if (pingMs) {
       this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
@@ -158,7 +160,7 @@ export class RedisConnection {
     if (this.#isClosed) return;
     if (this.#told !== "away") log.warn("redis_away", { purpose, reason });
     this.#told = "away";
-    const isSteady = wasUp && performance.now() - this.#upSinceMs > steadyMs;
+    const isSteady = wasUp && exactMs() - this.#upSinceMs > steadyMs;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#connect(), isSteady ? 0 : this.#retryMs);
     this.#retry.unref();
@@ -170,19 +172,19 @@ export class RedisConnection {
     let oldest: Waiting | undefined;
     for (const waiting of this.#waiting) if (!oldest || waiting.sentMs < oldest.sentMs) oldest = waiting;
     if (!oldest) return;
-    const leftMs = oldest.sentMs + this.#deadlineMs - performance.now();
+    const leftMs = oldest.sentMs + this.#deadlineMs - exactMs();
     if (leftMs > 0) this.#watch = setTimeout(() => this.#look(), Math.ceil(leftMs));
     else this.#lookOnceMore(oldest);
   }
 
   /** This process may have been busy or asleep, and the answer have come meanwhile: what has come is read before the next look. */
   #lookOnceMore(oldest: Waiting): void {
-    const dueMs = performance.now() + secondLookMs;
+    const dueMs = exactMs() + secondLookMs;
     const lastMs = oldest.sentMs + this.#deadlineMs + longestBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
       if (oldest.inBag === nowhere) this.#look();
-      else if (performance.now() > dueMs + busyMs && performance.now() < lastMs) this.#lookOnceMore(oldest);
+      else if (exactMs() > dueMs + busyMs && exactMs() < lastMs) this.#lookOnceMore(oldest);
       else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
     }, secondLookMs);
   }
@@ -190,7 +192,7 @@ export class RedisConnection {
   /** Of a command that was sent just now. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { inBag: nowhere, sentMs: performance.now(), reject };
+      const waiting: Waiting = { inBag: nowhere, sentMs: exactMs(), reject };
       this.#waiting.add(waiting);
       this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
       const answered = () => this.#waiting.delete(waiting);

@@ -1,5 +1,7 @@
 // Sees to it that SQLite's write-ahead log is moved into the database by a thread of its own, which waits for the disk.
+
 import { statSync } from "node:fs";
+import { exactMs } from "../../base/clock.ts";
 import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
@@ -54,7 +56,7 @@ export class Checkpointer {
     if (this.#closed) return Promise.resolve();
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
-      this.#usedMs = performance.now();
+      this.#usedMs = exactMs();
     });
     return this.#running;
   }
@@ -72,7 +74,7 @@ export class Checkpointer {
     const bytes = this.#logBytes();
     if (bytes < this.#seenBytes) this.#seenBytes = 0;
     if (bytes - this.#seenBytes >= logBytes) void this.run();
-    else if (this.#thread && this.#running === undefined && performance.now() - this.#usedMs > idleMs) {
+    else if (this.#thread && this.#running === undefined && exactMs() - this.#usedMs > idleMs) {
       this.#thread.terminate();
       this.#thread = undefined;
     }

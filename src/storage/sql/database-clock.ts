@@ -1,5 +1,5 @@
 // How a database's clock and answers do, as seen from here.
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, exactMs, wallMs } from "../../base/clock.ts";
 import { type Database, databaseSeconds, dialectOf } from "./database.ts";
 
 export interface TimedAnswer {
@@ -34,10 +34,10 @@ export async function timeDatabase(db: Database): Promise<TimedAnswer> {
 export async function quickest(ask: () => Promise<number | undefined>): Promise<TimedAnswer> {
   let best: TimedAnswer | undefined;
   for (let turn = 0; turn < tries; turn++) {
-    const startedMs = performance.now();
+    const startedMs = exactMs();
     const theirs = await ask();
-    const roundTripMs = performance.now() - startedMs;
-    const aheadMs = theirs === undefined ? undefined : theirs - (Date.now() - roundTripMs / 2);
+    const roundTripMs = exactMs() - startedMs;
+    const aheadMs = theirs === undefined ? undefined : theirs - (wallMs() - roundTripMs / 2);
     if (!best || roundTripMs < best.roundTripMs) best = { roundTripMs, aheadMs };
   }
   return best ?? { roundTripMs: 0, aheadMs: undefined };

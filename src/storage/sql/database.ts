@@ -1,5 +1,7 @@
 // The database of records, SQLite or PostgreSQL: opened, brought up to date, written in transactions that never cross.
+
 import { SQL } from "bun";
+import { exactMs } from "../../base/clock.ts";
 import type { Dialect } from "./migrations.ts";
 import { openPostgres } from "./open-postgres.ts";
 import { turnsOf } from "./postgres-pool.ts";
@@ -68,13 +70,13 @@ export async function openDatabase(file: string): Promise<Database> {
 
 /** Of two connections that make the same new file one is refused at once, however long it would wait for a lock. */
 async function useWriteAheadLog(db: Database): Promise<void> {
-  const deadlineMs = performance.now() + openingMs;
+  const deadlineMs = exactMs() + openingMs;
   for (;;) {
     try {
       await db.unsafe("PRAGMA journal_mode = WAL");
       return;
     } catch (error) {
-      if (!isBusy(error) || performance.now() > deadlineMs) throw error;
+      if (!isBusy(error) || exactMs() > deadlineMs) throw error;
       await Bun.sleep(10);
     }
   }

@@ -1,5 +1,7 @@
 // Opens a database of PostgreSQL: says what is wrong with it, if anything, and brings its schema up to date.
+
 import { SQL } from "bun";
+import { exactMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
 import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
@@ -75,13 +77,13 @@ export interface ServerFacts {
 
 /** Asks again for a while where there is nothing yet, or it is still starting. */
 async function reach(db: SQL, waitMs: number): Promise<ServerFacts> {
-  const giveUpMs = performance.now() + waitMs;
+  const giveUpMs = exactMs() + waitMs;
   for (;;) {
     try {
       const facts = await serverFacts(db);
       if (facts) return facts;
     } catch (error) {
-      if (!notThereYet.test(postgresCode(error) ?? "") || performance.now() > giveUpMs) throw error;
+      if (!notThereYet.test(postgresCode(error) ?? "") || exactMs() > giveUpMs) throw error;
     }
     await Bun.sleep(pauseMs);
   }

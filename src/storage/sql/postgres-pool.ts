@@ -1,6 +1,8 @@
 // Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
+
 import { SQL } from "bun";
 import { Bag, type Bagged, nowhere } from "../../base/bag.ts";
+import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
@@ -139,8 +141,8 @@ class Pool {
   readonly #operations = new Bag<Operation>();
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
-  #answeredMs = performance.now();
-  #lookedMs = performance.now();
+  #answeredMs = exactMs();
+  #lookedMs = exactMs();
   #isSilent = false;
 
   constructor(url: string, max: number, bounds: PoolBounds) {
@@ -241,7 +243,7 @@ class Pool {
       this.#operations.delete(operation);
       reject(noAnswer());
     };
-    const operation: Operation = { inBag: nowhere, startedMs: performance.now(), boundMs, giveUp };
+    const operation: Operation = { inBag: nowhere, startedMs: exactMs(), boundMs, giveUp };
     this.#operations.add(operation);
     // Also where nobody waits for it any more.
     const done = work(() => isOver).then(
@@ -262,12 +264,12 @@ class Pool {
   }
 
   #answered(): void {
-    this.#answeredMs = performance.now();
+    this.#answeredMs = exactMs();
     this.#isSilent = false;
   }
 
   #look(): void {
-    const nowMs = performance.now();
+    const nowMs = exactMs();
     // While this process itself stood still, nobody was late.
     const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#lookEveryMs);
     this.#lookedMs = nowMs;
@@ -286,7 +288,7 @@ class Pool {
   #renew(): void {
     const old = this.#sql;
     this.#sql = connect(this.#url, this.#max, this.#bounds);
-    this.#answeredMs = performance.now();
+    this.#answeredMs = exactMs();
     this.#isSilent = true;
     void old.close({ timeout: 0 }).catch(() => {});
   }

@@ -1,6 +1,8 @@
 // Brings a database's schema up to date, each step once; refuses one that a newer Headrace, or another build, has made.
+
 import { createHash } from "node:crypto";
 import type { SQL } from "bun";
+import { wallMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
 import { type Dialect, migrationsFor } from "./migrations.ts";
 
@@ -25,7 +27,7 @@ export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps
     if (checksum !== null) continue;
     await tx`UPDATE schema_migrations SET checksum = ${checksumOf(Number(version))} WHERE version = ${version}`;
   }
-  const nowSeconds = Math.floor(Date.now() / 1000);
+  const nowSeconds = Math.floor(wallMs() / 1000);
   for (let version = applied.length + 1; version <= steps.length; version++) {
     for (const statement of steps[version - 1] ?? []) await tx.unsafe(statement);
     await tx`

@@ -43,7 +43,7 @@ export function allowedApps(grants: readonly GrantRow[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** In the order of the specification, each once. */
+/** In the order of `accountScopes`, each once. */
 export function scopesOf(grants: readonly Pick<GrantRow, "scopes">[]): Scope[] {
   const names = new Set(grants.flatMap((grant) => words(grant.scopes)));
   return scopes.filter((scope) => names.has(scope));
