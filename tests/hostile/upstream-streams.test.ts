@@ -197,7 +197,8 @@ describe("before the first event", () => {
       [400, "invalid_request"],
     ] as const) {
       upstream.script(async (socket) => {
-        await Bun.sleep(1_000);
+        // Some keep-alives later, and before the second after which it has taken too long.
+        await Bun.sleep(500);
         socket.write(plainAnswer(status, '{"error":{"message":"late"}}'));
       });
       const seen = await stream();
