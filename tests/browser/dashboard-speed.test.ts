@@ -39,6 +39,7 @@ test.each(paths)(
       await page.goto(world.server.url + path, { waitUntil: "load" });
       await page.locator("h1").first().waitFor({ timeout: 30_000 });
       const { moved, blockingMs } = await watched.atRest();
+      if (long) console.log(`${path}: ${Math.round(blockingMs)} ms`);
       expect(moved).toEqual([]);
       expect(blockingMs).toBeLessThan(mostBlockingMs);
     } finally {
