@@ -5,7 +5,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
-import { type Operation, operationPaths } from "../domain/models/operation.ts";
+import { byOperation, type Operation } from "../domain/models/operation.ts";
 import { Http1Client, type Origin } from "../http1/client/client.ts";
 import {
   ClientError,
@@ -63,11 +63,7 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     ...options,
     client,
     basePath,
-    paths: {
-      chat: basePath + operationPaths.chat,
-      completion: basePath + operationPaths.completion,
-      embedding: basePath + operationPaths.embedding,
-    },
+    paths: byOperation((path) => basePath + path),
     jsonHeaders: { ...headers, accept: "application/json" },
     streamHeaders: { ...headers, accept: "text/event-stream" },
   };

@@ -32,8 +32,8 @@ export function openBrowser(): Promise<Browser> {
 }
 
 /**
- * Now and then a command stayed in Bun's buffer for the pipe to the browser, and nothing more went through it until the test
- * ran out of time: seen once in some thousand tests, at any command. Another command takes it along.
+ * Once in some thousand tests a command was not answered until the test ran out of time, whichever it was. A write that waits
+ * in Bun's buffer for the pipe to the browser would explain it, which was not proven; then another command takes it along.
  */
 async function keepAwake(browser: Browser): Promise<Browser> {
   const session = await browser.newBrowserCDPSession();

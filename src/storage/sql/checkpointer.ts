@@ -36,7 +36,7 @@ export async function checkpoint(db: Database): Promise<void> {
   await checkpointers.get(db)?.run();
 }
 
-export class Checkpointer {
+class Checkpointer {
   readonly #file: string;
   readonly #timer: ReturnType<typeof setInterval>;
   #thread: Worker | undefined;

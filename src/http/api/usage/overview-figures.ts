@@ -80,7 +80,7 @@ export async function sumsUntil(reports: UsageReports, query: UsageQuery, until:
 }
 
 /** Of one group, or of all. */
-export class StepSums {
+class StepSums {
   readonly all: UsageSums = { ...nothing };
   readonly #steps: Steps;
   readonly #byStep: (UsageSums | undefined)[] = [];
