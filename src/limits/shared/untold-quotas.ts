@@ -1,14 +1,21 @@
 // Quotas of whose usage the shared store may lack some, kept in a file as well: whoever comes after this process has them read again.
-import { appendFileSync, existsSync, readFileSync, unlinkSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { monotonicMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+
+/** As long as the disk takes nothing, it is asked again this often. */
+const againMs = 1_000;
 
 export class UntoldQuotas {
   readonly #path: string;
   readonly #log: Log;
   readonly #keys: Set<string>;
   #isFailing = false;
+  /** What the disk did not take. */
+  #unwritten = "";
+  #triedMs = 0;
   #syncing: Promise<void> = Promise.resolve();
 
   /** `directory`: one that goes where the usage goes that the database lacks. `prefix`: what each key begins with. */
@@ -26,18 +33,24 @@ export class UntoldQuotas {
 
   /**
    * From its return on they survive the death of the process, a moment later a power cut. What was added before costs a look;
-   * where the file cannot be written, that is logged.
+   * where the file cannot be written, that is logged, and tried again with what is added later.
    */
   add(keys: Iterable<string>): void {
-    let lines = "";
+    let lines = this.#unwritten;
     for (const key of keys) {
       if (this.#keys.has(key)) continue;
       this.#keys.add(key);
       lines += `${key}\n`;
     }
     if (lines === "") return;
+    this.#unwritten = lines;
+    if (this.#isFailing && monotonicMs() < this.#triedMs + againMs) return;
+    this.#triedMs = monotonicMs();
     try {
-      appendFileSync(this.#path, lines, { mode: 0o600 });
+      // The line feed ends a line that an earlier try may have torn.
+      appendFileSync(this.#path, this.#isFailing ? `\n${lines}` : lines, { mode: 0o600 });
+      this.#unwritten = "";
+      this.#isFailing = false;
       this.#syncing = this.#syncing.then(() => this.#sync()).catch((error: unknown) => this.#failed(error));
     } catch (error) {
       this.#failed(error);
@@ -48,8 +61,9 @@ export class UntoldQuotas {
   clear(): void {
     if (this.#keys.size === 0) return;
     this.#keys.clear();
+    this.#unwritten = "";
     try {
-      unlinkSync(this.#path);
+      rmSync(this.#path, { force: true });
       this.#isFailing = false;
     } catch (error) {
       this.#failed(error);
