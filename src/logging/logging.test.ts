@@ -16,7 +16,7 @@ function record(format: "text" | "json") {
   return { log, written, all };
 }
 
-/** What somebody may put into a model id, a path or a header to write lines of their own. */
+/** Texts that somebody may put into a model id, a path or a header to write lines of their own. */
 const forgeries: readonly [name: string, value: string][] = [
   ["a line feed", "a\nERROR forged"],
   ["a carriage return", "a\r\nforged"],

@@ -8,7 +8,7 @@ export const mostContent = 8_192;
 const mostParts = 256;
 const longestWord = 64;
 const longestSecret = 4_096;
-/** Of a stream, before secrets are taken out of it. */
+/** The most that is kept of a stream, before secrets are taken out of it. */
 const mostKept = mostContent + longestSecret;
 
 /** Takes secrets out of a text. */
@@ -25,7 +25,7 @@ interface Message {
   finish_reason?: string;
 }
 
-/** What is left of the room for text. */
+/** The room for text, less what was used of it. */
 class Room {
   readonly #redact: Redact;
   #left = mostContent;
@@ -38,7 +38,7 @@ class Room {
     return this.#left <= 0;
   }
 
-  /** What is a word where all is well, and takes no room; nothing where it is no text. */
+  /** A short word, which takes no room; empty where it is no text. */
   word(value: unknown): string {
     return typeof value === "string" ? this.#redact(value.slice(0, longestSecret)).slice(0, longestWord) : "";
   }
@@ -78,7 +78,7 @@ function messageOf(message: unknown, room: Room): Message {
   return { role, parts: [...parts, ...callsOf(memberOf(message, "tool_calls"), room)] };
 }
 
-/** Of pictures, sounds and files only that there are some. */
+/** The parts of a message. Pictures, sounds and files are told by their kind alone. */
 function partsOf(content: unknown, room: Room): Part[] {
   if (typeof content === "string") return [textPart(content, room)];
   if (!Array.isArray(content)) return [];

@@ -79,11 +79,11 @@ export function providerOf({ name, server }: Engine): string {
   return providers.find(([pattern]) => pattern.test(host))?.[1] ?? name;
 }
 
-/** What an engine told of its answer, in one chunk or in the whole of it. */
+/** Facts that an engine told of its answer, in one chunk or in the whole of it. */
 export interface ToldAnswer {
   id?: string;
   model?: string;
-  /** By index of the choice. */
+  /** Finish reasons by index of the choice. */
   finishReasons: Map<number, string>;
   cachedTokens?: number;
   reasoningTokens?: number;

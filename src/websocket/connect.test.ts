@@ -108,7 +108,7 @@ test("a frame of a server that is masked ends the connection with 1002", async (
   expect(listener.end?.code).toBe(1002);
 });
 
-/** What stands between: asked to CONNECT, it passes bytes on; `answer` may say something else. */
+/** A proxy: asked to CONNECT, it passes bytes on; `answer` may say something else. */
 function startProxy(connectTo: number, answerOf: (head: string) => string = () => "HTTP/1.1 200 OK\r\n\r\n") {
   interface Relayed {
     head: string;

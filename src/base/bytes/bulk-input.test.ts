@@ -95,7 +95,7 @@ test("whose bytes are all read in the turn in which they come is not told to wai
     input.add(slices(2));
     input.finish();
   }
-  // Where another process has the processor meanwhile, a turn is over sooner.
+  // A turn is over sooner where another process has the processor meanwhile.
   expect(hushes).toBeLessThan(20);
 });
 

@@ -187,7 +187,7 @@ describe("an event beyond 8 MiB is refused", () => {
     elapsedMs(2_000);
     let short = Number.POSITIVE_INFINITY;
     let long = Number.POSITIVE_INFINITY;
-    // In turn, and the least of each: what else the machine does falls on both.
+    // Both are measured in turn, and the least of each counts: what else the machine does falls on both.
     for (let round = 0; round < 4; round++) {
       short = Math.min(short, elapsedMs(2_000));
       long = Math.min(long, elapsedMs(8_000));
