@@ -118,7 +118,7 @@ onEachDatabase((databases) => {
     return Number(row.n);
   }
 
-  /** What differs between the roll-ups and the sums of the records: nothing. */
+  /** Differences between the roll-ups and the sums of the records; there should be none. */
   async function rollupErrors(): Promise<unknown[]> {
     const errors: unknown[] = [];
     for (const [span, seconds] of [
@@ -161,7 +161,7 @@ onEachDatabase((databases) => {
     }
   }
 
-  /** What the spool says at this moment. */
+  /** The lines of the spool at this moment. */
   function spooled(): SpoolLine[] {
     return readdirSync(directory)
       .filter((name) => name.endsWith(".spool"))
@@ -628,7 +628,7 @@ onEachDatabase((databases) => {
       const totals: UsageTotals[] = [];
       const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
       const read = () => ledger.readTotals(owner, (all) => void totals.push({ ...all }));
-      // As long as nobody can say whether it is there.
+      // It rejects as long as nobody can say whether it is there.
       await expect(read()).rejects.toThrow("Connection closed");
       isLost = false;
       db = real;
@@ -848,7 +848,7 @@ onEachDatabase((databases) => {
     return undefined;
   }
 
-  /** Also where a descriptor of it is still open. */
+  /** Works also where a descriptor of it is still open. */
   function unmount(disk: string): void {
     spawnSync("umount", ["-l", disk]);
     rmSync(disk, { recursive: true, force: true });
@@ -1014,7 +1014,7 @@ onEachDatabase((databases) => {
         for (let i = 0; i < 200; i++) entry.progress({ promptTokens: 1, completionTokens: i, estimated: true }, null);
         await entry.settle(endOf());
       }
-      // What a process that died now would leave, and the next one would find.
+      // The spool as a process that died now would leave it, and the next one would find it.
       const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });

@@ -58,7 +58,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** As the ledger does it. */
+  /** Writes records like the ledger, and no others. */
   async function only(records: readonly UsageRecord[]): Promise<void> {
     await db`DELETE FROM usage_records`;
     await db`DELETE FROM usage_rollups`;
@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
 
   const ids = (records: readonly UsageRecord[]) => records.map(({ requestId }) => requestId);
 
-  /** What the list should be, told from all records. */
+  /** The expected list, told from all records. */
   function expected(records: readonly UsageRecord[], asked: RequestFilter): string[] {
     const { accountId, environment, appId, keyId, model, outcome, stream, start, end } = asked;
     return records
@@ -276,7 +276,9 @@ onEachDatabase((databases) => {
       await add(sparse);
     }, 30_000);
 
-    /** How many rows of requests each query may have looked at, told from the times that it names. */
+    /**
+     * A database that notes how many rows of requests each query may have looked at, told from the times that it names.
+     */
     function watched(db: Database, plans: Set<string>): { db: Database; reads: number } {
       const seen = { db, reads: 0 };
       seen.db = new Proxy(db, {

@@ -78,7 +78,7 @@ function frameOf(...said: readonly SpoolLine[]): Buffer {
   return Buffer.from(encoder.take());
 }
 
-/** As the first version wrote it: no frames, each line with its own checksum. */
+/** A line as the first version wrote it: no frames, each line with its own checksum. */
 function oldLineOf(line: SpoolLine): Buffer {
   const json = JSON.stringify(line);
   return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`);
@@ -259,7 +259,7 @@ describe("decoding refuses", () => {
   });
 });
 
-/** What is read of one frame. */
+/** The lines that are read of one frame. */
 function again(...said: readonly SpoolLine[]): SpoolLine[] {
   const path = join(directory, "00000001.spool");
   writeFileSync(path, frameOf(...said));
@@ -315,7 +315,7 @@ test("whatever texts come in are read as they were, however many differ", () => 
     const begin = { ...settle, requestId: `r${text}`, model: `${text}${i % 50}`, keyId: `key_${i % 3}${text}` };
     said.push({ settle: { ...begin, upstream: `${text}${i % 40}`, errorCode: i % 2 === 0 ? null : text } });
   }
-  // What stands for a broken character is not that character, but it can be stored and read.
+  // A broken character's replacement is not that character, but it can be stored and read.
   const sound = JSON.parse(JSON.stringify(said)) as SpoolLine[];
   expect(again(...said)).toEqual(sound);
 });
@@ -374,7 +374,7 @@ describe("segments", () => {
     const frame = frameOf(lineOf(0));
     const write = fs.writeSync.bind(fs) as (...args: unknown[]) => number;
     let calls = 0;
-    // At most a part of the first one.
+    // Writes at most a part of the first one.
     const lazy = ((fd: number, bytes: Uint8Array, from: number, _length: number, at: number) => {
       if (calls > 100) throw new Error("It is asked again and again.");
       return calls++ === 0 ? write(fd, bytes, from, 5, at) : 0;

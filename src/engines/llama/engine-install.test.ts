@@ -81,7 +81,7 @@ async function failureOf(work: Promise<unknown>): Promise<SetupError> {
   return error;
 }
 
-/** What lies in the directory of back-ends, hidden leftovers included. */
+/** The content of the directory of back-ends, hidden leftovers included. */
 async function left(): Promise<string[]> {
   return (await readdir(join(dataDir, "engine")).catch((): string[] => [])).sort();
 }

@@ -94,7 +94,7 @@ test("deleting takes the manifest, every file and what was interrupted, and noth
 test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {
   await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
   await rm(inStore("stuck-00002-of-00003.gguf"));
-  // What is no file is not deleted, whoever asks.
+  // A directory is not deleted, whoever asks.
   await mkdir(inStore("stuck-00002-of-00003.gguf"));
   expect(await removePulledModel(dataDir, "stuck")).toMatchObject({
     bytes: 1_000_000,

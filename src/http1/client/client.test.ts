@@ -561,7 +561,7 @@ describe("a connection that the server closes while a request is on its way", ()
 });
 
 describe("time limits", () => {
-  /** How long it took, in milliseconds. */
+  /** Milliseconds that the work took. */
   async function timed(work: () => Promise<unknown>): Promise<number> {
     const startedMs = performance.now();
     await work();
@@ -664,7 +664,7 @@ describe("a body", () => {
         fail: reject,
       });
     });
-    // Where the processor is busy, the second piece may be on its way still.
+    // The second piece may be on its way still where the processor is busy.
     expect(["ab", "abcd"]).toContain(came);
     isTaken();
     await ended;
@@ -718,7 +718,7 @@ describe("a body", () => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
     });
     const { body } = await send(client);
-    // Of a read of its own, which waits as well.
+    // This read is one of its own, which waits as well.
     upstream.connections[0]?.socket.write("1\r\nb\r\n1\r\nc\r\n");
     await new Promise((resolve) => setTimeout(resolve, 20));
     let came = "";

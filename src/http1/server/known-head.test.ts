@@ -148,7 +148,7 @@ test("answers over one connection say and give what they would if each came over
         for (let time = 0; time < times; time++) {
           const alone = given(new ResponseReader(), method, pieces);
           expect(given(reader, method, pieces)).toEqual(alone);
-          // As its connection would not be used again.
+          // A new reader takes the place of one whose connection would not be used again.
           if (reader.answer || !isComplete(alone)) reader = new ResponseReader();
         }
       }
@@ -176,7 +176,7 @@ describe("requests of one connection", () => {
         for (const [pieces, times] of each) {
           for (let time = 0; time < times; time++) {
             expect(told(input, pieces)).toEqual(told(new ConnectionInput(limits), pieces));
-            // What is behind it, and what comes behind a refusal, is none of the next one.
+            // Bytes behind it, and behind a refusal, are none of the next one.
             if (input.length > 0) input = new ConnectionInput(limits);
           }
         }
@@ -194,7 +194,7 @@ describe("requests of one connection", () => {
     expect(told(input, [post(10)])).toEqual([431, "The head of a request must be at most 400 bytes."]);
   });
 
-  /** What is read of the same request the third time over one connection: it is known by then, where it is kept. */
+  /** The same request as it is read the third time over one connection: it is known by then, where it is kept. */
   function readThrice(input: ConnectionInput, text: string): [ReadRequest, ReadRequest] {
     const wire = Buffer.from(text);
     const [, second, third] = [1, 2, 3].map(() => {

@@ -232,7 +232,7 @@ describe("a stream", () => {
       const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
         expect(stream.writeAround(before, from, start, end, after)).toBe(true);
         wanted += before + from.toString("latin1", start, end) + after;
-        // Nothing of it is asked for later.
+        // The bytes are not asked for later.
         if (from === bytes) bytes.write("!!", 1);
       };
       // A character of which each has a byte.
@@ -296,7 +296,7 @@ describe("a stream", () => {
       if (written > 10_000) throw new Error("never behind");
       await Bun.sleep(0);
     }
-    // Also what is written regardless arrives, in order.
+    // Bytes that are written regardless arrive, too, in order.
     for (let n = 0; n < 3; n++) expect(stream.write(`${written++}`.padStart(10_000, "."))).toBe(false);
     const more = Buffer.from(`${written++}`.padStart(9_998, "."));
     expect(stream.writeAround("..", more, 0, more.length, "")).toBe(false);

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { AnswerFields } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 
-/** As it is to be, but for the date. */
+/** The expected head, but for the date. */
 function headOf(status: number, fields: AnswerFields, framing: AnswerFraming, connection: AnswerConnection): string {
   const lines = [
     connection === "upgrade" ? "HTTP/1.1 101 Switching Protocols" : `HTTP/1.1 ${status} ${phrases[status]}`,

@@ -309,7 +309,7 @@ onEachDatabase((databases) => {
         ["hour", 3_600, days * 24],
         ["day", day, days],
       ] as const) {
-        // In pieces, none of which takes long enough to be given up.
+        // The rows are inserted in pieces, none of which takes long enough to be given up.
         for (let k = 0; k < keys; k++)
           await db.unsafe(`
         INSERT INTO usage_rollups (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens,

@@ -160,7 +160,7 @@ describe("a set of limits that two stores are asked about in turns", () => {
     expect(await other.used(quotaOf(10_000))).toEqual({ tokens: 10, nanoUsd: 0 });
     long.lease.extend(600, 0);
     long.lease.settle(500, 0);
-    // What began in the month before belongs there.
+    // Usage that began in the month before belongs there.
     expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 50, nanoUsd: 0 });
     clock.jump(-15 * 86_400);
     expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 500, nanoUsd: 0 });

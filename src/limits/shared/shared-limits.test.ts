@@ -32,7 +32,7 @@ afterAll(async () => {
 const silent = { info() {}, warn() {}, error() {} };
 let worlds = 0;
 
-/** In a world of its own, by the test's clock. */
+/** Opens limits with keys of their own, by the test's clock. */
 async function open(
   { clock, ledger }: { clock: ManualClock; ledger: Pick<Ledger, "readTotals"> },
   prefix = `test${++worlds}:`,
