@@ -11,7 +11,7 @@ import { faultTrailer, forwardHeaders } from "./forward-wire.ts";
 import { ReplicaForwarder } from "./replica-forwarder.ts";
 import { RecordingSink, requestOf, until } from "./testing/tunnel-fixture.ts";
 
-/** What whoever reads the answer hears, where the other replica breaks it off so. */
+/** The error that a reader of the answer gets, where the other replica breaks it off so. */
 async function heardOf(trailer: string | undefined): Promise<unknown> {
   await using other = startTestServer((_request, reply) => {
     const stream = reply.stream(200, { [forwardHeaders.outcome]: "answer" });

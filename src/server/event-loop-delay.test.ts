@@ -1,4 +1,4 @@
-// How late the event loop is: measured for a minute, forgotten after it.
+// The delay of the event loop: measured for a minute, forgotten after it.
 import { afterEach, expect, test } from "bun:test";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 

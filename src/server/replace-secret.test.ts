@@ -197,7 +197,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     const upstream = { name: "late", url: "http://127.0.0.1:9/v1", api_key: "cloud-key", discover: false };
     const older = await start(place, one, two);
     const operator = await operatorKey(place, one);
-    // As a replica does that was not replaced yet: SQLite has one process at a time, so the claim goes by hand.
+    // The claim goes by hand, as a replica would make it that was not replaced yet: SQLite has one process at a time.
     const ring = [Buffer.from(two, "hex"), Buffer.from(one, "hex")] as const;
     await withDatabaseOf(place, async (db) => {
       const clock = { nowSeconds, monotonicMs: () => performance.now() };

@@ -43,7 +43,7 @@ const make = (more: Partial<BackupOptions> = {}) =>
 const backup = (args: string[], env: Record<string, string> = {}) =>
   runCommand(["backup", ...args, "--data-dir", dataDir], { env, nowMs: nowSeconds * 1000 });
 
-/** What a start on the backup finds of usage: ids of requests. */
+/** Ids of the requests that a start on the backup finds. */
 async function requestsIn(path: string): Promise<string[]> {
   const copy = join(root, "started");
   cpSync(path, copy, { recursive: true });

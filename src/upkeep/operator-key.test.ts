@@ -25,7 +25,7 @@ let dataDir: string;
 let db: Database;
 let firstAccount: string;
 
-/** As a server leaves it. */
+/** A data directory as a server leaves it. */
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "headrace-operator-"));
   db = await openDatabase(join(dataDir, "headrace.db"));

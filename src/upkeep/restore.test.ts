@@ -217,7 +217,7 @@ test("what was revoked since is valid again, and each is named", async () => {
   expect(stderr).toContain("VALID AGAIN");
   expect(stderr).toMatch(/ {2}key_ended {2}key {2}Key key_ended/);
   expect(stderr).not.toMatch(/key_before|key_goes_on/);
-  // And back, as JSON: nothing was revoked in between.
+  // A second restore goes back, with JSON as its output: nothing was revoked in between.
   const [aside = ""] = replaced();
   expect(await tiersIn(join(dataDir, aside))).toEqual(["since"]);
   const again = JSON.parse((await restore(["--replace", "--json"])).stdout);

@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     };
     const all = Array.from({ length: count }, (_, i) => `key_${i}`);
     expect(await found()).toEqual(all);
-    // What each says of its secret is so.
+    // Each row really is of the secret that it names.
     const rows: { id: string; digest: string; secret_id: string }[] =
       await db`SELECT id, digest, secret_id FROM api_keys`;
     for (const { id, digest, secret_id: secretId } of rows) {

@@ -43,7 +43,7 @@ function schemaOf(path: string): number {
   return row?.n ?? 0;
 }
 
-/** What a Headrace does at its start that knows only so many steps. */
+/** Does at a start what a Headrace does that knows only so many steps. */
 async function startAsOld(path: string, steps: number): Promise<void> {
   expect(schemaOf(path)).toBe(steps);
   const db = new SQL({ adapter: "sqlite", filename: path, create: false });
@@ -130,7 +130,7 @@ test("a step that fails leaves the database as it was, and names the backup; tri
   removed.close();
   nowSeconds += 10;
   await (await open()).close();
-  // As the database was changed in between, that has a copy of its own.
+  // The second start has a copy of its own, as the database was changed in between.
   expect(backups()).toHaveLength(2);
 });
 

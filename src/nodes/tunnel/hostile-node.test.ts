@@ -62,7 +62,7 @@ describe("a node", () => {
       await using gateway = startGateway();
       const { node, heard, send, works } = await withNode(gateway);
       const response = send();
-      // Nobody takes the body, so that nothing more is granted.
+      // The body has no taker, so that nothing more is granted.
       const failed = response.then(
         async ({ body: answer }) => {
           const sink = new RecordingSink();

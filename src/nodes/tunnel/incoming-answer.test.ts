@@ -1,4 +1,5 @@
-// What a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room for it.
+// Bytes that a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room
+// for them.
 import { afterEach, expect, test } from "bun:test";
 import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { RecordingSink } from "../testing/tunnel-fixture.ts";

@@ -1,4 +1,5 @@
-// How streams and tunnels end: what fails at the node, time limits, drains, a close; and what both ends tell each other.
+// The ends of streams and tunnels: what fails at the node, time limits, drains, a close; and what both ends tell each
+// other.
 
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../base/bytes/body-source.ts";

@@ -43,7 +43,7 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const names = ["content-type", "retry-after", "set-cookie"];
   expect(names.map((name) => response.headers.get(name))).toEqual(["text/event-stream", "3", null]);
   expect(await textOf(response)).toBe("data: ä\n\n");
-  // On whose account it is held here is nobody else's business.
+  // The holder of its bytes here is nobody else's business.
   const { holder: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
