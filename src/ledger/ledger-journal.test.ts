@@ -117,7 +117,7 @@ test("once all was written, nothing is left to be written that those who were to
   expect([...settled.keys()]).toEqual(["brief"]);
 });
 
-test("what it says then fails alone where the disk is full for a record that is said again", () => {
+test("what a request says then fails alone where the disk is full for a record that is said again", () => {
   begin("open");
   beginAndEnd("brief");
   const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);

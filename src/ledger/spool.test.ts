@@ -129,7 +129,7 @@ describe("the trail of a request", () => {
     },
   ];
 
-  test("is written to the spool and read as it was, and the lines around it are as they were", () => {
+  test("the trail of a request is written to the spool and read as it was, and the lines around it are as they were", () => {
     const traced: SpoolLine = { settle: { ...settled.settle, trail } };
     const spool = newSpool();
     spool.append(frameOf(settled, traced, settled));
@@ -145,7 +145,7 @@ describe("the trail of a request", () => {
   });
 
   // hardening: O9
-  test("that cannot be read, as of a later version, does not take the usage along", () => {
+  test("the trail of a request that cannot be read, as of a later version, does not take the usage along", () => {
     const line = frameOf({ settle: { ...settled.settle, trail } })
       .subarray(frameHeaderLength)
       .toString();
@@ -162,7 +162,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
   const whole = Buffer.concat(parts.map(({ bytes }) => bytes));
   const path = () => join(directory, "00000001.spool");
 
-  test("in a file cut at any offset count where they ended before, and the torn one is told", () => {
+  test("the frames of a file cut at any offset count where they ended before, and the torn one is told", () => {
     for (let length = 0; length <= whole.length; length++) {
       writeFileSync(path(), whole.subarray(0, length));
       const expected: SpoolLine[] = [];
@@ -178,7 +178,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
     }
   });
 
-  test("are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
+  test("frames are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
     let start = 0;
     for (const [i, part] of parts.entries()) {
       const next = start + part.bytes.length;
@@ -385,7 +385,7 @@ describe("segments", () => {
     expect(calls).toBeLessThan(10);
   });
 
-  test("where no new one can be made, the old one grows on", () => {
+  test("where no new segment can be made, the old one grows on", () => {
     const clock = manualClock();
     const spool = newSpool(100, clock);
     const { path } = spool.current;

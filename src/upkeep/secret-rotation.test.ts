@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
     expect(await countAt(newer, older)).toMatchObject({ keysUnderOlder: 3, keysUnderDropped: 0 });
   });
 
-  test("what has ended counts no more", async () => {
+  test("what has ended counts no more in what needs an older secret", async () => {
     await claimSecret(db, [older], now);
     await addKeys(4, older);
     await claimSecret(db, [newer, older], now);

@@ -155,7 +155,7 @@ test("usage of another installation stays where it is, with what to set", async 
   expect((await drain(lost)).stdout).toContain("2 requests");
 });
 
-test("where there is no spool, or no such directory, it says so", async () => {
+test("where there is no spool, or no such directory, the drain says so", async () => {
   for (const [path, text] of [
     [join(root, "nowhere"), "There is no directory"],
     [lost, "There is no spool in"],

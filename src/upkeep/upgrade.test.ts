@@ -84,7 +84,7 @@ test("a new database, and one that is up to date, need none", async () => {
   expect({ backups: backups(), events: events() }).toEqual({ backups: [], events: [] });
 });
 
-test("of a newer Headrace, or another build, it is refused before anything is copied", async () => {
+test("a database of a newer Headrace, or another build, is refused before anything is copied", async () => {
   await makeOldDatabase(file, old);
   const db = new Sqlite(file);
   db.run("UPDATE schema_migrations SET checksum = 'x' WHERE version = 2");
@@ -96,7 +96,7 @@ test("of a newer Headrace, or another build, it is refused before anything is co
 });
 
 // hardening: O4
-test("without room it does not begin, and says how to; with the option it goes without", async () => {
+test("without room an upgrade does not begin, and says how to; with the option it goes without", async () => {
   await makeOldDatabase(file, old);
   const failed = open({ freeBytes: () => 1_000_000 });
   await expect(failed).rejects.toThrow(StartError);

@@ -86,7 +86,7 @@ test("slices get longer while they are quickly read, and shorter again when one 
   await new Promise(setImmediate);
 });
 
-test("whose bytes are all read in the turn in which they come is not told to wait", () => {
+test("input whose bytes are all read in the turn in which they come is not told to wait", () => {
   const one = taker();
   const input = new BulkInput(one);
   let hushes = 0;

@@ -113,7 +113,7 @@ test("a model that is being pulled is not deleted under the pull", async () => {
   expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
 });
 
-test("neither is it while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
+test("a model is not deleted while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
   await store("busy", ["busy.gguf"]);
   await writeFile(inStore("busy.lock"), String(process.ppid));
   await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");

@@ -185,7 +185,7 @@ describe("requests of one connection", () => {
     );
   });
 
-  test("may have another length each, and are as long as the limit allows at most", () => {
+  test("requests of one connection may have another length each, and are as long as the limit allows at most", () => {
     const input = new ConnectionInput(limits);
     const fill = "x".repeat(limits.headBytes - "POST / HTTP/1.1\r\nHost: x\r\nX: \r\nContent-Length: 5\r\n\r\n".length);
     const post = (length: number) =>
@@ -204,7 +204,7 @@ describe("requests of one connection", () => {
     return [second as ReadRequest, third as ReadRequest];
   }
 
-  test("are the same objects where they are the same, and are forgotten with the last connection", async () => {
+  test("requests of one connection are the same objects where they are the same, and are forgotten with the last connection", async () => {
     const reads: WeakRef<ReadRequest>[] = [];
     const gone: ConnectionInput[] = [];
     for (let index = 0; index < 50; index++) {
@@ -223,7 +223,7 @@ describe("requests of one connection", () => {
     expect(gone.every((input) => input.length === 0)).toBe(true);
   });
 
-  test("are kept by their connections up to 2 KB", () => {
+  test("requests of one connection are kept by their connections up to 2 KB", () => {
     const get = (size: number) => `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(size)}\r\n\r\n`;
     for (const [size, isKept] of [
       [1_900, true],

@@ -38,7 +38,7 @@ const head = fc.record({
 });
 
 describe("a head", () => {
-  test("is what its fields say, whichever heads, bodies and faults came before it", () => {
+  test("a head is what its fields say, whichever heads, bodies and faults came before it", () => {
     const answers = fc.array(head, { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(answers, (each) => {

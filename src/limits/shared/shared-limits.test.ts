@@ -163,7 +163,7 @@ describe("holds", () => {
     }
   });
 
-  test("of a bucket that was empty meanwhile give nothing back to the one in its place", async () => {
+  test("holds of a bucket that was empty meanwhile give nothing back to the one in its place", async () => {
     const prefix = "reborn:";
     const clock = manualClock();
     const limits = await open({ clock, ledger: ledgerWith() }, prefix);

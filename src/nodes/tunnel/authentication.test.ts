@@ -145,7 +145,7 @@ describe("before the proof", () => {
     expect(lookups).toBe(1);
   });
 
-  test("only so many connections wait at once, and they make room", async () => {
+  test("only so many connections wait for their proof at once, and they make room", async () => {
     await using gateway = startGateway();
     const waiting = await Promise.all(Array.from({ length: 256 }, () => rawNode(gateway)));
     expect(rawNode(gateway)).rejects.toThrow("answered 400");
