@@ -305,7 +305,7 @@ class Story {
   }
 }
 
-test.each(seeds)("of seed %d, nothing is alive that should not be, and nothing dead that should", async (seed) => {
+test.each(seeds)("in histories of seed %d nothing is alive that should not be, and nothing dead that should", async (seed) => {
   const server = await startOAuth();
   const story = new Story(server, seeded(seed));
   try {

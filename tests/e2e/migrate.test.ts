@@ -234,7 +234,7 @@ test("a database that is not empty, or that somebody serves from, is refused and
   expect((await migrate(dataDir, used)).code).toBe(0);
 }, 20_000);
 
-test("whose server runs, has another secret, or names no database is told what to do", async () => {
+test("a directory whose server runs, has another secret, or names no database is told what to do", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const missing = await runCommand(["migrate", "sqlite-to-postgres", "--data-dir", dataDir], {});
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining("Set HEADRACE_DATABASE_URL") });

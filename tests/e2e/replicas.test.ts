@@ -108,7 +108,7 @@ async function everywhere(
   return performance.now() - started;
 }
 
-test("they know of each other, each is ready, and one of them made the first key", async () => {
+test("replicas know of each other, each is ready, and one of them made the first key", async () => {
   await everywhere("all are listed", async (server) => {
     const { replicas } = (await read(server, "/v1/admin/system")) as { replicas: { current: boolean }[] };
     return replicas.length === 3 && replicas.filter(({ current }) => current).length === 1;
