@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
+import type { Answer, AnswerNames } from "../dialects/answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -13,7 +14,6 @@ import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage
 import { mayUseModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
-import { type Answer, type CompletionNames, readAnswer } from "./answer/answer.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { ChatRecorder } from "./answer/chat-recorder.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
@@ -33,7 +33,7 @@ import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts"
  */
 export class OpenRequest<Result>
   extends Later<Result>
-  implements Sender, Workload, CompletionNames, InferenceCourse, CancelListener, Stoppable
+  implements Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
 {
   /** Of those who work for it. */
   readonly cancellation = new Cancellation();
@@ -243,7 +243,7 @@ export class OpenRequest<Result>
     const dispatched = this.#dispatched as Dispatched;
     let answer: Answer;
     try {
-      answer = readAnswer(bytes, this.request, dispatched, this);
+      answer = this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
     } catch (error) {
       this.noBody(error);
       return;

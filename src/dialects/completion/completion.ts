@@ -2,6 +2,8 @@
 import { generates } from "../../domain/models/operation.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
+import { streamChunks } from "../openai/chunks.ts";
+import { readAnswer } from "../openai/whole-answer.ts";
 
 export const completion: Dialect = {
   operation: "completion",
@@ -20,7 +22,9 @@ export const completion: Dialect = {
   answerList: "choices",
   answerObject: "text_completion",
   chunkObject: "text_completion",
-  isKept: false,
   idOf: (requestId) => `cmpl-${requestId.replace(/^req_/, "")}`,
   encode: () => false,
+  readAnswer,
+  stream: streamChunks,
+  collector: undefined,
 };
