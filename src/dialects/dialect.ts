@@ -12,6 +12,7 @@ import type {
   AskedRequest,
   Serving,
 } from "./answer.ts";
+import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 
 /** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
 export interface Dialect extends AnswerFormat {
@@ -39,4 +40,11 @@ export interface Dialect extends AnswerFormat {
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
   /** For answers that may be kept, and read again by their id; undefined where they are not. */
   readonly collector: (() => AnswerCollector) | undefined;
+
+  /** What was said, for a trace: in a prompt, the last first; in a whole answer; in a chunk of a stream as the client gets it. */
+  readonly asked: (prompt: unknown) => Iterable<Said>;
+  readonly answered: (answer: unknown) => readonly Said[];
+  readonly streamed: (chunk: unknown) => readonly SaidPiece[];
+  /** Adds what a chunk or a whole answer of an engine tells of itself. */
+  readTold(told: ToldAnswer, value: unknown): void;
 }

@@ -4,6 +4,7 @@ import { chatRequest } from "../../wire/chat.ts";
 import { chatIdOf } from "../../wire/stored-chats.ts";
 import type { Dialect } from "../dialect.ts";
 import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 import { isMediaPart } from "../prompt-tokens.ts";
 import { ChunkCollector } from "./chunk-collector.ts";
@@ -31,6 +32,11 @@ export const chat: Dialect = {
   readAnswer,
   stream: streamChunks,
   collector: () => new ChunkCollector(),
+
+  asked: messagesSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };
 
 function hasMedia(messages: unknown): boolean {

@@ -3,6 +3,7 @@ import { generates } from "../../domain/models/operation.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
 import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 
 export const completion: Dialect = {
@@ -27,4 +28,9 @@ export const completion: Dialect = {
   readAnswer,
   stream: streamChunks,
   collector: undefined,
+
+  asked: textsSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };

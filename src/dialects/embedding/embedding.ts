@@ -7,6 +7,7 @@ import type { AskedRequest } from "../answer.ts";
 import type { Dialect } from "../dialect.ts";
 import { malformed } from "../malformed.ts";
 import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 
 export const embedding: Dialect = {
@@ -31,6 +32,11 @@ export const embedding: Dialect = {
   readAnswer,
   stream: streamChunks,
   collector: undefined,
+
+  asked: textsSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };
 
 function hasObjects(input: unknown): boolean {
