@@ -32,7 +32,7 @@ const stalledReaderMs = 60_000;
 
 /**
  * Sends the engine's stream to the client. While the client is behind, the engine is not read. Errors become one error
- * event and the end without `[DONE]`; a comment goes out whenever there was nothing to send for a while. May call
+ * event, and no other end; a comment goes out whenever there was nothing to send for a while. May call
  * `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client: ClientStream): void {
