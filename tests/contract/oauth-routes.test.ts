@@ -198,25 +198,28 @@ describe("revocation", () => {
   const revoke = (token: unknown, headers = basic("web")) =>
     server.post("/oauth/revoke", { token: String(token) }, headers);
 
-  test.each(["access_token", "refresh_token"])("revocation of the %s ends all that the app was allowed, at once", async (kind) => {
-    const tokens = await tokensOf();
-    const others = await tokensOf();
-    expect(await server.probe(tokens["access_token"])).toBe(200);
-    const { status, body } = await revoke(tokens[kind]);
-    expect([status, body]).toEqual([200, {}]);
-    expect(await server.probe(tokens["access_token"])).toBe(401);
-    expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
-      400,
-      "invalid_grant",
-    ]);
-    expect(await server.probe(others["access_token"])).toBe(200);
-    expect((await server.grantEvents()).at(-1)).toMatchObject({
-      action: "grant.revoked",
-      detail: { reason: "by_app" },
-    });
-    expect((await revoke(tokens[kind])).status).toBe(200);
-    expect(server.changes.count).toBe(1);
-  });
+  test.each(["access_token", "refresh_token"])(
+    "revocation of the %s ends all that the app was allowed, at once",
+    async (kind) => {
+      const tokens = await tokensOf();
+      const others = await tokensOf();
+      expect(await server.probe(tokens["access_token"])).toBe(200);
+      const { status, body } = await revoke(tokens[kind]);
+      expect([status, body]).toEqual([200, {}]);
+      expect(await server.probe(tokens["access_token"])).toBe(401);
+      expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
+        400,
+        "invalid_grant",
+      ]);
+      expect(await server.probe(others["access_token"])).toBe(200);
+      expect((await server.grantEvents()).at(-1)).toMatchObject({
+        action: "grant.revoked",
+        detail: { reason: "by_app" },
+      });
+      expect((await revoke(tokens[kind])).status).toBe(200);
+      expect(server.changes.count).toBe(1);
+    },
+  );
 
   // hardening: A11
   test("revocation of what is unknown, or another app's, changes nothing and tells nothing", async () => {

@@ -364,12 +364,15 @@ describe("the report", () => {
     expect(await starts("?start=2025-01-01&end=2026-01-01")).toEqual([]);
   });
 
-  test.each(["hour", "day", "month"])("the report has a request of the very second in which a new %s began", async (bucket) => {
-    await start();
-    clock.advance((Date.UTC(2026, 9, 1) / 1000 - noon) * 1000);
-    await use();
-    expect((await usage(`?bucket=${bucket}`)).data).toMatchObject([{ requests: 1 }]);
-  });
+  test.each(["hour", "day", "month"])(
+    "the report has a request of the very second in which a new %s began",
+    async (bucket) => {
+      await start();
+      clock.advance((Date.UTC(2026, 9, 1) / 1000 - noon) * 1000);
+      await use();
+      expect((await usage(`?bucket=${bucket}`)).data).toMatchObject([{ requests: 1 }]);
+    },
+  );
 
   test.each([
     ["start=yesterday", /^start: must be Unix seconds or an ISO 8601 date/],
