@@ -69,7 +69,7 @@ async function add(more: Partial<ApiKeyRecord> & { id: string }): Promise<void> 
   await keys.insertKey(record, auditEvent("key.created", { type: "operator" }, origin, about));
 }
 
-/** As the authenticator makes it of the key. */
+/** The principal of a key, as the authenticator makes it. */
 async function principalOf(id: string): Promise<Principal> {
   const chain = await keys.findChainById(id);
   if (!chain) throw new Error(`No key ${id}`);

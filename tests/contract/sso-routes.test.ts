@@ -55,7 +55,7 @@ async function get(target: string, headers: Record<string, string> = {}, clientA
   return { status: response.status, headers: headersOf, text: await response.text(), noted };
 }
 
-/** As far as the redirect back to us. */
+/** Goes as far as the redirect back to us. */
 async function begin(target = "/sso/start") {
   const started = await get(target);
   const cookie = cookieHeader(started.headers.get("set-cookie") ?? "");

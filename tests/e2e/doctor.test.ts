@@ -29,7 +29,7 @@ interface Place {
 
 const canary = "sk-canary-of-an-upstream-0123456789";
 const lostPort = 9;
-/** Of the machine that tests run on, and no business of theirs. */
+/** Checks of the machine that tests run on, and no business of theirs. */
 const ofTheMachine = [
   "file descriptors",
   "memory",

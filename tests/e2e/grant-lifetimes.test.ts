@@ -24,7 +24,7 @@ type AppId = (typeof apps)[number];
 interface ModelToken {
   text: string;
   expiresAt: number;
-  /** Of its use: when, with which scope, and what was answered. */
+  /** Its use: when, with which scope, and what was answered. */
   used: { at: number; scope: string | undefined; body: unknown } | undefined;
 }
 

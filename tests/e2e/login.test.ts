@@ -43,7 +43,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-/** Of a person at a machine of their own. */
+/** The workspace of a person at a machine of their own. */
 interface Home {
   workspace: Workspace;
   configFolder: string;

@@ -153,7 +153,7 @@ test("a key that is revoked at one is refused at the others, under load, usually
     tookMs.push(await everywhere("the key is refused", async (server) => (await chat(server, key)) === 401));
     running = false;
     await Promise.all(load);
-    // And never comes back.
+    // A revoked key never comes back.
     for (const server of servers) expect(await chat(server, key)).toBe(401);
   }
   const median = tookMs.toSorted((a, b) => a - b)[3] ?? 0;

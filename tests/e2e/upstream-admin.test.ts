@@ -70,7 +70,7 @@ async function databaseText(dataDir: string): Promise<string> {
   return files.map((name) => readFileSync(join(dataDir, name), "latin1")).join("");
 }
 
-/** As somebody who can write into the data directory. */
+/** Writes as somebody who can write into the data directory. */
 async function writeDatabase(dataDir: string, write: (db: SQL) => Promise<unknown>): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db") });
   await write(db).finally(() => db.close());

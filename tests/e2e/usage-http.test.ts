@@ -108,7 +108,7 @@ const figures = ({ requests, prompt_tokens, completion_tokens, total_tokens, err
   errors,
 });
 
-/** Of everything so far. */
+/** The sums of everything so far. */
 async function sums() {
   const { data } = await usage("?bucket=month");
   return data[0] ? figures(data[0]) : undefined;
