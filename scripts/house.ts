@@ -1,14 +1,21 @@
-// Checks the structure of the house: layers, cycles, sizes of folders, and where the time is read.
+// Checks the structure of the house: layers, cycles, sizes of folders, where the time is read, and the Lua that Redis runs.
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { limitScripts } from "../src/limits/shared/limit-scripts.ts";
 import { checkCycles } from "./house/cycles.ts";
 import { checkFolders } from "./house/folders.ts";
 import { readSources } from "./house/imports.ts";
 import { checkLayers } from "./house/layers.ts";
+import { checkLua } from "./house/lua.ts";
 import { crowded, cycles, readTime } from "./house/owed.ts";
 import { layers, timeRooms } from "./house/table.ts";
 import { checkTime } from "./house/time.ts";
 
-const files = readSources(join(import.meta.dir, ".."), ["src", "web"]);
+const root = join(import.meta.dir, "..");
+const files = readSources(root, ["src", "web"]);
+const lua = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".lua"))
+  .map((name) => ({ path: `src/${name}`, text: readFileSync(join(root, "src", name), "utf8") }));
 const findings = [
   ...checkLayers(files, layers),
   ...checkCycles(files, cycles),
@@ -18,6 +25,7 @@ const findings = [
     timeRooms,
     readTime,
   ),
+  ...checkLua(lua, Object.values(limitScripts)),
 ];
 for (const finding of findings) console.error(finding);
 process.exit(findings.length === 0 ? 0 : 1);

@@ -7,6 +7,7 @@ import { checkCycles } from "../../scripts/house/cycles.ts";
 import { checkFolders } from "../../scripts/house/folders.ts";
 import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
+import { checkLua } from "../../scripts/house/lua.ts";
 import { layers, timeRooms } from "../../scripts/house/table.ts";
 import { checkTime } from "../../scripts/house/time.ts";
 
@@ -108,4 +109,31 @@ test("a reading of the time outside of the clock is found, whatever reads it", (
     readings.map((reading, index) => expect.stringContaining(`src/policy/x.ts:${index + 1}: ${reading} `)),
   );
   expect(checkTime(files, timeRooms, ["src/policy/x.ts"])).toEqual([]);
+});
+
+describe("the Lua that runs in Redis", () => {
+  const first = { path: "src/limits/first.lua", text: "-- First.\nlocal function twice(x) return 2 * x end\n" };
+  const second = (line: string) => ({ path: "src/limits/second.lua", text: `-- Second.\n\n${line}\n` });
+  const found = (line: string) => checkLua([first, second(line)], [first.text + second(line).text]);
+
+  test("may name what a file before it declares, and what Redis gives", () => {
+    expect(found("return twice(tonumber(redis.call('GET', KEYS[1])))")).toEqual([]);
+  });
+
+  test("may read and write nothing that is declared nowhere", () => {
+    const finding = "src/limits/second.lua:3: thrice is declared nowhere in front of it.";
+    expect(found("return thrice(2)")).toEqual([finding]);
+    expect(found("thrice = 3")).toEqual([finding]);
+    expect(checkLua([second("return twice(2)")], [second("return twice(2)").text])).toHaveLength(1);
+  });
+
+  test("is refused where it is no Lua, at the file and line", () => {
+    expect(found("return twice(2")).toEqual([expect.stringMatching(/^src\/limits\/second\.lua:\d: .*expected/)]);
+  });
+
+  test("is in a script that was looked at", () => {
+    expect(checkLua([first, second("return 1")], [first.text])).toEqual([
+      expect.stringContaining("src/limits/second.lua: is in no script"),
+    ]);
+  });
 });
