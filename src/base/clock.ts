@@ -7,6 +7,12 @@ export interface Clock {
   monotonicMs(): number;
 }
 
+/** For who times what happens within one event as well. */
+export interface ExactClock extends Pick<Clock, "monotonicMs"> {
+  /** As `monotonicMs`, asked of the system at each call. */
+  exactMs(): number;
+}
+
 /** What the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
 export const mostClockOffsetSeconds = 15;
 /** So far two machines may be apart then, one ahead and one behind: what one of them signs now is taken by the other. */
@@ -81,4 +87,8 @@ export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): n
   return clock.monotonicMs() - startMs;
 }
 
-export const systemClock: Clock = { nowSeconds: () => Math.floor(wallMs() / 1000), monotonicMs };
+export const systemClock: Clock & ExactClock = {
+  nowSeconds: () => Math.floor(wallMs() / 1000),
+  monotonicMs,
+  exactMs,
+};
