@@ -5,6 +5,7 @@ import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { Engine } from "../../domain/models/engine.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Answer, readAnswer } from "./answer.ts";
@@ -24,10 +25,15 @@ function requestOf(model = "m"): DecodedRequest {
 }
 
 function dispatchedAs(model: string): Dispatched {
-  const deployment = { engine: { redact: (text: string) => text } } as unknown as Dispatched["deployment"];
+  const engine: Engine = {
+    name: "e",
+    redact: (text) => text,
+    models: async () => [],
+    send: () => Promise.reject(new Error("not used")),
+  };
   return {
     response: { status: 200, headers: new Headers(), body: bodyOf(new Uint8Array()) },
-    deployment,
+    deployment: { engine, model, weight: 1 },
     model: { id: model } as Dispatched["model"],
     firstByte() {},
     done() {},

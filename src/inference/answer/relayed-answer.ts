@@ -21,7 +21,7 @@ import type { StreamObservation } from "./stream-observation.ts";
 /** The request that is answered. */
 export interface RelayedRequest extends CompletionNames, CancelListener {
   readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError">;
-  readonly deps: Pick<InferenceDeps, "heartbeatMs" | "stopping">;
+  readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
   readonly recorder: ChatRecorder | undefined;
@@ -58,6 +58,10 @@ class RelayedAnswer implements RelayOptions {
 
   get completion(): CompletionNames {
     return this.#open;
+  }
+
+  get clock(): InferenceDeps["clock"] {
+    return this.#open.deps.clock;
   }
 
   get heartbeatMs(): number {
