@@ -1,4 +1,4 @@
-// Checks the structure of the house: layers, cycles, sizes of folders, where the time is read, and the Lua that Redis runs.
+// Checks the structure of the house: layers, cycles, sizes of folders, where the time is read, the Lua that Redis runs, and tests.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { limitScripts } from "../src/limits/shared/limit-scripts.ts";
@@ -7,8 +7,9 @@ import { checkFolders } from "./house/folders.ts";
 import { readSources } from "./house/imports.ts";
 import { checkLayers } from "./house/layers.ts";
 import { checkLua } from "./house/lua.ts";
-import { crowded, cycles, readTime } from "./house/owed.ts";
+import { crowded, cycles, insideTests, readTime } from "./house/owed.ts";
 import { layers, timeRooms } from "./house/table.ts";
+import { checkTests } from "./house/tests.ts";
 import { checkTime } from "./house/time.ts";
 
 const root = join(import.meta.dir, "..");
@@ -26,6 +27,7 @@ const findings = [
     readTime,
   ),
   ...checkLua(lua, Object.values(limitScripts)),
+  ...checkTests(files, insideTests),
 ];
 for (const finding of findings) console.error(finding);
 process.exit(findings.length === 0 ? 0 : 1);

@@ -9,6 +9,7 @@ import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
 import { checkLua } from "../../scripts/house/lua.ts";
 import { layers, timeRooms } from "../../scripts/house/table.ts";
+import { checkTests } from "../../scripts/house/tests.ts";
 import { checkTime } from "../../scripts/house/time.ts";
 
 let root: string | undefined;
@@ -136,4 +137,24 @@ describe("the Lua that runs in Redis", () => {
       expect.stringContaining("src/limits/second.lua: is in no script"),
     ]);
   });
+});
+
+test("a test that sets the time of all, or casts its way in, is found, whatever it says", () => {
+  const ways = [
+    'spyOn(performance, "now")',
+    'jest.spyOn(Date, "now")',
+    "Date.now = () => 0",
+    "performance.now = () => 0",
+    "setSystemTime(0)",
+    "{} as unknown as Log",
+  ];
+  const text = ways.map((way) => `const x = (${way});\n`).join("");
+  const allowed = 'const x = performance.now();\nspyOn(log, "warn");\nconst y = {} as Log;\n';
+  const files = planted({ "src/policy/x.test.ts": text, "src/policy/x.ts": text, "src/policy/y.test.ts": allowed });
+  const lines = checkTests(files, []).map((finding) => /^src\/policy\/x\.test\.ts:(\d+): /.exec(finding)?.[1]);
+  expect(lines.sort()).toEqual(ways.map((_, index) => String(index + 1)));
+  expect(checkTests(files, ["src/policy/x.test.ts"])).toEqual([]);
+  expect(checkTests(files, ["src/policy/x.test.ts", "src/policy/y.test.ts"])).toEqual([
+    expect.stringContaining("src/policy/y.test.ts: tests from the outside"),
+  ]);
 });
