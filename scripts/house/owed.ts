@@ -6,6 +6,9 @@ export const crowded: Readonly<Record<string, number>> = {};
 /** Files that read the time themselves. */
 export const readTime: readonly string[] = [];
 
+/** Tests that reach into the inside of what they test. */
+export const insideTests: readonly string[] = [];
+
 /** Cycles of imports, types included. */
 export const cycles = 0;
 
