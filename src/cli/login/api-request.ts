@@ -126,6 +126,19 @@ export async function requestList(connection: Connection, path: string, signal: 
   }
 }
 
+// Unchecked entries: --json passes on what this version does not know.
+const wholeList = z.object({ data: z.array(z.unknown()) });
+
+/** The entries of a list that comes in one answer, as the API gives them. */
+export async function requestWholeList(
+  connection: Connection,
+  path: string,
+  what: string,
+  signal: AbortSignal,
+): Promise<unknown[]> {
+  return understood(wholeList, await requestJson(connection, path, signal), connection, what).data;
+}
+
 /** What the schema reads of an answer; throws a CliError that says what was expected. */
 export function understood<Schema extends z.ZodType>(
   schema: Schema,
