@@ -52,7 +52,7 @@ export interface Call<Values> {
   context: CliContext;
   terminal: Terminal;
   options: Values;
-  /** Of the Unix epoch. */
+  /** Seconds since the Unix epoch. */
   nowSeconds(): number;
   /** All commands, under the program's own name. */
   program: Command;
@@ -101,7 +101,7 @@ export function command<
   const Arguments extends readonly ArgumentEntry[] = [],
 >(
   entry: CommandFields<Options, Arguments> & {
-    run?(call: Call<OptionValues<Options>>, ...args: ArgumentValues<Arguments>): Promise<MaybeOutcome> | void;
+    run?(call: Call<OptionValues<Options>>, ...args: ArgumentValues<Arguments>): Promise<MaybeOutcome>;
   },
 ): CommandEntry {
   return entry as CommandEntry;
@@ -177,7 +177,7 @@ function reading<Taker extends Argument | Option>(taker: Taker, values: Parse | 
 async function run(made: Command, context: CliContext, entry: CommandEntry): Promise<void> {
   if (!entry.keepsRunning) context.begin();
   const { terminal, input } = context;
-  // Of an option that both have, the command that it is part of gets the value.
+  // Commander gives the value of an option that both have to the command that this one is part of.
   const options: { json?: boolean; yes?: boolean } = made.optsWithGlobals();
   let program = made;
   while (program.parent) program = program.parent;

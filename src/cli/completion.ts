@@ -17,7 +17,7 @@ export const completionCommand = command({
       "source <(headrace completion bash)                       # this shell only",
     ),
   ],
-  run({ program, terminal }, shell) {
+  async run({ program, terminal }, shell) {
     const write = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell];
     terminal.print(write(describe(program)));
   },

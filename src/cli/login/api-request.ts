@@ -10,7 +10,7 @@ export interface ApiRequest {
   /** Sent as a form, in place of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
-  /** Of the whole exchange; null: none, for answers that take as long as they take. */
+  /** Bounds the whole exchange; null: no bound, for answers that take as long as they take. */
   timeoutMs?: number | null;
 }
 

@@ -110,7 +110,7 @@ async function signIn(
     await revoke({ base_url, refresh_token: tokens.refresh_token }, AbortSignal.timeout(farewellMs)).catch(() => {});
     throw error;
   }
-  // Of an earlier login nothing is to stay; that it could not be told to the server is no failure of this one.
+  // Nothing of an earlier login is to stay; that it could not be told to the server is no failure of this one.
   if (replaced) await revoke(replaced, AbortSignal.timeout(farewellMs)).catch(() => {});
   return made;
 }

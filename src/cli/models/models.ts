@@ -93,7 +93,7 @@ async function listModels({ connect, request, terminal }: ServerCall<unknown>): 
       ["OWNER", ({ owned_by: owner }) => owner ?? "-"],
     ]);
   };
-  // As they came: --json passes on what this version does not know.
+  // The entries as they came: --json passes on what this version does not know.
   return { json: (answer as { data: unknown[] }).data, show };
 }
 

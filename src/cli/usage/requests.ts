@@ -92,7 +92,7 @@ export const requestsCommand = serverCommand({
         const back = searchedTo === null ? "" : ` back to ${formatTime(searchedTo)}; --end goes on from there`;
         return terminal.note(`No such request${back}.`);
       }
-      // Of grants the app is known by the requests themselves.
+      // The requests themselves tell the app of a grant.
       printRequests(terminal, await ask((_, signal) => withNames(connection, entries, async () => [], signal)));
     };
     return { json: raw, show };
