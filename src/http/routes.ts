@@ -31,18 +31,17 @@ import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
 import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
 import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
 
-/** `limits` are those of requests and tokens; what a body may be comes from `requestLimits` everywhere. */
 export type RouteDeps = InferenceRouteDeps &
-  Omit<ChatRouteDeps, "limits" | "writer"> &
+  ChatRouteDeps &
   ModelStatusDeps &
   UsageRouteDeps &
   RefusalRouteDeps &
   RequestRouteDeps &
   OverviewRouteDeps &
   AccountRouteDeps &
-  Omit<KeyRouteDeps, "limits"> &
+  KeyRouteDeps &
   TokenRouteDeps &
-  Omit<AppRouteDeps, "limits"> &
+  AppRouteDeps &
   AuthorizationRouteDeps &
   SessionRouteDeps &
   MemberRouteDeps &
@@ -61,10 +60,9 @@ export type RouteDeps = InferenceRouteDeps &
   DeviceDeps & { clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
-  const reading = { ...deps, limits: deps.requestLimits };
   const routes: Route[] = [
     ...inferenceRoutes(deps),
-    ...chatRoutes({ ...reading, writer: deps.chatWriter }),
+    ...chatRoutes(deps),
     ...modelRoutes(deps.catalog),
     ...modelStatusRoutes(deps),
     ...overviewRoutes(deps),
@@ -72,10 +70,10 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...refusalRoutes(deps),
     ...requestRoutes(deps),
     ...accountRoutes(deps),
-    ...keyRoutes(reading),
-    ...tokenRoutes(reading),
+    ...keyRoutes(deps),
+    ...tokenRoutes(deps),
     ...oauthRoutes({ ...deps, throttle: deps.clientThrottle }),
-    ...appRoutes(reading),
+    ...appRoutes(deps),
     ...authorizationRoutes(deps),
     ...sessionRoutes(deps),
     ...passkeyRoutes(deps),
