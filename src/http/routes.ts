@@ -48,7 +48,7 @@ export type RouteDeps = InferenceRouteDeps &
   InvitationRouteDeps &
   AuditRouteDeps &
   PasskeyRouteDeps &
-  Omit<OAuthRouteDeps, "throttle"> &
+  OAuthRouteDeps &
   AdminRouteDeps &
   AdminPeopleDeps &
   AdminSystemDeps &
@@ -57,7 +57,8 @@ export type RouteDeps = InferenceRouteDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
-  DeviceDeps & { clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
+  DeviceDeps &
+  ServiceRouteDeps;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
   const routes: Route[] = [
@@ -72,7 +73,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...accountRoutes(deps),
     ...keyRoutes(deps),
     ...tokenRoutes(deps),
-    ...oauthRoutes({ ...deps, throttle: deps.clientThrottle }),
+    ...oauthRoutes(deps),
     ...appRoutes(deps),
     ...authorizationRoutes(deps),
     ...sessionRoutes(deps),
@@ -84,7 +85,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...adminPeopleRoutes(deps),
     ...adminSystemRoutes(deps),
     ...nodeRoutes(deps),
-    ...serviceRoutes({ ...deps, routes: () => routes }),
+    ...serviceRoutes(deps, () => routes),
     ...metricsRoutes(deps),
     ...dashboardRoutes(deps),
     ...pageRoutes(deps),

@@ -1,7 +1,9 @@
 // Stored chat completions: list, read, label and delete them, as OpenAI's API has it.
+
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
 import {
@@ -191,10 +193,9 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
 
 /** The same answer for one that never was, that is gone, and that is somebody else's. */
 function notFound(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no stored chat completion \`${shown}\`. Only those made with \`store: true\` are kept, until they expire; GET /v1/chat/completions lists them.`,
+    `There is no stored chat completion \`${shown(id)}\`. Only those made with \`store: true\` are kept, until they expire; GET /v1/chat/completions lists them.`,
   );
 }
 

@@ -80,7 +80,7 @@ const retrieve = endpoint("GET", "/v1/keys/:id", {
   summary: "Retrieve one API key",
   parameters: idParameter,
   response: { description: "The key's record.", json: keyShape },
-  answer: async (asked) => shown(await find(asked), asked.deps),
+  answer: async (asked) => wireOf(await find(asked), asked.deps),
 });
 
 const update = endpoint("PATCH", "/v1/keys/:id", {
@@ -141,13 +141,13 @@ async function find({ deps, principal, id }: Named<KeyRouteDeps>): Promise<KeyCh
 }
 
 async function write(chain: KeyChain, change: KeyUpdate | undefined, deps: KeyRouteDeps): Promise<KeyWire> {
-  if (!change) return shown(chain, deps);
+  if (!change) return wireOf(chain, deps);
   const [key, ...makers] = chain.keys;
   const updated = await deps.keys.updateKey(key.id, change.changes, change.event);
   deps.changed([key.id]);
-  return shown({ ...chain, keys: [updated ?? key, ...makers] }, deps);
+  return wireOf({ ...chain, keys: [updated ?? key, ...makers] }, deps);
 }
 
-function shown({ keys: [key, ...makers] }: KeyChain, { clock }: KeyRouteDeps): KeyWire {
+function wireOf({ keys: [key, ...makers] }: KeyChain, { clock }: KeyRouteDeps): KeyWire {
   return toWire(key, makers, clock.nowSeconds());
 }

@@ -1,6 +1,8 @@
 // The operators' endpoints for the API keys of any account.
+
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { environments } from "../../../domain/api-key.ts";
 import type { ApiKeyRecord, KeyStore } from "../../../domain/principal.ts";
@@ -116,9 +118,8 @@ async function makersOf({ parentId }: ApiKeyRecord, { keys }: AdminKeyDeps): Pro
 }
 
 function unknownKey(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no API key ${shown}. GET /v1/admin/accounts/{id}/keys lists the keys of an account.`,
+    `There is no API key ${shown(id)}. GET /v1/admin/accounts/{id}/keys lists the keys of an account.`,
   );
 }

@@ -1,7 +1,9 @@
 // The operators' endpoints for people, and for the members of any account.
+
 import { z } from "zod";
 import type { OneTimeLinks } from "../../../accounts/links.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
@@ -186,7 +188,7 @@ const inviteInto = endpoint("POST", "/v1/admin/accounts/:id/invitations", {
   response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
   showsSecret: true,
   first: findAccount,
-  answer: ({ found, ...asked }) => invite(found, asked),
+  answer: (asked) => invite(asked.found, asked),
 });
 
 const withdrawFrom = endpoint("DELETE", "/v1/admin/accounts/:id/invitations/:invitation", {
@@ -195,7 +197,7 @@ const withdrawFrom = endpoint("DELETE", "/v1/admin/accounts/:id/invitations/:inv
   parameters: invitationParameters,
   response: { description: "It is taken back.", json: deletedInvitation },
   first: findAccount,
-  answer: ({ found, ...asked }) => withdraw(found.id, asked.exchange.params["invitation"] ?? "", asked),
+  answer: (asked) => withdraw(asked.found.id, asked.exchange.params["invitation"] ?? "", asked),
 });
 
 async function detailsToWire(person: Person, { people }: AdminPeopleDeps): Promise<PersonDetailsWire> {
@@ -215,6 +217,5 @@ async function find(id: string, { people }: AdminPeopleDeps): Promise<Person> {
 }
 
 function unknown(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  return new GatewayError("not_found", `There is no person ${shown}. GET /v1/admin/people lists them.`);
+  return new GatewayError("not_found", `There is no person ${shown(id)}. GET /v1/admin/people lists them.`);
 }

@@ -103,7 +103,7 @@ const retrieve = endpoint("GET", "/v1/apps/:id", {
   summary: "Retrieve one app",
   parameters: idParameter,
   response: { description: "The app.", json: appShape },
-  answer: async (asked) => shown(await find(asked), asked),
+  answer: async (asked) => wireOf(await find(asked), asked),
 });
 
 const update = endpoint("PATCH", "/v1/apps/:id", {
@@ -118,11 +118,11 @@ const update = endpoint("PATCH", "/v1/apps/:id", {
   async answer({ deps, principal, id, body, origin }) {
     const app = await find({ deps, principal, id });
     const change = updateApp(principal, app, body, origin);
-    if (!change) return shown(app, { deps, principal });
+    if (!change) return wireOf(app, { deps, principal });
     await deps.throttle.require("change", principal);
     const updated = await deps.apps.updateApp(app.id, change.changes, change.event);
     deps.changed([app.id]);
-    return shown(requireApp(principal, updated, app.id), { deps, principal });
+    return wireOf(requireApp(principal, updated, app.id), { deps, principal });
   },
 });
 
@@ -193,6 +193,6 @@ async function find({ deps, principal, id }: Named<AppRouteDeps>): Promise<Publi
   return requireApp(principal, await deps.apps.findApp(id), id);
 }
 
-function shown(app: App, { deps, principal }: Omit<Named<AppRouteDeps>, "id">): AppWire {
+function wireOf(app: App, { deps, principal }: Omit<Named<AppRouteDeps>, "id">): AppWire {
   return appToWire(app, principal.account.name, deps.clock.nowSeconds());
 }

@@ -1,6 +1,8 @@
 // The endpoints with which people see the apps that they allowed, and take that back.
+
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { AllowedApp, OAuthStore } from "../../../domain/people/oauth.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
 import { type AuthorizationWire, authorizationShape, deletedAuthorizationShape } from "../../../wire/apps.ts";
@@ -81,9 +83,8 @@ function idOf({ appId, accountId }: AllowedApp): string {
 }
 
 function nothingAllowed(id: string): GatewayError {
-  const shown = id.length > 200 ? `${id.slice(0, 200)}…` : id;
   return new GatewayError(
     "not_found",
-    `You have allowed nothing under ${shown}, or not any more. GET /v1/authorizations lists what you have.`,
+    `You have allowed nothing under ${shown(id, 200)}, or not any more. GET /v1/authorizations lists what you have.`,
   );
 }

@@ -1,8 +1,10 @@
 // The endpoints for invitations into an account.
+
 import { z } from "zod";
 import type { MadeInvitation, OneTimeLinks } from "../../../accounts/links.ts";
 import { requireMayWithdraw, requireSeesMembers } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { Account } from "../../../domain/account.ts";
 import type { OneTimeLink, PersonStore } from "../../../domain/people/person.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -23,6 +25,9 @@ export interface InvitationRouteDeps extends EndpointDeps {
   links: Pick<OneTimeLinks, "invite">;
   people: Pick<PersonStore, "listInvitations" | "deleteInvitation">;
 }
+
+/** By a person for the account looked at, or by an operator for any. */
+type Asking<Body = unknown> = Asked<InvitationRouteDeps, Principal, unknown, unknown, Body>;
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the invitation, `lnk_…`." }] as const;
 const invitationQuery = z.object(pageQuery);
@@ -71,15 +76,7 @@ const create = endpoint("POST", "/v1/invitations", {
 /** Into that account. */
 export async function invite(
   account: Pick<Account, "id" | "name">,
-  {
-    deps,
-    exchange,
-    principal,
-    body: { email, role = "member" },
-  }: Omit<
-    Asked<InvitationRouteDeps, Principal, unknown, unknown, z.output<typeof createInvitationRequest>>,
-    "found" | "query"
-  >,
+  { deps, exchange, principal, body: { email, role = "member" } }: Asking<z.output<typeof createInvitationRequest>>,
 ): Promise<z.infer<typeof createdInvitationShape>> {
   const { clientAddress, requestId } = exchange;
   const made = await deps.links.invite({
@@ -111,11 +108,7 @@ const remove = endpoint("DELETE", "/v1/invitations/:id", {
 export async function withdraw(
   accountId: string,
   id: string,
-  {
-    deps,
-    principal,
-    origin,
-  }: Pick<Asked<InvitationRouteDeps, Principal, unknown, unknown, unknown>, "deps" | "principal" | "origin">,
+  { deps, principal, origin }: Asking,
 ): Promise<z.infer<typeof deletedInvitation>> {
   requireSeesMembers(principal, accountId);
   const invitation = await findOpen(id, accountId, deps);
@@ -139,9 +132,8 @@ async function findOpen(
 }
 
 function unknown(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no invitation ${shown}, or it was followed or has expired. GET /v1/invitations lists those that are open.`,
+    `There is no invitation ${shown(id)}, or it was followed or has expired. GET /v1/invitations lists those that are open.`,
   );
 }

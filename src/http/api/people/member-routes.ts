@@ -1,7 +1,9 @@
 // The endpoints for the members of an account.
+
 import { z } from "zod";
 import { changeRole, removeMember, requireChanged, requireSeesMembers } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { Membership, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
@@ -92,8 +94,7 @@ async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrinci
   const isHere = found?.accountId === principal.account.id;
   if (found?.personId !== principal.person.id) requireSeesMembers(principal, principal.account.id);
   if (found && isHere) return found;
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no member ${shown}. GET /v1/members lists those of this account.`);
+  throw new GatewayError("not_found", `There is no member ${shown(id)}. GET /v1/members lists those of this account.`);
 }
 
 async function toWire(membership: Membership, deps: MemberRouteDeps): Promise<z.infer<typeof memberShape>> {

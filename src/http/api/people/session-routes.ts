@@ -1,9 +1,11 @@
 // What a person who is signed in sees and changes of themselves: who they are, for which account, and where they are signed in.
+
 import { z } from "zod";
 import { type BrowserSessions, idleSeconds } from "../../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../../accounts/own-account.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { OwnMembership, Person, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
 import { auditEvent, type Origin } from "../../../policy/records/audit.ts";
@@ -192,8 +194,7 @@ const end = managing("DELETE", "/v1/sessions/:id", {
     if (await deps.sessionStore.end(id, principal.person.id, event)) {
       return { object: "browser_session", id, deleted: true };
     }
-    const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-    throw new GatewayError("not_found", `There is no session ${shown} of yours. GET /v1/sessions lists them.`);
+    throw new GatewayError("not_found", `There is no session ${shown(id)} of yours. GET /v1/sessions lists them.`);
   },
 });
 
