@@ -1,6 +1,6 @@
 // How long an answer may be follows what was asked for, generously, and ends somewhere whatever that is.
 import { expect, test } from "bun:test";
-import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { mostAnswerBytes, usualAnswerBytes } from "./answer-bound.ts";
 
 const mib = 1024 * 1024;

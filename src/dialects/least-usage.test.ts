@@ -1,11 +1,11 @@
 // Usage that is too little to be true is replaced by an estimate; whatever a real tokenizer may count is believed.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodedRequest } from "../../../tests/support/decoded-request.ts";
-import { estimateTokens } from "../../dialects/prompt-tokens.ts";
-import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
 import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
-import { deliveredBytes } from "./usage.ts";
+import { deliveredBytes } from "./openai/usage.ts";
+import { estimateTokens } from "./prompt-tokens.ts";
 
 const reported = (promptTokens: number, completionTokens: number): TokenUsage => ({
   promptTokens,
