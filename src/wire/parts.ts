@@ -68,7 +68,7 @@ export const inputShape = z.union([
   inputObject,
 ]);
 
-/** As token limit what LM Studio and llama.cpp take for none; such a request is one without a limit. */
+/** The token limit that LM Studio and llama.cpp take for none; such a request is one without a limit. */
 export const noTokenLimit = -1;
 
 export function tokenLimit(least: number) {

@@ -90,7 +90,7 @@ export interface RouteDoc {
   /** Members are text, as in a URL; `http/decode/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
-  /** Of the request body, where it is not JSON. */
+  /** The type of the request body, where it is not JSON. */
   requestType?: "application/x-www-form-urlencoded";
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;

@@ -42,7 +42,7 @@ function publisherLine(app: PublishedApp): Html {
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
 
-/** Of an app from before such names were refused. */
+/** A warning for an app from before such names were refused. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is no part of this server, though its name looks like it. Its publisher chose the name.</p></div>`;

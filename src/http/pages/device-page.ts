@@ -8,7 +8,7 @@ import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts
 import { html } from "./html.ts";
 import type { Page } from "./layout.ts";
 
-/** As the device shows it. */
+/** The code as the device shows it. */
 export function shownUserCode(userCode: string): string {
   return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 }

@@ -11,7 +11,7 @@ export interface BoundedAuditOptions {
   log: Log;
   /** Name in the log of the fault that rows cannot be written. */
   faultName: string;
-  /** Of the row that counts what was left out in a minute. */
+  /** The action of the row that counts what was left out in a minute. */
   action: AuditAction;
   flushMs?: number;
 }
@@ -28,7 +28,7 @@ export class BoundedAudit {
   #pending: AuditEvent[] = [];
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  /** Of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
+  /** Rows of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
   #inWriting = 0;

@@ -27,7 +27,7 @@ export interface RequestRouteDeps {
   chats: Pick<ChatStore, "has">;
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
-  /** Of what older requests were deleted. */
+  /** From when on requests are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
 

@@ -39,7 +39,7 @@ export interface UsageRouteDeps {
   ledger: Pick<Ledger, "flush">;
   keys: Pick<KeyStore, "findChainById">;
   clock: Clock;
-  /** Of what older sums by hour were deleted. */
+  /** From when on sums by hour are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
 
