@@ -20,10 +20,10 @@ export interface Dialect extends AnswerFormat {
   /** The endpoint in words, and what a model must be able to do for it. */
   readonly endpoint: string;
   readonly capability: (typeof capabilityNames)[number];
-  /** Of the conventions for generative AI of OpenTelemetry. */
+  /** The operation in the conventions for generative AI of OpenTelemetry. */
   readonly spanName: string;
 
-  /** Of the body of a request. */
+  /** The body of a request. */
   readonly schema: z.ZodType;
   /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;

@@ -8,7 +8,7 @@ import type { AskedRequest } from "./answer.ts";
  * has some four bytes a token, so an honest report is far above.
  */
 const longestTokenBytes = 128;
-/** Of a model that does not tell its context: some servers cut longer prompts without a word. */
+/** Tokens that every model takes: some servers cut longer prompts without a word. */
 const smallestContext = 2_048;
 /** What surrounds the text of a short answer in its choices. */
 const choiceBytes = 512;
@@ -67,7 +67,7 @@ function isFarBelow(promptTokens: number, estimated: number): boolean {
 }
 
 /**
- * Of the prompt only what the client says itself is certain: templates leave out tools that the model does not know, and
+ * Only what the client says itself is certain to be in the prompt: templates leave out tools that the model does not know, and
  * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
  */
 function leastPromptTokens(request: AskedRequest, context = smallestContext): number {
@@ -90,7 +90,7 @@ function userBytes(messages: unknown): number {
   return bytes;
 }
 
-/** Of a text, a list of texts or text parts, or tokens, of which each counts as so many bytes. */
+/** Bytes of a text, a list of texts or text parts, or tokens, of which each counts as so many. */
 function textBytes(value: unknown, tokenBytes = 1): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number") return tokenBytes;

@@ -1,6 +1,6 @@
 // What was said in a request and in its answer, whatever the format: for those who show it. Where the type is unknown it may be anything.
 
-/** Of all that a request, a message or an answer may have many of, at most so many are given. */
+/** At most so many messages, parts, calls and choices are given. */
 export const mostSaid = 256;
 
 /** A message of a prompt or of an answer. */

@@ -48,7 +48,7 @@ export class OpenRequest<Result>
   extends Later<Result>
   implements Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
 {
-  /** Of those who work for it. */
+  /** Stops those who work for it. */
   readonly cancellation = new Cancellation();
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
@@ -74,7 +74,7 @@ export class OpenRequest<Result>
   /** Where a request has one; read when somebody asks for it. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
-  /** Of a stream, until its answer begins. */
+  /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
   #late: Later<Dispatched> | undefined;
@@ -143,7 +143,7 @@ export class OpenRequest<Result>
     return this.request.width;
   }
 
-  /** Of the completion. */
+  /** The completion's own id. */
   get id(): string {
     return this.request.dialect.idOf(this.requestId);
   }
@@ -240,7 +240,7 @@ export class OpenRequest<Result>
         this.meter.servedBy(model.price, usageBounds(model, this.request));
         this.call.onStandIn(model.id);
       }
-      // Of the members of a request it is this one that an engine may leave out.
+      // Tools are the only member of a request that an engine may leave out.
       if (dispatched.response.headers.get("x-headrace-ignored") === "tools") this.call.onIgnored("tools");
       if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") this.#late?.resolve(dispatched);
@@ -331,7 +331,7 @@ export class OpenRequest<Result>
     return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
   }
 
-  /** Of an answer that was delivered, or, with an error, of which a part was. */
+  /** An answer was delivered, or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown): Eventual<void> {
     return this.#end(this.#outcomeOf(error), usage, error);
   }
@@ -356,7 +356,7 @@ export class OpenRequest<Result>
     return this.#trail?.trail;
   }
 
-  /** Of one whose answer had begun. */
+  /** The result of an engine whose answer had begun. */
   #resultOf(error: unknown): StepResult {
     const result = resultOf(error, this.#stopped);
     return result === "unreachable" ? "broke_off" : result;

@@ -111,7 +111,7 @@ test("log-probabilities are joined", () => {
 });
 
 describe("tool calls", () => {
-  test("of OpenAI: by index, the arguments in pieces", () => {
+  test("tool calls of OpenAI are joined by index, their arguments in pieces", () => {
     expect(golden("openai-tool-calls")["choices"]).toMatchObject([
       {
         message: {
@@ -130,7 +130,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("without an index: an id or a name begins a call, the rest goes on with the last", () => {
+  test("tool calls without an index begin with an id or a name, and the rest goes on with the last", () => {
     const message = onlyMessage([
       { tool_calls: [{ id: "a", function: { name: "f", arguments: '{"x"' } }] },
       { tool_calls: [{ function: { arguments: ":1}" } }] },
@@ -160,7 +160,7 @@ describe("tool calls", () => {
     });
   });
 
-  test("of custom tools, and the function calls of old", () => {
+  test("calls of custom tools, and the function calls of old, are joined as well", () => {
     expect(
       onlyMessage([
         { tool_calls: [{ index: 0, id: "a", type: "custom", custom: { name: "sql", input: "SELECT" } }] },
@@ -173,7 +173,7 @@ describe("tool calls", () => {
   });
 });
 
-test("members that nobody knows: lists grow, the last of the others stands, and no name does harm", () => {
+test("of members that nobody knows lists grow, the last of the others stands, and no name does harm", () => {
   const message = onlyMessage([
     JSON.parse('{"content":"a","audio":{"id":1},"annotations":[1],"__proto__":{"polluted":true}}'),
     { audio: { id: 2 }, annotations: [2], content: null },

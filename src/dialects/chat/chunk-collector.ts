@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 interface CollectedCall {
   id: unknown;
   type: unknown;
-  /** Of a `function` or a `custom` tool: its text arrives in pieces. */
+  /** Name and text of a `function` or a `custom` tool; the text arrives in pieces. */
   name: string;
   text: string;
   rest: Map<string, unknown>;

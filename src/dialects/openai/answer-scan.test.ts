@@ -43,7 +43,7 @@ function isObject(text: string): boolean {
   }
 }
 
-test("it finds the members whatever stands between them", () => {
+test("members of an answer are found whatever stands between them", () => {
   for (const indent of [undefined, 0, 2, "\t", "\r\n"] as const) {
     const text = JSON.stringify(usual, null, typeof indent === "string" ? "\t" : indent).replaceAll(
       "\n",
@@ -189,7 +189,7 @@ describe("JSON.parse is the judge", () => {
     ...["", " ", ",", ":", "\u00a0", "\ufeff", "/**/1", "1//"],
   ];
 
-  test.each(values)("%j as a value, and alone", (value) => {
+  test.each(values)("nothing is vouched for that JSON.parse refuses, with %j as a value, and alone", (value) => {
     for (const text of [
       `{"a":${value}}`,
       `{"a":[${value}]}`,
@@ -202,7 +202,7 @@ describe("JSON.parse is the judge", () => {
     }
   });
 
-  test("of answers with something changed, put in or left out", () => {
+  test("nothing is vouched for that JSON.parse refuses, of answers with something changed, put in or left out", () => {
     const alphabet = '{}[]",:\\ \n\t\r0123456789eE+-.truefalsn\u0001/bu\u007f';
     const seeds = [
       JSON.stringify(usual),

@@ -266,7 +266,7 @@ function cut(stream: string, random: Random): string[] {
   return pieces;
 }
 
-test("for streams of any kind, cut anywhere: the same bytes, counts, usage and errors", () => {
+test("streams of any kind, cut anywhere, give the same bytes, counts, usage and errors as when each chunk is parsed", () => {
   let [asText, inPlace] = [0, 0];
   for (let seed = 1; seed <= 1_500; seed++) {
     const random = new Random(seed);
@@ -314,7 +314,7 @@ describe("which chunks are only recognised", () => {
     return seen;
   }
 
-  test("all from the third on in a usual stream, until it tells its reason", () => {
+  test("chunks of a usual stream are only recognised from the third on, until it tells its reason", () => {
     const events = [
       first,
       chunk("a"),
@@ -328,21 +328,21 @@ describe("which chunks are only recognised", () => {
     expect(recognisedOf(events, { includeUsage: true, ownId: true })).toBe("--+++-");
   });
 
-  test("never one with usage", () => {
+  test("a chunk with usage is always parsed", () => {
     const usage = { prompt_tokens: 1, completion_tokens: 2 };
     expect(recognisedOf([first, chunk("a"), chunk("b"), chunk("c", { usage }), chunk("d")])).toBe("--+--");
     const every = [1, 2, 3, 4].map((count) => chunk("a", { usage: { ...usage, completion_tokens: count } }));
     expect(recognisedOf(every)).toBe("----");
   });
 
-  test("none whose text is not the one that was found", () => {
+  test("a chunk whose text is not the one that was found is parsed", () => {
     const beside = (text: string) => chunk("a").replace("{", `{"text":"${text}",`);
     for (const text of ["fifteen letters", "other"]) expect(recognisedOf([beside(text), beside("b")])).toBe("--");
     const events = [chunk("a", { id: "~headrace-text~" }), chunk("b", { id: "~headrace-text~" })];
     expect(recognisedOf(events)).toBe("--");
   });
 
-  test("those behind a change, such as the next second of `created`, again", () => {
+  test("chunks behind a change, such as the next second of `created`, are recognised again", () => {
     const events = [1, 1, 2, 2, 2, 3, 3].map((created) => chunk("a", { created }));
     expect(recognisedOf(events)).toBe("-+-++-+");
   });

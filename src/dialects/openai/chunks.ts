@@ -65,7 +65,7 @@ export class ChunkTranslator implements AnswerStream {
   readonly #request: AskedRequest;
   readonly #names: AnswerNames;
   readonly #wantsUsage: boolean;
-  /** Of the choices that had a delta; mostly there is one. */
+  /** Index of the first choice that had a delta; mostly there is no other. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
@@ -220,7 +220,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#trials--;
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // Of another length, or the place of it could not be told by what is delivered.
+    // A probe of another length than the text, or its place could not be told by what is delivered.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);

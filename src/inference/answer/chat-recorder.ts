@@ -41,7 +41,7 @@ export function recorderFor(
 /** Why it is not kept. */
 type Loss = "too_large" | "unreadable" | "no_room";
 
-/** Of what failed or was left by its client nothing is kept: then `keep` is not called. `release` is, in any case. */
+/** Nothing is kept of what failed or was left by its client: then `keep` is not called. `release` is, in any case. */
 export class ChatRecorder {
   readonly #principal: Principal;
   readonly #request: DecodedRequest;

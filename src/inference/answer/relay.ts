@@ -63,7 +63,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** Bytes since the client got something, and monotonic milliseconds of that. */
   #idleBytes = 0;
   #idleSinceMs = 0;
-  /** Of an event that is not complete, the ledger knows this much. */
+  /** Bytes of an event that is not complete which are on the account of the request. */
   #countedBytes = 0;
   /** Goes to the client once the end is on record. */
   #last = "";
@@ -371,7 +371,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
-/** As those below: a closure for each stream would do the same at the cost of its memory. */
+/** A function like those below: a closure for each stream would do the same at the cost of its memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

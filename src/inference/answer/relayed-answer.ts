@@ -26,7 +26,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly recorder: ChatRecorder | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
-  /** Of what works for it. */
+  /** Stops what works for it. */
   readonly cancellation: Cancellation;
   ended(usage: TokenUsage, error: unknown): Eventual<void>;
   endedWithoutAnswer(error: unknown): Eventual<void>;
