@@ -55,7 +55,7 @@ export function looksLikeOurs(name: string): boolean {
   );
 }
 
-/** As it is read: without case, marks and what is not seen, and each letter as the one of ASCII that it looks like. */
+/** The name as it is read: without case, marks and what is not seen, and each letter as the one of ASCII that it looks like. */
 function skeletonOf(name: string): string {
   const seen = name.normalize("NFKD").replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, "");
   const letters = [...seen.normalize("NFKC").toLowerCase()].map((letter) => letterOf.get(letter) ?? letter);

@@ -14,5 +14,5 @@ export function firstProof(personId: string) {
   } satisfies PeopleChange;
 }
 
-/** As audit events tell of it. */
+/** What audit events call it. */
 export const firstProofDetail = { email_proven: true, ended: ["password", "passkeys", "sessions", "logins"] };

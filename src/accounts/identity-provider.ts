@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
-  /** As people know it. */
+  /** The name by which people know it. */
   name: string;
   /** https, or http on this machine. */
   issuer: string;

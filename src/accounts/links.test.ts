@@ -218,7 +218,7 @@ describe("an invitation", () => {
     await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("and every other link ends where its maker is no operator any more", async () => {
+  test("every link ends where its maker is no operator any more", async () => {
     const ada = await all.addPerson({ email: "ada@example.com" });
     const maker = await all.addPerson({ email: "operator@example.com", isOperator: true });
     await all.addPerson({ email: "other@example.com", isOperator: true });

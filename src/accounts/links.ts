@@ -38,7 +38,6 @@ export interface OneTimeLinksOptions {
   clock: Clock;
   /** Without a slash at its end. */
   publicOrigin(): string;
-  /** Of the installation. */
   firstAccountId(): Promise<string>;
   /** Undefined where none is configured: then invitations are shown to whoever makes them. */
   mail: MailSender | undefined;

@@ -179,7 +179,7 @@ describe("an app is there", () => {
     expect(() => requireApp(principal, found, "app_x")).toThrow("There is no app app_x.");
   });
 
-  test("and an id that nobody has is not repeated at any length", () => {
+  test("an id that nobody has is not repeated at any length", () => {
     expect(() => requireApp(principalFor(), undefined, "x".repeat(5_000))).toThrow(/^.{0,300}$/);
   });
 });

@@ -1,6 +1,8 @@
 // Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
+
 import { timingSafeEqual } from "node:crypto";
 import { GatewayError } from "../base/errors.ts";
+import { shown } from "../base/text/shown.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
 import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../domain/people/app.ts";
@@ -101,8 +103,7 @@ export function requireApp<Found extends App>(principal: Principal, app: Found |
   const own = ownOnly(principal);
   const isHere = app?.accountId === principal.account.id && app.environment === principal.environment;
   if (app && isHere && (own === null || own === app.personId)) return app;
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no app ${shown}. GET /v1/apps lists the apps of this environment.`);
+  throw new GatewayError("not_found", `There is no app ${shown(id)}. GET /v1/apps lists the apps of this environment.`);
 }
 
 /** That one of the app's secrets that it is, of those that have not ended. How long that takes tells nothing about any of them. */

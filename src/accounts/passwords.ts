@@ -9,7 +9,7 @@ export const longestPassword = 256;
 /** `memoryCost` in KiB. */
 const parameters = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 const currentForm = "$argon2id$v=19$m=19456,t=2,p=1$";
-/** Of a random text that nobody kept: what is compared with it takes as long as with a real one. */
+/** The hash of a random text that nobody kept: what is compared with it takes as long as with a real one. */
 const nobodysHash =
   "$argon2id$v=19$m=19456,t=2,p=1$QF13DhG0AgoXdvY+FXYtq8wvZl0f7lCxiNSEuVLxTbw$A1l9dkjyjhWbA47oHlKz5J1Q45B9V99td1y2F/6c/X8";
 

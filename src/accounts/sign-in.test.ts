@@ -118,7 +118,7 @@ test("a stranger locks nobody out who comes from where they signed in before, no
   expect(await outcome("ada@example.com", password, "192.0.2.77")).toBe("in");
 });
 
-test("and from where that is, is known at every process", async () => {
+test("where somebody signed in before is known at every process", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   expect(await outcome("ada@example.com", password, "203.0.113.1")).toBe("in");
   signIn = new SignIn({ ...all, failures, log, throttle });

@@ -231,7 +231,7 @@ function identityFor(personId: string, { issuer, subject }: ProvenIdentity, { no
   return { issuer, subject, personId, createdAt: nowSeconds };
 }
 
-/** As the provider has it, or else the address: it can be changed in the settings. */
+/** The name that the provider has, or else the address: it can be changed in the settings. */
 function nameFor({ name }: ProvenIdentity, email: string): string {
   try {
     return checkPersonName(name ?? "");

@@ -33,25 +33,24 @@ import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
 import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
 import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
 
-/** `limits` are those of requests and tokens; what a body may be comes from `requestLimits` everywhere. */
 export type RouteDeps = InferenceRouteDeps &
-  Omit<ChatRouteDeps, "limits" | "writer"> &
+  ChatRouteDeps &
   ModelStatusDeps &
   UsageRouteDeps &
   RefusalRouteDeps &
   RequestRouteDeps &
   OverviewRouteDeps &
   AccountRouteDeps &
-  Omit<KeyRouteDeps, "limits"> &
+  KeyRouteDeps &
   TokenRouteDeps &
-  Omit<AppRouteDeps, "limits"> &
+  AppRouteDeps &
   AuthorizationRouteDeps &
   SessionRouteDeps &
   MemberRouteDeps &
   InvitationRouteDeps &
   AuditRouteDeps &
   PasskeyRouteDeps &
-  Omit<OAuthRouteDeps, "throttle"> &
+  OAuthRouteDeps &
   AdminRouteDeps &
   AdminPeopleDeps &
   AdminSystemDeps &
@@ -60,13 +59,12 @@ export type RouteDeps = InferenceRouteDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
-  DeviceDeps & { catalog: Catalog; clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
+  DeviceDeps & { catalog: Catalog } & ServiceRouteDeps;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
-  const reading = { ...deps, limits: deps.requestLimits };
   const routes: Route[] = [
     ...inferenceRoutes(deps),
-    ...chatRoutes({ ...reading, writer: deps.chatWriter }),
+    ...chatRoutes(deps),
     ...modelRoutes(deps.catalog),
     ...modelStatusRoutes(deps),
     ...overviewRoutes(deps),
@@ -74,10 +72,10 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...refusalRoutes(deps),
     ...requestRoutes(deps),
     ...accountRoutes(deps),
-    ...keyRoutes(reading),
-    ...tokenRoutes(reading),
-    ...oauthRoutes({ ...deps, throttle: deps.clientThrottle }),
-    ...appRoutes(reading),
+    ...keyRoutes(deps),
+    ...tokenRoutes(deps),
+    ...oauthRoutes(deps),
+    ...appRoutes(deps),
     ...authorizationRoutes(deps),
     ...sessionRoutes(deps),
     ...passkeyRoutes(deps),
@@ -88,7 +86,7 @@ export function createRoutes(deps: RouteDeps): readonly Route[] {
     ...adminPeopleRoutes(deps),
     ...adminSystemRoutes(deps),
     ...nodeRoutes(deps),
-    ...serviceRoutes({ ...deps, routes: () => routes }),
+    ...serviceRoutes(deps, () => routes),
     ...metricsRoutes(deps),
     ...dashboardRoutes(deps),
     ...pageRoutes(deps),

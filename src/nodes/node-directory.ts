@@ -88,7 +88,7 @@ export class NodeDirectory implements NodeWays {
     this.#audit = new BoundedAudit({
       ...options,
       faultName: "node_connections_not_audited",
-      summary: (detail) => this.#event("node.connected", null, null, detail),
+      action: "node.connected",
     });
   }
 
@@ -128,7 +128,7 @@ export class NodeDirectory implements NodeWays {
 
   /** Rows of the audit log that wait to be written, and how many were given up. */
   get auditFigures(): { pending: number; lost: number } {
-    return { pending: this.#audit.pending, lost: this.#audit.lost };
+    return this.#audit.figures;
   }
 
   records(): readonly NodeRecord[] {
@@ -422,7 +422,7 @@ export class NodeDirectory implements NodeWays {
   }
 
   #tell(action: AuditAction, { nodeId, clientAddress }: GatewayEnd, detail: Record<string, unknown> = {}): void {
-    this.#audit.record("known", action, () => this.#event(action, nodeId, clientAddress, detail));
+    this.#audit.add("known", action, () => this.#event(action, nodeId, clientAddress, detail));
   }
 
   #event(action: AuditAction, nodeId: string | null, clientAddress: string | null, detail: Record<string, unknown>) {

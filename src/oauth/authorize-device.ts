@@ -9,7 +9,7 @@ import { newUserCode, normalizedUserCode } from "./user-code.ts";
 
 export interface DeviceAuthorizationDeps {
   oauth: Pick<OAuthStore, "insertDeviceCode">;
-  throttle: Pick<ClientThrottle, "requireDevice">;
+  clientThrottle: Pick<ClientThrottle, "requireDevice">;
   issuer(): string;
 }
 
@@ -32,11 +32,11 @@ const attempts = 4;
 /** Throws `invalid_scope`, and a GatewayError `rate_limit_exceeded`. */
 export async function authorizeDevice(
   { client, parameters, origin }: ClientRequest,
-  { oauth, throttle, issuer }: DeviceAuthorizationDeps,
+  { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
   const scopes = requestedScopes(parameters.get("scope"), client);
   if ("fault" in scopes) throw new OAuthError("invalid_scope", scopes.fault);
-  await throttle.requireDevice(client, origin.clientAddress);
+  await clientThrottle.requireDevice(client, origin.clientAddress);
   for (let attempt = 0; attempt < attempts; attempt++) {
     const deviceCode = newOpaqueToken("hrd_");
     const userCode = newUserCode();

@@ -33,7 +33,7 @@ async function accessToken(text: string, { tokens, keys }: FindTokenDeps): Promi
   const { token } = verification;
   const grant = await keys.findChainById(token.keyId);
   const [of] = grant?.keys ?? [];
-  // As where it is used: it is of that very app, person and account.
+  // The same holds where it is used: it is of that very app, person and account.
   const isOfGrant =
     of?.appId === token.appId && of.personId === token.personId && grant?.account.id === token.accountId;
   return grant && isOfGrant ? { access: token, grant } : undefined;

@@ -21,7 +21,7 @@ export type Introspection =
       iss: string;
       exp: number;
       iat?: number;
-      /** Of access tokens alone. */
+      /** Only access tokens have it. */
       token_type?: "Bearer";
       aud?: string;
       jti?: string;
@@ -60,7 +60,7 @@ function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
   return token.refresh.usedAt === null && token.refresh.expiresAt > nowSeconds;
 }
 
-/** Of a token that was verified. */
+/** The answer about a token that was verified. */
 function claimsOf(token: string): { iat?: number; jti?: string } {
   const [, payload = ""] = token.split(".");
   const { iat, jti } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>;

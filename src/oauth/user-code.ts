@@ -10,13 +10,13 @@ const separators = /[\s\p{Pd}._]+/gu;
 const longestInput = 64;
 const pattern = new RegExp(`^[${alphabet}]{${length}}$`);
 
-/** As it is shown, `XXXX-XXXX`: 20^8 of them, each as likely as any other. */
+/** A code as it is shown, `XXXX-XXXX`: 20^8 of them, each as likely as any other. */
 export function newUserCode(): string {
   const letters = Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join("");
   return `${letters.slice(0, half)}-${letters.slice(half)}`;
 }
 
-/** As it is kept and looked for: the letters alone. Undefined for what cannot be a code. */
+/** The code as it is kept and looked for: the letters alone. Undefined for what cannot be a code. */
 export function normalizedUserCode(text: string): string | undefined {
   if (text.length > longestInput) return undefined;
   const letters = text.replace(separators, "").toUpperCase();

@@ -9,16 +9,16 @@ import { LruMap } from "./lru-map.ts";
  * than an answer from memory has tighter limits of its own besides, by person, app or link.
  */
 export const addressLimits = {
-  /** Of monitors and load balancers. */
+  /** For monitors and load balancers. */
   monitor: 3_000,
   /** The same for everybody: scripts, styles, keys, descriptions. */
   file: 6_000,
   page: 1_200,
   /** What a page sends. */
   form: 300,
-  /** Of programs: tokens, and clients of the authorization server. */
+  /** For programs: tokens, and clients of the authorization server. */
   client: 1_200,
-  /** Of machines that join and connect. */
+  /** For machines that join and connect. */
   machine: 300,
   /** Credentials that are nobody's, each of which costs a look into the database. */
   unknown: 600,
@@ -56,7 +56,7 @@ export class AddressThrottle {
     return undefined;
   }
 
-  /** As `take`, and counts nothing either way. */
+  /** Says what `take` says, and counts nothing either way. */
   peek(what: AddressLimit, address: string): GatewayError | undefined {
     const waitMs = this.#waitMs(what, idOf(what, address));
     return waitMs > 0 ? refusal(what, waitMs) : undefined;

@@ -19,9 +19,9 @@ export type UsageBounds = Pick<TokenUsage, "promptTokens" | "completionTokens">;
 
 /** What a chat template adds to the client's text at most: a default system prompt, preambles for tools. */
 const templateTokens = 4_096;
-/** Of a prompt whose size neither the body nor a context tells. */
+/** Tokens of a prompt whose size neither the body nor a context tells. */
 const largestPrompt = 10_000_000;
-/** Of one generation that nobody bounds. */
+/** Tokens of one generation that nobody bounds. */
 const longestGeneration = 262_144;
 
 /**

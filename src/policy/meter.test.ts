@@ -181,7 +181,7 @@ describe("a meter", () => {
     expect(run.told.at(-2)).toEqual(["lease", 1_005, 5_000 + 2_000_000]);
   });
 
-  test("nor is it in the middle of a stream: neither checkpoint nor lease goes beyond the request's bounds", () => {
+  test("a report beyond all bounds is not believed in the middle of a stream: neither checkpoint nor lease goes beyond the request's bounds", () => {
     const run = start();
     const meter = run.create();
     const milliard = { promptTokens: 1e9, completionTokens: 1e9, estimated: false };

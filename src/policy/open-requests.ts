@@ -90,7 +90,7 @@ export class OpenRequests {
 /** One object for all requests of a key: each of them gives back one place. */
 class KeyPlaces implements OpenPlace {
   open = 0;
-  /** Of requests that are open at other replicas. */
+  /** Requests that are open at other replicas. */
   lent = 0;
   /** Since it was last asked whether they may go. */
   #wasUsed = false;

@@ -12,6 +12,6 @@ export function nanoUsdOf(
 ): number | null {
   if (!price) return null;
   const nanoUsd = Math.round((promptTokens * price.input + completionTokens * price.output) * nanoUsdPerPriceUnit);
-  // Of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
+  // The cost of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
   return Math.min(nanoUsd, Number.MAX_SAFE_INTEGER);
 }

@@ -6,6 +6,7 @@ import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
+import type { KeyRing } from "../domain/key-ring.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
@@ -66,10 +67,56 @@ export interface GovernanceOptions {
   opened(close: () => unknown): void;
 }
 
-export type Governance = Awaited<ReturnType<typeof openGovernance>>;
+/** What governs requests, each part by its name. */
+export interface Governance {
+  pepper: Uint8Array;
+  /** The peppers of the secret in use and of those that it replaces. */
+  peppers: KeyRing;
+  secretId: string;
+  secretRotation: SecretRotation;
+  installation: InstallationWatch;
+  /** Keys for one purpose, 32 bytes each, derived from the installation's secret and those that it replaces. */
+  keyFor(purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">): KeyRing;
+  keys: SqlKeyStore;
+  accounts: SqlAccountStore;
+  audit: SqlAuditLog;
+  chats: SqlChatStore;
+  chatWriter: ChatQueue;
+  ledger: SpoolLedger;
+  /** The rules for how far back records go. */
+  retention: Retention;
+  reports: SqlUsageReports;
+  requestHistory: RequestHistory;
+  tiers: Tiers;
+  limits: MemoryLimits | SharedLimits;
+  /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
+  redisCheck: (() => "ok" | "failed") | undefined;
+  throttle: Throttle;
+  addressThrottle: AddressThrottle;
+  unknownCredentials: UnknownCredentials;
+  deletionClock: DeletionClock;
+  admitter: Admitter;
+  signingKeys: SigningKeys;
+  tokens: AccessTokens;
+  refusals: RefusalLog;
+  refusalStore: SqlRefusalStore;
+  refusalCounts: RefusalCounts;
+  usageDoubts: UsageDoubts;
+  refusedRequests: RefusedRequests;
+  speeds: SqlSpeeds;
+  authenticator: Authenticator;
+  /**
+   * To be called after every change of a key or account that this process has committed: it holds here from then on, soon elsewhere.
+   * `ids`: of keys, accounts, people and apps, such that it is about no credential that does not depend on one of them.
+   */
+  changed(ids?: readonly string[]): void;
+  /** To be called after every change of a tier that this process has committed. */
+  tiersChanged(): Promise<void>;
+  reconfigure(changed: ReloadableConfig): void;
+}
 
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
-export async function openGovernance(options: GovernanceOptions) {
+export async function openGovernance(options: GovernanceOptions): Promise<Governance> {
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secrets = loadSecrets(config.dataDir, config.secretsHex);
   await requireWholeCopy(db);
@@ -193,27 +240,23 @@ export async function openGovernance(options: GovernanceOptions) {
 
   return {
     pepper,
-    /** The peppers of the secret in use and of those that it replaces. */
     peppers,
     secretId,
     secretRotation,
     installation: new InstallationWatch({ db, secrets, clock, log }),
-    /** Keys for one purpose, 32 bytes each, derived from the installation's secret and those that it replaces. */
-    keyFor: (purpose: Exclude<Parameters<typeof deriveKeys>[1], "api-key-pepper-v1">) => deriveKeys(secrets, purpose),
+    keyFor: (purpose) => deriveKeys(secrets, purpose),
     keys,
     accounts,
     audit,
     chats,
     chatWriter,
     ledger,
-    /** The rules for how far back records go. */
     retention: recordRetention,
     reports: new SqlUsageReports(db, () => ledger.catchUp()),
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock, () => ledger.catchUp()), refusedStore),
     tiers,
     limits,
-    /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
-    redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? ("ok" as const) : ("failed" as const))),
+    redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? "ok" : "failed")),
     throttle: new Throttle(limits),
     addressThrottle,
     unknownCredentials,
@@ -228,19 +271,13 @@ export async function openGovernance(options: GovernanceOptions) {
     refusedRequests,
     speeds: new SqlSpeeds(db),
     authenticator,
-    /**
-     * To be called after every change of a key or account that this process has committed: it holds here from then on,
-     * soon elsewhere. `ids`: of keys, accounts, people and apps, such that it is about no credential that does not
-     * depend on one of them.
-     */
     changed,
-    /** To be called after every change of a tier. */
-    async tiersChanged(): Promise<void> {
+    async tiersChanged() {
       await loadTiers();
       // Limits alone: who cannot read them now need not forget whom it knows.
       changed([]);
     },
-    reconfigure(changed: ReloadableConfig): void {
+    reconfigure(changed) {
       reloadable = changed;
       tiers.configure(changed.tiers);
       authenticator.limitsChanged();

@@ -7,7 +7,7 @@ import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 
 export const defaultTierName = "free";
-/** As the configuration file has it. */
+/** The configuration file has the same. */
 export const tierNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 const accountStatus = z.enum(["active", "suspended"]);

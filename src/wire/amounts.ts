@@ -12,7 +12,7 @@ export function givenAmount(amount: Amount): z.ZodNumber {
   return boundedAmount(amount).describe(`${amountSentence(amount)}.`);
 }
 
-/** As an answer shows it. */
+/** The amount as an answer shows it. */
 export function shownAmount({ unit }: Amount): z.ZodNullable<z.ZodNumber> {
   return z
     .number()

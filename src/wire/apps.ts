@@ -3,7 +3,7 @@ import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../domain/people/app.ts";
 import { scopes } from "../domain/scope.ts";
-import { unixSeconds } from "./parts.ts";
+import { deletedShape, unixSeconds } from "./parts.ts";
 
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;
@@ -103,9 +103,7 @@ export const createdAppShape = z
   .object({ ...appMembers, client_secret: clientSecret.optional() })
   .meta({ id: "CreatedApp", description: "With `client_secret` where the app is confidential." });
 export const rotatedAppShape = z.object({ ...appMembers, client_secret: clientSecret }).meta({ id: "RotatedApp" });
-export const deletedAppShape = z
-  .object({ object: z.literal("app"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "DeletedApp" });
+export const deletedAppShape = deletedShape("app", "DeletedApp");
 export type AppWire = z.infer<typeof appShape>;
 
 export const authorizationShape = z
@@ -127,6 +125,4 @@ export const authorizationShape = z
   .meta({ id: "Authorization" });
 export type AuthorizationWire = z.infer<typeof authorizationShape>;
 
-export const deletedAuthorizationShape = z
-  .object({ object: z.literal("authorization"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "DeletedAuthorization" });
+export const deletedAuthorizationShape = deletedShape("authorization", "DeletedAuthorization");

@@ -6,6 +6,11 @@ export const modelId = z.string().min(1).max(256).describe("Model ID to use; `GE
 /** Unix time. */
 export const unixSeconds = z.int().describe("Unix time in seconds.");
 
+/** What says that something is gone; `id` names the shape in the OpenAPI document. */
+export function deletedShape<Noun extends string>(noun: Noun, id: string) {
+  return z.object({ object: z.literal(noun), id: z.string(), deleted: z.literal(true) }).meta({ id });
+}
+
 export const usageShape = z
   .looseObject({
     prompt_tokens: z.int(),
@@ -63,7 +68,7 @@ export const inputShape = z.union([
   inputObject,
 ]);
 
-/** As token limit what LM Studio and llama.cpp take for none; such a request is one without a limit. */
+/** The token limit that LM Studio and llama.cpp take for none; such a request is one without a limit. */
 export const noTokenLimit = -1;
 
 export function tokenLimit(least: number) {

@@ -5,7 +5,7 @@ import type { Member, OneTimeLink, Person } from "../domain/people/person.ts";
 import { roles } from "../domain/people/role.ts";
 import type { Session } from "../domain/people/session.ts";
 import { scopes } from "../domain/scope.ts";
-import { unixSeconds } from "./parts.ts";
+import { deletedShape, unixSeconds } from "./parts.ts";
 
 const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
 const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");
@@ -79,9 +79,7 @@ export const browserSessionShape = z
   })
   .meta({ id: "BrowserSession" });
 
-export const endedSession = z
-  .object({ object: z.literal("browser_session"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "EndedBrowserSession" });
+export const endedSession = deletedShape("browser_session", "EndedBrowserSession");
 
 export const endedSessions = z
   .object({ object: z.literal("browser_session.deleted"), deleted: z.int().describe("How many ended.") })
@@ -102,9 +100,7 @@ export const memberShape = z
 
 export const updateMemberRequest = z.object({ role }).meta({ id: "UpdateMemberRequest" });
 
-export const removedMember = z
-  .object({ object: z.literal("member"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "RemovedMember" });
+export const removedMember = deletedShape("member", "RemovedMember");
 
 const invitationMembers = {
   object: z.literal("invitation"),
@@ -132,9 +128,7 @@ export const createInvitationRequest = z
   .object({ email, role: role.optional().describe("Default `member`.") })
   .meta({ id: "CreateInvitationRequest" });
 
-export const deletedInvitation = z
-  .object({ object: z.literal("invitation"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "DeletedInvitation" });
+export const deletedInvitation = deletedShape("invitation", "DeletedInvitation");
 
 const personMembers = {
   object: z.literal("person"),
@@ -158,9 +152,7 @@ export type PersonDetailsWire = z.infer<typeof personDetailsShape>;
 
 export const updatePersonRequest = z.object({ is_operator: z.boolean() }).meta({ id: "UpdatePersonRequest" });
 
-export const deletedPerson = z
-  .object({ object: z.literal("person"), id: z.string(), deleted: z.literal(true) })
-  .meta({ id: "DeletedPerson" });
+export const deletedPerson = deletedShape("person", "DeletedPerson");
 
 export const resetLinkShape = z
   .object({

@@ -51,7 +51,7 @@ export const deletedChat = z
   .object({ id: z.string(), object: z.literal("chat.completion.deleted"), deleted: z.literal(true) })
   .meta({ id: "DeletedChatCompletion" });
 
-/** As OpenAI's API shows them, whether they were given or not. */
+/** The parameters that OpenAI's API shows, whether they were given or not. */
 const shownParameters = {
   temperature: null,
   top_p: null,

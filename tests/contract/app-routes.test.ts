@@ -53,7 +53,7 @@ beforeEach(async () => {
     reports: new SqlUsageReports(db),
     ledger: { flush: async () => {} },
     clock,
-    limits: () => ({ bodyBytes: 100_000, depth: 8 }),
+    requestLimits: () => ({ bodyBytes: 100_000, depth: 8 }),
     changed: () => {
       drops += 1;
     },

@@ -38,6 +38,7 @@ beforeEach(async () => {
   routes = authorizationRoutes({
     oauth: new SqlOAuthStore(db),
     clock: { nowSeconds: () => now, monotonicMs: () => 0 },
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
       drops += 1;
     },

@@ -31,9 +31,9 @@ beforeEach(async () => {
   queue = new ChatQueue({ chats, log: silent, retentionDays: () => 30 });
   routes = chatRoutes({
     chats,
-    writer: queue,
+    chatWriter: queue,
     clock: { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() },
-    limits: () => ({ bodyBytes: 10_000, depth: 8 }),
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
 });
 
@@ -329,9 +329,9 @@ test("a database that is away is a 503 that says when to retry", async () => {
 test("a store that takes its time is not waited for any longer than a second", async () => {
   const slow = chatRoutes({
     chats: new SqlChatStore(db),
-    writer: { flush: () => new Promise(() => {}) },
+    chatWriter: { flush: () => new Promise(() => {}) },
     clock: { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() },
-    limits: () => ({ bodyBytes: 10_000, depth: 8 }),
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
   routes = slow;
   const startedMs = performance.now();

@@ -48,7 +48,7 @@ beforeEach(async () => {
     pepper,
     throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
     clock,
-    limits: () => ({ bodyBytes: 10_000, depth: 8 }),
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
       drops += 1;
     },

@@ -80,7 +80,7 @@ export async function startOAuth() {
       probe,
       ...oauthRoutes({
         ...{ oauth, apps, keys, tokens, refusals, clock, sealingKey, environment: "live" },
-        throttle: new ClientThrottle(limits),
+        clientThrottle: new ClientThrottle(limits),
         matchesSecret: ({ id }, secret) => secret === secretOf(id),
         issuer: () => issuer,
         audience: () => audience,

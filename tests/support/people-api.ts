@@ -67,9 +67,9 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),
     ...memberRoutes(deps),
     ...invitationRoutes(deps),
-    ...auditRoutes({ audit }),
+    ...auditRoutes({ audit, clock, requestLimits }),
     ...adminPeopleRoutes(deps),
-    ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, limits: requestLimits, changed }),
+    ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, requestLimits, changed }),
   ];
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000, clock, heldBytes),

@@ -10,6 +10,7 @@ import type { Principal } from "../../domain/principal.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { wholeListOf } from "./list.ts";
 
 type SourcedTier = Tier & { source: TierSource };
 
@@ -65,7 +66,7 @@ const tierShape = z
   })
   .meta({ id: "TierOverview" });
 
-const tierList = z.object({ object: z.literal("list"), data: z.array(tierShape) }).meta({ id: "TierOverviewList" });
+const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
   return [

@@ -1,7 +1,9 @@
 // Stored chat completions: list, read, label and delete them, as OpenAI's API has it.
+
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
 import {
@@ -21,10 +23,10 @@ import { listOf, pageOf, pageQuery } from "./list.ts";
 
 export interface ChatRouteDeps {
   chats: ChatStore;
-  writer: Pick<ChatWriter, "flush">;
+  chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
-  limits(): BodyLimits;
+  requestLimits(): BodyLimits;
 }
 
 /** A client finds what it just stored; but it does not wait longer than this for a database that is slow. */
@@ -65,7 +67,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         : { parameters: [{ name: "id", in: "path" as const, description: "Id of the completion." }] }),
     },
     async handle(exchange, principal) {
-      await settledWithin(deps.writer.flush(), maxFlushMs);
+      await settledWithin(deps.chatWriter.flush(), maxFlushMs);
       return handle(exchange, principal);
     },
   });
@@ -81,7 +83,6 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
           "Those that were made with `store: true` and have not expired. `metadata[name]=value`, several times for several names, lists only those with these labels. A page may hold fewer than `limit` where they are large, or none where `search` looked at many in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.",
         query: chatQuery,
         response: { description: "One page.", json: chatList },
-        errors: ["invalid_request", "service_unavailable"],
       },
       (exchange, principal) => list(exchange, principal, deps),
     ),
@@ -92,7 +93,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         operationId: "retrieveChatCompletion",
         summary: "Retrieve a stored chat completion",
         response: { description: "The completion.", json: storedChat },
-        errors: ["not_found", "service_unavailable"],
+        errors: ["not_found"],
       },
       async (exchange, principal) => Response.json(storedChatToWire(await find(exchange, principal, deps))),
     ),
@@ -105,10 +106,10 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         requestBody: metadataUpdate,
         example: { metadata: { topic: "weather" } },
         response: { description: "The completion with its new labels.", json: storedChat },
-        errors: ["invalid_request", "not_found", "request_too_large", "unsupported_media_type", "service_unavailable"],
+        errors: ["not_found", "request_too_large", "unsupported_media_type"],
       },
       async (exchange, principal) => {
-        const { body } = await readJsonBody(exchange.req, deps.limits());
+        const { body } = await readJsonBody(exchange.req, deps.requestLimits());
         validate(metadataUpdate, body);
         const metadata = requireMetadata(body["metadata"]);
         const id = idOf(exchange);
@@ -123,7 +124,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         operationId: "deleteChatCompletion",
         summary: "Delete a stored chat completion",
         response: { description: "It is deleted.", json: deletedChat },
-        errors: ["not_found", "service_unavailable"],
+        errors: ["not_found"],
       },
       async (exchange, principal) => {
         const id = idOf(exchange);
@@ -140,7 +141,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         description: "Those of its request.",
         query: messageQuery,
         response: { description: "One page.", json: messageList },
-        errors: ["invalid_request", "not_found", "service_unavailable"],
+        errors: ["not_found"],
       },
       (exchange, principal) => listMessages(exchange, principal, deps),
     ),
@@ -192,10 +193,9 @@ export function chatOwnerOf(principal: Principal): ChatOwner {
 
 /** The same answer for one that never was, that is gone, and that is somebody else's. */
 function notFound(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no stored chat completion \`${shown}\`. Only those made with \`store: true\` are kept, until they expire; GET /v1/chat/completions lists them.`,
+    `There is no stored chat completion \`${shown(id)}\`. Only those made with \`store: true\` are kept, until they expire; GET /v1/chat/completions lists them.`,
   );
 }
 

@@ -5,7 +5,6 @@ import { GatewayError } from "../../base/errors.ts";
 import { type ApiKeyRecord, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
 import { isHere, toWire } from "../../policy/manage/manage-keys.ts";
 import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
-import { readQuery } from "../decode/query.ts";
 import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
 /** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
@@ -32,11 +31,10 @@ type Keys = Pick<KeyStore, "findChainById" | "listKeys">;
 
 /** Throws `invalid_request`. A page of what is sought may be short, and `last_id` is then the last key that was looked at. */
 export async function keysPage(
-  target: string,
+  { limit, after, search, status }: z.output<typeof keyQuery>,
   principal: Principal,
   { keys, clock }: { keys: Keys; clock: Clock },
 ): Promise<ListPage<KeyWire>> {
-  const { limit, after, search, status } = readQuery(keyQuery, target);
   if (after !== undefined) await requirePlace(after, principal, keys);
   const toWireHere = wireOf(keys, clock.nowSeconds());
   if (search === undefined && status === undefined) {

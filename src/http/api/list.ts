@@ -45,6 +45,11 @@ export function listOf<Item extends z.ZodType>(item: Item, id: string) {
     .meta({ id });
 }
 
+/** The schema of a list that is given whole; `id` names it in the OpenAPI document. */
+export function wholeListOf<Item extends z.ZodType>(item: Item, id: string) {
+  return z.object({ object: z.literal("list"), data: z.array(item) }).meta({ id });
+}
+
 /** `found` was read with a limit of `limit + 1`: what is beyond the page only says that there is more. */
 export function pageOf<Item extends { id: string }>(found: readonly Item[], limit: number): ListPage<Item> {
   const data = found.slice(0, limit);

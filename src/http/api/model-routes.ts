@@ -5,6 +5,7 @@ import type { Catalog } from "../../inference/models/catalog.ts";
 import { mayUseModel, requireModel } from "../../policy/authorize.ts";
 import { unixSeconds } from "../../wire/parts.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { wholeListOf } from "./list.ts";
 
 export const capabilitiesShape = z
   .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
@@ -26,7 +27,7 @@ const modelShape = z
   })
   .meta({ id: "Model" });
 
-const modelList = z.object({ object: z.literal("list"), data: z.array(modelShape) }).meta({ id: "ModelList" });
+const modelList = wholeListOf(modelShape, "ModelList");
 
 export function modelRoutes(catalog: Catalog): ScopedRoute[] {
   return [

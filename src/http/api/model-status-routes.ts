@@ -6,6 +6,7 @@ import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../
 import { mayUseModel } from "../../policy/authorize.ts";
 import { deploymentStates, priceShape } from "../../wire/models.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { wholeListOf } from "./list.ts";
 import { capabilitiesShape, contextShape } from "./model-routes.ts";
 
 export interface ModelStatusDeps {
@@ -52,7 +53,7 @@ const statusShape = z
   })
   .meta({ id: "ModelStatus" });
 
-const statusList = z.object({ object: z.literal("list"), data: z.array(statusShape) }).meta({ id: "ModelStatusList" });
+const statusList = wholeListOf(statusShape, "ModelStatusList");
 
 export function modelStatusRoutes({ modelStatus }: ModelStatusDeps): ScopedRoute[] {
   return [

@@ -92,7 +92,7 @@ function doNotKeep({ answerHeaders }: Exchange): void {
 /** In this order: what costs least first, and nothing of the request counts before it is clear whose it is. */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress, requestId } = exchange;
-  await deps.throttle.requireAddress(clientAddress);
+  await deps.clientThrottle.requireAddress(clientAddress);
   const parameters = presentParameters(await readFields(req, isSentOnce));
   const origin = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
   const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);

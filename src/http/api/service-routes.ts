@@ -15,8 +15,6 @@ export interface ServiceRouteDeps {
   version: string;
   /** Checks of what requests need, within a second or so; names the parts that fail. */
   readiness(): Promise<Readiness>;
-  /** All routes, these included. */
-  routes(): readonly Route[];
 }
 
 const health = z.object({ status: z.literal("ok") }).meta({ id: "Health" });
@@ -38,10 +36,11 @@ const referenceHeaders = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-export function serviceRoutes(deps: ServiceRouteDeps): PublicRoute[] {
+/** `all`: gives all routes, these included; asked once they are there. */
+export function serviceRoutes(deps: ServiceRouteDeps, all: () => readonly Route[]): PublicRoute[] {
   let document: StaticDocument | undefined;
   let page: StaticDocument | undefined;
-  const describe = () => openApiDocument(deps.routes(), deps.version);
+  const describe = () => openApiDocument(all(), deps.version);
   return [
     healthRoute("/healthz", "health", "Whether the process is alive"),
     healthRoute("/health", "healthAsVllm", "The same, where vLLM, llama-server and TGI have it"),

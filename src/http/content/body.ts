@@ -15,7 +15,7 @@ export interface BodyLimits {
 }
 
 export interface JsonBody {
-  /** As the client sent them, without a byte-order mark; they mean `text`. */
+  /** The bytes as the client sent them, without a byte-order mark; they mean `text`. */
   bytes: ByteSpan;
   text: string;
   members: Members;
@@ -35,7 +35,7 @@ export function readJsonBody(request: IncomingRequest, limits: BodyLimits): Json
   return bytes instanceof Promise ? bytes.then((all) => parseBody(all, limits)) : parseBody(bytes, limits);
 }
 
-/** As `readJsonBody`; what is sent as JSON is not looked at. */
+/** Does what `readJsonBody` does; what is sent as JSON is not looked at. */
 export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): ByteSpan | Promise<ByteSpan> {
   const { headers } = request;
   const type = headers.get("content-type");

@@ -37,7 +37,7 @@ function parseRange(text: string): MediaRange {
   return { type, q: /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(q) ? Number(q) : 0 };
 }
 
-/** Of the most specific range that covers the type. */
+/** The quality that the most specific range gives that covers the type. */
 function quality(ranges: readonly MediaRange[], type: string): { q: number; specificity: number } {
   const covers = ["*/*", `${type.slice(0, type.indexOf("/"))}/*`, type];
   for (let specificity = covers.length - 1; specificity >= 0; specificity--) {

@@ -40,7 +40,7 @@ function frameEnd(bytes: Buffer, start: number): number | undefined {
   return (descriptor & 4) === 0 ? position : position + checksumBytes;
 }
 
-/** Of a frame, the magic number included (RFC 8878, 3.1.1.1). */
+/** Bytes of a frame's header, the magic number included (RFC 8878, 3.1.1.1). */
 function headerBytes(descriptor: number): number {
   const isSingleSegment = (descriptor & 32) !== 0;
   const contentSize = contentSizeBytes[(descriptor >> 6) as 0 | 1 | 2 | 3];

@@ -5,7 +5,7 @@ import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
   type: string;
-  /** As `accept-encoding` names it; undefined: as it is. */
+  /** Its coding, as `accept-encoding` names it; undefined: none. */
   encoding: "br" | "gzip" | undefined;
   bytes: Uint8Array;
 }

@@ -1,7 +1,9 @@
 // Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
+
 import { fileURLToPath } from "node:url";
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import { hasApiKey } from "../exchange/api-key-header.ts";
 import { errorAnswer } from "../exchange/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
@@ -66,9 +68,11 @@ function isProgram(headers: Exchange["req"]["headers"]): boolean {
 
 /** A sign-in page with a status of success would be taken for an answer of the API. */
 function noEndpoint(path: string): PlainAnswer {
-  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
   return errorAnswer(
-    new GatewayError("not_found", `${shown} is a page for browsers, no endpoint. The base URL of the API ends in /v1.`),
+    new GatewayError(
+      "not_found",
+      `${shown(path)} is a page for browsers, no endpoint. The base URL of the API ends in /v1.`,
+    ),
   );
 }
 

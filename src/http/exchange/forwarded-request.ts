@@ -30,7 +30,7 @@ export interface ForwardedRequestDeps {
 
 /** What a gateway adds to a client's body: members of a few bytes each, and another model's id. */
 const addedBytes = 4_096;
-/** Of a node's answer, what the other replica reads. */
+/** What the other replica reads of a node's answer. */
 const passedHeaders = ["content-type", "retry-after"] as const;
 
 export async function forwardedRequest(exchange: Exchange, deps: ForwardedRequestDeps): Promise<Answer> {

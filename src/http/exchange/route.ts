@@ -90,7 +90,7 @@ export interface RouteDoc {
   /** Members are text, as in a URL; `http/decode/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
-  /** Of the request body, where it is not JSON. */
+  /** The type of the request body, where it is not JSON. */
   requestType?: "application/x-www-form-urlencoded";
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
@@ -98,6 +98,7 @@ export interface RouteDoc {
   response: { status?: number; description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
   /** Answers that are no success and no error of the table, by status; `name`: by which several operations refer to one. */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
+  /** Those that its access and the limits of addresses bring to every route are left out; `reference/openapi.ts` adds them. */
   errors?: readonly ErrorCode[];
 }
 

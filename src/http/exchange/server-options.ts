@@ -29,7 +29,7 @@ export interface HttpServerOptions {
   locality: Locality;
   /** Under which browsers reach the server; left out: on this machine alone. */
   publicUrl?: string | undefined;
-  /** Of who needs no credential. */
+  /** Bounds who needs no credential. */
   addressThrottle: Pick<AddressThrottle, "take">;
   /** Whether requests are refused as the server is about to end; left out: never. */
   isRefusing?: () => boolean;

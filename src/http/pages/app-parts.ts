@@ -6,7 +6,8 @@ import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { hidden } from "./form.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, type HtmlValue, html } from "./html.ts";
+import type { Page } from "./layout.ts";
 
 const longestName = 60;
 /** U+2800, a Braille cell without a dot, is a blank that Unicode does not count as one. */
@@ -36,13 +37,13 @@ export function nameOf(app: Named): Html {
   return html`<bdi>${titleOf(app)}</bdi>`;
 }
 
-export function publisherLine(app: PublishedApp): Html {
+function publisherLine(app: PublishedApp): Html {
   if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
 
-/** Of an app from before such names were refused. */
-export function imitationWarning(app: Named): Html | undefined {
+/** A warning for an app from before such names were refused. */
+function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
   return html`<div class="notice" role="note"><p>This app is no part of this server, though its name looks like it. Its publisher chose the name.</p></div>`;
 }
@@ -63,7 +64,7 @@ export const scopeWords: Readonly<Record<Scope, string>> = {
   "admin:manage": "Operate this server: accounts, people, audit log",
 };
 
-export function scopeList(scopes: readonly Scope[]): Html {
+function scopeList(scopes: readonly Scope[]): Html {
   return html`<h2>It will be able to</h2>
 <ul class="plain">${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
@@ -75,13 +76,13 @@ const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
 };
 
 /** The command line tool acts where the server does: that is no sign of anything unfinished. */
-export function environmentWarning(app: Pick<PublishedApp, "id" | "environment">): Html | undefined {
+function environmentWarning(app: Pick<PublishedApp, "id" | "environment">): Html | undefined {
   const warning = app.id === commandLineAppId ? undefined : environmentWarnings[app.environment];
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
 /** For which account; with a choice where there are several. `fault` is shown beside it. */
-export function accountChoice(
+function accountChoice(
   memberships: readonly OwnMembership[],
   { signedIn, fault }: { signedIn: SignedIn; fault: string | undefined },
 ): Html {
@@ -100,13 +101,54 @@ ${alert}</fieldset>`;
 }
 
 /** Whoever presses Enter without having chosen refuses: the first button is the one that is meant then. */
-export const decisionButtons = html`<div class="actions">
+const decisionButtons = html`<div class="actions">
 <button name="decision" value="deny" class="second">Deny</button>
 <button name="decision" value="allow">Allow</button>
 </div>`;
 
-export function whoIsSignedIn({ person }: SignedIn): Html {
+function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
+}
+
+export interface DecisionParts {
+  /** Heads the page: `Allow` or `Connect` and the like, and what comes after the app's name. */
+  question: readonly [before: string, after: string];
+  app: PublishedApp;
+  signedIn: SignedIn;
+  scopes: readonly Scope[];
+  /** Those that may be chosen. */
+  memberships: readonly OwnMembership[];
+  /** About the account that was chosen before. */
+  fault: string | undefined;
+  /** Where the decision is sent, and what unseen goes along. */
+  action: string;
+  hiddenFields: HtmlValue;
+  /** Before what the app may do. */
+  notice?: Html;
+  /** Before the decision. */
+  consequence?: Html;
+}
+
+/** The page on which a person decides about an app. */
+export function decisionPage(parts: DecisionParts): Page {
+  const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
+  const [before, after] = question;
+  return {
+    title: `${before} ${titleOf(app)}?`,
+    signedIn,
+    status: fault === undefined ? 200 : 400,
+    body: html`<h1>${before} ${nameOf(app)}${after}?</h1>
+${publisherLine(app)}
+${imitationWarning(app)}
+${notice && html`${notice}\n`}${environmentWarning(app)}
+${scopeList(scopes)}
+<form method="post" action="${action}" class="fields">
+${hiddenFields}
+${accountChoice(memberships, { signedIn, fault })}
+${consequence && html`${consequence}\n`}${decisionButtons}
+</form>
+${whoIsSignedIn(signedIn)}`,
+  };
 }
 
 /** The account that was chosen, among those that can be; undefined for anything else. */

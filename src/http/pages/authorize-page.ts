@@ -2,17 +2,7 @@
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { ValidRequest } from "../../oauth/authorize/flow.ts";
-import {
-  accountChoice,
-  decisionButtons,
-  environmentWarning,
-  imitationWarning,
-  nameOf,
-  publisherLine,
-  scopeList,
-  titleOf,
-  whoIsSignedIn,
-} from "./app-parts.ts";
+import { decisionPage, nameOf } from "./app-parts.ts";
 import { csrfField, hidden } from "./form.ts";
 import { type HtmlValue, html } from "./html.ts";
 import type { Page } from "./layout.ts";
@@ -32,22 +22,13 @@ export interface ConsentPageParts {
 export function consentPage({ request, query, ticket, signedIn, memberships, fault }: ConsentPageParts): Page {
   const { app, redirectUri, scopes } = request;
   return {
-    title: `Allow ${titleOf(app)}?`,
-    signedIn,
-    status: fault === undefined ? 200 : 400,
+    ...decisionPage({
+      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, memberships, fault },
+      action: "/oauth/authorize",
+      hiddenFields: hiddenFields(signedIn, query, ticket),
+      consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
+    }),
     formTargets: formTargets(redirectUri),
-    body: html`<h1>Allow ${nameOf(app)} to act for you?</h1>
-${publisherLine(app)}
-${imitationWarning(app)}
-${environmentWarning(app)}
-${scopeList(scopes)}
-<form method="post" action="/oauth/authorize" class="fields">
-${hiddenFields(signedIn, query, ticket)}
-${accountChoice(memberships, { signedIn, fault })}
-<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>
-${decisionButtons}
-</form>
-${whoIsSignedIn(signedIn)}`,
   };
 }
 

@@ -235,7 +235,7 @@ describe("nobody is asked again", () => {
     expect((await browser.get(path)).status).toBe(200);
   });
 
-  test("but for more than was allowed, when the app wants it asked, for HEAD, for somebody else", async () => {
+  test("consent is asked for again for more than was allowed, when the app wants it asked, for HEAD, for somebody else", async () => {
     const { app, browser, path } = await allowedOnce(confidential, "chat:read");
     expect((await browser.get(authorizePath(app, { scope: "chat:read chat:write" }))).status).toBe(200);
     for (const prompt of ["consent", "login", "select_account"])
@@ -247,14 +247,14 @@ describe("nobody is asked again", () => {
     expect((await another.get(path)).status).toBe(200);
   });
 
-  test("but after the app was taken back", async () => {
+  test("consent is asked for again after the app was taken back", async () => {
     const { app, browser, person, path } = await allowedOnce(confidential, "chat:read");
     await server.oauth.revokeAllowedApp(person.id, app.id, undefined, { ...testEvent(), action: "grant.revoked" });
     expect((await browser.get(path)).status).toBe(200);
     expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
   });
 
-  test("but with a second account: which one is meant is for the person to say", async () => {
+  test("consent is asked for again with a second account: which one is meant is for the person to say", async () => {
     const { browser, person, path } = await allowedOnce(confidential, "chat:read");
     await server.addMember(person, "member", (await server.addAccount()).id);
     expect((await browser.get(path)).status).toBe(200);

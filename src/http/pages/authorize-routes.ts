@@ -154,7 +154,7 @@ function refused(message: string, detail: string): GatewayError {
   );
 }
 
-/** As it was sent: the app's own parameters are not ours to rewrite. */
+/** The query as it was sent: the app's own parameters are not ours to rewrite. */
 function queryOf(target: string): string {
   const [sent = ""] = target.split("#", 1);
   const start = sent.indexOf("?");

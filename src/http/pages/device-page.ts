@@ -3,22 +3,12 @@ import type { PublishedApp } from "../../domain/people/app.ts";
 import type { DeviceCode } from "../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
-import {
-  accountChoice,
-  decisionButtons,
-  environmentWarning,
-  imitationWarning,
-  nameOf,
-  publisherLine,
-  scopeList,
-  titleOf,
-  whoIsSignedIn,
-} from "./app-parts.ts";
+import { decisionPage } from "./app-parts.ts";
 import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Page } from "./layout.ts";
 
-/** As the device shows it. */
+/** The code as the device shows it. */
 export function shownUserCode(userCode: string): string {
   return `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 }
@@ -61,25 +51,14 @@ export interface ConfirmationParts {
 }
 
 export function confirmationPage({ app, code, ticket, signedIn, memberships, fault }: ConfirmationParts): Page {
-  return {
-    title: `Connect ${titleOf(app)}?`,
-    signedIn,
-    status: fault === undefined ? 200 : 400,
-    body: html`<h1>Connect ${nameOf(app)}?</h1>
-${publisherLine(app)}
-${imitationWarning(app)}
-<div class="notice" role="note"><p>Go on only if you started this yourself, a moment ago, on a device that you have at hand, and it shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If somebody sent you the code, deny it.</p></div>
-${environmentWarning(app)}
-${scopeList(code.scopes)}
-<form method="post" action="/device/decision" class="fields">
-${csrfField(signedIn)}
+  return decisionPage({
+    ...{ question: ["Connect", ""], app, signedIn, scopes: code.scopes, memberships, fault },
+    action: "/device/decision",
+    hiddenFields: html`${csrfField(signedIn)}
 ${hidden("ticket", ticket)}
-${hidden("user_code", code.userCode)}
-${accountChoice(memberships, { signedIn, fault })}
-${decisionButtons}
-</form>
-${whoIsSignedIn(signedIn)}`,
-  };
+${hidden("user_code", code.userCode)}`,
+    notice: html`<div class="notice" role="note"><p>Go on only if you started this yourself, a moment ago, on a device that you have at hand, and it shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If somebody sent you the code, deny it.</p></div>`,
+  });
 }
 
 export function noDeviceAccountPage(signedIn: SignedIn): Page {

@@ -166,7 +166,7 @@ test("a person has no more wrong codes from everywhere, nor with more sessions, 
 });
 
 // hardening: A12
-test("nor do many people within one network of IPv6", async () => {
+test("many people within one network of IPv6 have no more wrong codes together", async () => {
   const newcomers = await Promise.all(Array.from({ length: 12 }, () => newcomer()));
   const tries = newcomers.map(({ browser }, i) => {
     const fields = { csrf: browser.session?.csrfToken ?? "", user_code: "ZZZZ-ZZZZ" };

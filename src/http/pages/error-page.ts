@@ -1,5 +1,7 @@
 // What a person sees where a page cannot be shown.
+
 import type { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { PlainAnswer } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
@@ -19,9 +21,8 @@ export function referenceLine(requestId: string): Html {
 
 /** For somebody at a browser who followed an old link or mistyped: programs get the error of the API. */
 export function noSuchPage(path: string, requestId: string): PlainAnswer {
-  const shown = path.length > 100 ? `${path.slice(0, 100)}…` : path;
   const body = html`<h1>There is no page here</h1>
-<p role="alert">Nothing is at <code>${shown}</code>. It may have moved, or the address is incomplete.</p>
+<p role="alert">Nothing is at <code>${shown(path)}</code>. It may have moved, or the address is incomplete.</p>
 <p><a href="/">Go to the overview</a>, or read the <a href="/docs">API reference</a>.</p>
 ${referenceLine(requestId)}`;
   return pageAnswer({ title: "There is no page here", status: 404, body });

@@ -228,7 +228,7 @@ describe("one's sessions", () => {
     expect(section(text, "sessions")).toContain("Nowhere else.");
   });
 
-  test("and logins of the command line end together, also where there is no other browser; apps stay", async () => {
+  test("sessions and logins of the command line end together, also where there is no other browser; apps stay", async () => {
     expect(section((await visitor.get("/settings")).text, "sessions")).not.toContain("end-others");
     await allow(person, membership, "Desk");
     await allowAs(commandLineAppId, person, membership);

@@ -12,7 +12,7 @@ import { ssoButton } from "./sso-parts.ts";
 
 export interface SignInPageDeps extends PageDeps {
   signIn: Pick<SignIn, "password">;
-  /** As the button names the identity provider; undefined where there is none. */
+  /** What the button calls the identity provider; undefined where there is none. */
   singleSignOnName(): string | undefined;
   /** Whether nobody can sign in yet. */
   isNew(): Promise<boolean>;

@@ -12,7 +12,7 @@ export interface ClientAuthenticationDeps {
   apps: Pick<AppStore, "findApp">;
   /** Whether it is one of the app's secrets that have not ended, compared in constant time. */
   matchesSecret(app: App, secret: string): boolean;
-  throttle: ClientThrottle;
+  clientThrottle: ClientThrottle;
   refusals: Pick<RefusalLog, "record">;
   /** In which the command line tool acts. */
   environment: Environment;
@@ -31,13 +31,13 @@ export async function authenticateClient(
   const { clientAddress, requestId } = origin;
   const { id, secret } = presentedClient(authorization, parameters);
   const app = await findClient(id, deps.apps, deps.environment);
-  await deps.throttle.requireFewFailures(app, clientAddress);
+  await deps.clientThrottle.requireFewFailures(app, clientAddress);
   const fault = app ? faultOf(app, secret, deps) : "unknown";
   if (app && fault === undefined) {
-    await deps.throttle.requireClient(app, clientAddress);
+    await deps.clientThrottle.requireClient(app, clientAddress);
     return app;
   }
-  await deps.throttle.failed(app, clientAddress);
+  await deps.clientThrottle.failed(app, clientAddress);
   const reason = `oauth_client_${fault}`;
   const whose = { keyId: app?.id ?? null, accountId: app?.accountId || null };
   deps.refusals.record({ reason, ...whose, clientAddress, requestId });

@@ -7,7 +7,7 @@ import { clientNetwork } from "../../policy/client-network.ts";
 
 /** In a minute. */
 const perMinute = {
-  /** Of one address, whatever is asked: behind it may be a server with many users. */
+  /** Requests of one address, whatever is asked: behind it may be a server with many users. */
   address: 600,
   failure: 30,
   /** A client with a secret. Of a client without one anybody could use up what all others have: it counts by address as well. */
@@ -64,7 +64,7 @@ function rule(what: keyof typeof perMinute, ...whose: string[]): RateLimit {
 }
 
 /**
- * Of a client at an address: whoever tries its secrets elsewhere must not lock it out, nor must one that goes on with an old
+ * Failures of a client at an address: whoever tries its secrets elsewhere must not lock it out, nor must one that goes on with an old
  * secret lock out the others behind the same address.
  */
 function failuresOf(app: Pick<PublishedApp, "id"> | undefined, clientAddress: string): RateLimit {

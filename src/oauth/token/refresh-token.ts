@@ -14,7 +14,7 @@ export const refreshToken: GrantType<FoundRefreshToken> = {
 };
 
 interface FoundRefreshToken {
-  /** As it was presented. */
+  /** The token as it was presented. */
   text: string;
   token: RefreshToken;
   /** With the membership that bounds it. */

@@ -22,7 +22,7 @@ export interface AccessTokensOptions {
 }
 
 export interface TokenRequest {
-  /** As the key was authenticated. */
+  /** Who asks, as the key was authenticated. */
   principal: Principal;
   /** Seconds, 60 to 86,400. */
   expiresIn: number;
@@ -54,7 +54,7 @@ export interface IssuedToken {
 /** What a genuine token says. */
 export interface VerifiedToken {
   accountId: string;
-  /** Of the key that it was made from, or of the grant. */
+  /** The id of the key that it was made from, or of the grant. */
   keyId: string;
   /** The app that it was issued to; null for a token that was made from a key. */
   appId: string | null;

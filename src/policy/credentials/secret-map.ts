@@ -5,7 +5,7 @@ const digestWords = 8;
 const smallest = 64;
 
 /**
- * Of bounded size: an entry that was asked for since it was last considered is spared, one that was not gives its place
+ * Its size is bounded: an entry that was asked for since it was last considered is spared, one that was not gives its place
  * to the next. Digests, and what of them is looked for, lie in typed arrays: a look-up touches three places in memory,
  * changes at most a byte, and leaves nothing for a garbage collection to walk through.
  *
@@ -14,7 +14,7 @@ const smallest = 64;
  */
 export class SecretMap<Value> {
   readonly #capacity: number;
-  /** Of the secret that is looked for; each use is over before the next begins. */
+  /** The digest that is looked for; each use is over before the next begins. */
   readonly #digest = new Uint8Array(4 * digestWords);
   readonly #words = new Int32Array(this.#digest.buffer);
   /** By slot: digests one after the other, values, and whether they were asked for. */

@@ -19,7 +19,7 @@ export interface SigningKeysOptions {
   log: Log;
 }
 
-/** As an operator sees it. Times in Unix seconds. */
+/** A signing key as an operator sees it. Times in Unix seconds. */
 export interface SigningKeyInfo {
   id: string;
   createdAt: number;

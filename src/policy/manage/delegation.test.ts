@@ -145,7 +145,7 @@ describe("what a key lets another have", () => {
     expect(grant({ rateLimit: null, rateLimitWindow: null, monthlyTokens: null, monthlySpend: null })).toBe("ok");
   });
 
-  test("but none the less for a key that the maker does not bound, nor for the key itself", () => {
+  test("a limit stands none the less for a key that the maker does not bound, nor for the key itself", () => {
     const widened = { rateLimit: null, rateLimitWindow: null };
     expect(outcome(() => requireGrantable(maker, [], widened, "changes"))).toContain("rate_limit: must be at most 100");
     expect(outcome(() => requireGrantable(maker, [], { monthlySpend: null }, "changes"))).toContain("monthly_spend:");
@@ -178,7 +178,7 @@ describe("a key acts on another", () => {
     expect(act(as([key("a")]), chain(key("b")), "revoke")).toBe("ok");
   });
 
-  test("but rotates only itself and what it made: the secret of another one would outlive it", () => {
+  test("a key rotates only itself and what it made: the secret of another one would outlive it", () => {
     const actor = as([key("a")]);
     expect(act(actor, chain(key("b")), "rotate")).toContain("permission_denied");
     expect(act(actor, chain(key("a")), "rotate")).toBe("ok");
@@ -189,7 +189,7 @@ describe("a key acts on another", () => {
     expect(act(operator, chain(key("b")), "rotate")).toBe("ok");
   });
 
-  test("and never on one that bounds it, also where that was rotated meanwhile", () => {
+  test("a key never acts on one that bounds it, also where that was rotated meanwhile", () => {
     const child = as([key("c"), key("new", { limitId: "old" })]);
     for (const verb of ["change", "revoke", "rotate"] as const) {
       expect(act(child, chain(key("old", { limitId: "old" })), verb)).toContain("permission_denied");
@@ -224,7 +224,7 @@ describe("a key acts on another", () => {
     expect(act(as([maker]), chain(key("c"), key("b"), maker), "revoke")).toBe("ok");
   });
 
-  test("and on itself; not on a key that bounds it, however alike they are", () => {
+  test("a key acts on itself; not on a key that bounds it, however alike they are", () => {
     const maker = key("a");
     const made = key("b", limited);
     expect(act(as([made, maker]), chain(made, maker))).toBe("ok");
@@ -261,7 +261,7 @@ describe("a person acts by role", () => {
     }
   });
 
-  test("but an operator's key is touched only while signed in as an operator", () => {
+  test("an operator's key is touched only while signed in as an operator", () => {
     const operators = chain(key("b", { scopes: ["admin:manage"] }));
     const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
     for (const verb of ["change", "rotate", "revoke"] as const) {
@@ -272,7 +272,7 @@ describe("a person acts by role", () => {
     }
   });
 
-  test("and a login that was allowed less gets no secret that may do more", () => {
+  test("a login that was allowed less gets no secret that may do more", () => {
     const login = as([grant, membership], { person, scopes: new Set<Scope>(["keys:manage"]), tokenExpiresAt: 100 });
     expect(act(login, chain(key("b")), "rotate")).toBe("insufficient_scope: API key lacks required scope: chat:read");
     expect(act(login, chain(key("b", { scopes: ["keys:manage"] })), "rotate")).toBe("ok");
@@ -294,7 +294,7 @@ describe("a person acts by role", () => {
     expect(outcome(() => requireGrantable(session(), [maker], { scopes: ["chat:read"] }, "changes"))).toBe("ok");
   });
 
-  test("and what is made outlives the session or login in which it is made", () => {
+  test("what is made outlives the session or login in which it is made", () => {
     expect(endOf(as([grant, membership], { person, tokenExpiresAt: 100 }))).toBeNull();
     expect(outcome(() => requireGrantable(session(), [], { expiresAt: null, monthlyTokens: null }, "makes"))).toBe(
       "ok",

@@ -39,15 +39,15 @@ test.each<[string, Principal, string]>([
   for (const attempt of attempts) expect(attempt).toThrow(message);
 });
 
-describe("an operator locks itself out", () => {
-  test("neither by suspending its own account", () => {
+describe("an operator does not lock itself out", () => {
+  test("an operator cannot suspend its own account", () => {
     const suspension = () => update(operator.account, { status: "suspended" });
     expect(suspension).toThrow("the account of the key in the request cannot be suspended");
     expect(suspension).toThrow(expect.objectContaining({ code: "permission_denied" }));
     expect(update(accountFor({ id: "acct_2" }), { status: "suspended" })?.changes).toEqual({ status: "suspended" });
   });
 
-  test("nor by revoking its own key or one that it depends on", () => {
+  test("an operator can revoke neither its own key nor one that it depends on", () => {
     const chain = principalFor({ keys: [keyRecordFor({ id: "key_child" }), keyRecordFor({ id: "key_maker" })] });
     for (const id of ["key_child", "key_maker"]) {
       expect(() => requireOtherKey(chain, { id })).toThrow(expect.objectContaining({ code: "permission_denied" }));

@@ -1,6 +1,7 @@
 // Creates and changes accounts: makes the records and events, which a store then writes in one step.
 
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { Account, AccountChanges, Tier } from "../../domain/account.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import { accountAmounts, byWire } from "../../domain/limits/amounts.ts";
@@ -71,8 +72,7 @@ export function updateAccount(
 /** The account, or `not_found`. */
 export function requireAccount(account: Account | undefined, id: string): Account {
   if (account) return account;
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no account ${shown}. GET /v1/admin/accounts lists the accounts.`);
+  throw new GatewayError("not_found", `There is no account ${shown(id)}. GET /v1/admin/accounts lists the accounts.`);
 }
 
 export function accountToWire(account: Account): AccountWire {

@@ -1,6 +1,7 @@
 // Creates, changes, rotates and revokes API keys: makes the records and events, which a store then writes in one step.
 
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
 import { byName, byWire, keyAmounts } from "../../domain/limits/amounts.ts";
@@ -190,8 +191,10 @@ export function rotatedBefore(revokedAt: number | null): GatewayError {
 export function requireKey(principal: Principal, chain: KeyChain | undefined, id: string): KeyChain {
   const key = chain?.keys[0];
   if (chain && key?.kind === "key" && isHere(principal, key)) return chain;
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no API key ${shown}. GET /v1/keys lists the keys of this environment.`);
+  throw new GatewayError(
+    "not_found",
+    `There is no API key ${shown(id)}. GET /v1/keys lists the keys of this environment.`,
+  );
 }
 
 /** Whether the principal sees this credential: of its account and environment; members see their own alone. */

@@ -1,6 +1,7 @@
 // Puts and deletes the tiers of the database: makes the records and events, which a store then writes in one step.
 
 import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
 import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
@@ -61,8 +62,7 @@ export function deleteTier(
 
 /** For a deletion that another one was faster than. */
 export function unknownTier(name: string): GatewayError {
-  const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
-  return new GatewayError("not_found", `There is no tier ${shown}. GET /v1/admin/tiers lists the tiers.`);
+  return new GatewayError("not_found", `There is no tier ${shown(name)}. GET /v1/admin/tiers lists the tiers.`);
 }
 
 export function tierToWire(tier: KnownTier, accounts: number): TierWire {

@@ -32,7 +32,7 @@ export function auditEvent(
   };
 }
 
-/** Of somebody who changes what the audit log does not tell by itself. */
+/** Who acts, of somebody who changes what the audit log does not tell by itself. */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
   const standing = standingOf(by, accountId);
   return { at, actor: actorIn(by), accountId, ...(standing ? { standing } : {}) };

@@ -2,16 +2,17 @@
 
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
+import type { AuditAction, AuditEvent, AuditLog } from "../../domain/audit.ts";
+import { auditEvent } from "./audit.ts";
 
 export interface BoundedAuditOptions {
   audit: Pick<AuditLog, "append">;
-  clock: Pick<Clock, "monotonicMs">;
+  clock: Clock;
   log: Log;
   /** Name in the log of the fault that rows cannot be written. */
   faultName: string;
-  /** The row that counts what was left out in a minute. */
-  summary(detail: { reason: "suppressed"; suppressed: number; reasons: Record<string, number> }): AuditEvent;
+  /** The action of the row that counts what was left out in a minute. */
+  action: AuditAction;
   flushMs?: number;
 }
 
@@ -27,7 +28,7 @@ export class BoundedAudit {
   #pending: AuditEvent[] = [];
   #suppressed = new Map<string, number>();
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  /** Of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
+  /** Rows of what exists, and of anything: a flood of what is made up must not hide what happens to the former. */
   #rows = { known: 0, unknown: 0 };
   #failing = false;
   #inWriting = 0;
@@ -39,18 +40,13 @@ export class BoundedAudit {
     this.#options = options;
   }
 
-  /** Rows that wait to be written. */
-  get pending(): number {
-    return this.#pending.length + this.#inWriting;
-  }
-
-  /** Rows that were given up. */
-  get lost(): number {
-    return this.#lost;
+  /** Rows that wait to be written, and how many were given up. */
+  get figures(): { pending: number; lost: number } {
+    return { pending: this.#pending.length + this.#inWriting, lost: this.#lost };
   }
 
   /** `reason` is one of a few words. */
-  record(kind: "known" | "unknown", reason: string, row: () => AuditEvent): void {
+  add(kind: "known" | "unknown", reason: string, row: () => AuditEvent): void {
     this.#turnWindow();
     if (this.#rows[kind] < maxRows) {
       this.#rows[kind]++;
@@ -87,7 +83,10 @@ export class BoundedAudit {
   #summary(): AuditEvent {
     const reasons = Object.fromEntries(this.#suppressed);
     const suppressed = [...this.#suppressed.values()].reduce((sum, count) => sum + count, 0);
-    return this.#options.summary({ reason: "suppressed", suppressed, reasons });
+    const { action, clock } = this.#options;
+    const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
+    const detail = { reason: "suppressed", suppressed, reasons };
+    return auditEvent(action, { type: "system" }, origin, { accountId: null, targetId: null, detail });
   }
 
   #schedule(): void {

@@ -1,10 +1,9 @@
 // Puts refused credentials into the audit log, bounded.
 
 import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
-import type { AuditActor, AuditEvent, AuditLog } from "../../domain/audit.ts";
+import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
 import { auditEvent } from "./audit.ts";
-import { BoundedAudit } from "./bounded-audit.ts";
+import { BoundedAudit, type BoundedAuditOptions } from "./bounded-audit.ts";
 
 export interface Refusal {
   /** One of a few words, never anything that the client sent. */
@@ -16,47 +15,18 @@ export interface Refusal {
   requestId: string;
 }
 
-export interface RefusalLogOptions {
-  audit: Pick<AuditLog, "append">;
-  clock: Clock;
-  log: Log;
-  flushMs?: number;
-}
+export type RefusalLogOptions = Pick<BoundedAuditOptions, "audit" | "clock" | "log" | "flushMs">;
 
-export class RefusalLog {
+export class RefusalLog extends BoundedAudit {
   readonly #clock: Clock;
-  readonly #rows: BoundedAudit;
 
   constructor(options: RefusalLogOptions) {
+    super({ ...options, action: "credential.refused", faultName: "refusals_not_audited" });
     this.#clock = options.clock;
-    this.#rows = new BoundedAudit({
-      ...options,
-      faultName: "refusals_not_audited",
-      summary: (detail) => {
-        const origin = { nowSeconds: options.clock.nowSeconds(), clientAddress: null, requestId: null };
-        const about = { accountId: null, targetId: null, detail };
-        return auditEvent("credential.refused", { type: "system" }, origin, about);
-      },
-    });
   }
 
   record(refusal: Refusal): void {
-    this.#rows.record(refusal.keyId === null ? "unknown" : "known", refusal.reason, () => this.#row(refusal));
-  }
-
-  /** Rows that wait to be written, and how many were given up. */
-  get figures(): { pending: number; lost: number } {
-    return { pending: this.#rows.pending, lost: this.#rows.lost };
-  }
-
-  /** Writes what is pending, the count of the suppressed ones where their window is over. Never rejects. */
-  flush(): Promise<void> {
-    return this.#rows.flush();
-  }
-
-  /** The count as well. */
-  close(): Promise<void> {
-    return this.#rows.close();
+    this.add(refusal.keyId === null ? "unknown" : "known", refusal.reason, () => this.#row(refusal));
   }
 
   #row({ reason, keyId, accountId, clientAddress, requestId }: Refusal): AuditEvent {

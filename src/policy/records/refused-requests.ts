@@ -26,7 +26,7 @@ export interface NotedBounds {
 }
 
 const defaultFlushMs = 2_000;
-/** Of one process: with rows of 300 bytes that are kept for a month, 400 MB where keys flood it all the time. */
+/** Rows of one process: with rows of 300 bytes that are kept for a month, 400 MB where keys flood it all the time. */
 const defaultBounds: NotedBounds = {
   ofKey: { atOnce: 100, everyMs: 60_000 },
   ofAccount: { atOnce: 200, everyMs: 20_000 },
@@ -34,7 +34,7 @@ const defaultBounds: NotedBounds = {
 };
 /** That wait for a database which takes none; more are given up. */
 const mostPending = 2_000;
-/** Of one transaction: SQLite works in the thread that serves requests. */
+/** Rows of one transaction: SQLite works in the thread that serves requests. */
 const batchSize = 100;
 
 /** What is noted of one key, of one account, or of all (GCRA). */

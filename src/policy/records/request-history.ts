@@ -10,7 +10,7 @@ export interface HistoryFilter extends Omit<RequestFilter, "outcome"> {
 }
 
 export interface HistoryPage {
-  /** As in `RequestPage`. */
+  /** What it is in `RequestPage`. */
   requests: PastRequest[];
   next: RequestPosition | null;
 }
@@ -47,7 +47,7 @@ export class RequestHistory {
   }
 }
 
-/** As far back as both were looked through. */
+/** How far back both were looked through. */
 function joined(one: HistoryPage, other: HistoryPage, limit: number): HistoryPage {
   const next = later(one.next, other.next);
   const both = [...one.requests, ...other.requests]

@@ -27,7 +27,7 @@ export interface RetentionOptions {
   everyMs?: number;
   /** How long one piece should take, default 4: in it, SQLite answers nothing else. */
   pieceMs?: number;
-  /** Of the first sweep, after the start. Default half a minute. */
+  /** The delay of the first sweep, after the start. Default half a minute. */
   firstMs?: number;
 }
 
@@ -37,7 +37,7 @@ const noticeSeconds = 14 * daySeconds;
 const usualPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
-/** Of the time, purging takes a fifth at most. */
+/** Purging takes a fifth of the time at most. */
 const restFactor = 4;
 const leastRestMs = 10;
 

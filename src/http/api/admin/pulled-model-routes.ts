@@ -1,15 +1,15 @@
 // The operators' endpoints for the models that were pulled to this server.
 import { z } from "zod";
 import type { PulledModel } from "../../../domain/models/pulled-model.ts";
-import type { Principal } from "../../../domain/principal.ts";
 import type { PulledModels } from "../../../inference/models/manage-pulled-models.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
-import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
-import { originOf } from "../changes.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
+import { wholeListOf } from "../list.ts";
 import { capabilitiesShape } from "../model-routes.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import { adminEndpoints } from "./admin-endpoint.ts";
 
-export interface AdminPulledModelDeps extends AdminBaseDeps {
+export interface AdminPulledModelDeps extends EndpointDeps {
   pulledModels: Pick<PulledModels, "list" | "remove">;
 }
 
@@ -27,48 +27,36 @@ const pulledModelShape = z
     context_length: z.int().nullable().describe("Tokens; null where the file does not say."),
   })
   .meta({ id: "PulledModel" });
-const pulledModelList = z
-  .object({ object: z.literal("list"), data: z.array(pulledModelShape) })
-  .meta({ id: "PulledModelList" });
+const pulledModelList = wholeListOf(pulledModelShape, "PulledModelList");
 const deletedPulledModel = z
   .object({ object: z.literal("pulled_model"), id: z.string(), bytes: z.int(), deleted: z.literal(true) })
   .meta({ id: "DeletedPulledModel" });
 
+const endpoint = adminEndpoints<AdminPulledModelDeps>();
+
 export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[] {
-  const route = adminRouter(deps);
-  return [
-    route("GET", "/v1/admin/pulled-models", listDoc, list),
-    route("DELETE", "/v1/admin/pulled-models/:id", deleteDoc, remove),
-  ];
+  return [list(deps), remove(deps)];
 }
 
-const listDoc: AdminDoc = {
+const list = endpoint("GET", "/v1/admin/pulled-models", {
   operationId: "listPulledModels",
   summary: "List the models that were pulled to this server, with their size",
   description: "Those in the data directory of the server that answers; each replica has its own.",
   response: { description: "The models.", json: pulledModelList },
-};
+  answer: async ({ deps }) => ({ object: "list", data: (await deps.pulledModels.list()).map(toWire) }),
+});
 
-async function list(_exchange: Exchange, _principal: Principal, deps: AdminPulledModelDeps): Promise<Response> {
-  const data = (await deps.pulledModels.list()).map(toWire);
-  return Response.json({ object: "list", data } satisfies z.infer<typeof pulledModelList>);
-}
-
-const deleteDoc: AdminDoc = {
+const remove = endpoint("DELETE", "/v1/admin/pulled-models/:id", {
   operationId: "deletePulledModel",
   summary: "Delete the files of a model that was pulled to this server",
   description: "It is offered no more, and what works with it ends as usual. `headrace pull` fetches it again.",
   parameters: [{ name: "id", in: "path", description: "Id of the model, such as `qwen3-0.6b-q8_0`." }],
   response: { description: "It is deleted.", json: deletedPulledModel },
-  errors: ["not_found", "service_unavailable"],
-};
-
-async function remove(exchange: Exchange, principal: Principal, deps: AdminPulledModelDeps): Promise<Response> {
-  const id = exchange.params["id"] ?? "";
-  const { bytes } = await deps.pulledModels.remove(principal, id, originOf(exchange, deps));
-  const answer: z.infer<typeof deletedPulledModel> = { object: "pulled_model", id, bytes, deleted: true };
-  return Response.json(answer);
-}
+  async answer({ deps, principal, id, origin }) {
+    const { bytes } = await deps.pulledModels.remove(principal, id, origin);
+    return { object: "pulled_model", id, bytes, deleted: true };
+  },
+});
 
 function toWire(model: PulledModel): z.infer<typeof pulledModelShape> {
   return {

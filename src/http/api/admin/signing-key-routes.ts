@@ -1,14 +1,13 @@
 // The operators' endpoints for the keys that sign access tokens; their private parts are shown to nobody.
 import { z } from "zod";
-import type { Principal } from "../../../domain/principal.ts";
 import type { SigningKeyInfo, SigningKeys } from "../../../policy/credentials/signing-keys.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
-import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
-import { originOf } from "../changes.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
+import { wholeListOf } from "../list.ts";
+import { adminEndpoints } from "./admin-endpoint.ts";
 
-export interface AdminSigningKeyDeps extends AdminBaseDeps {
+export interface AdminSigningKeyDeps extends EndpointDeps {
   signingKeys: Pick<SigningKeys, "list" | "rotate" | "replace">;
   /** After a change of credentials: it holds at once here, soon elsewhere. */
   changed(ids?: readonly string[]): void;
@@ -27,29 +26,21 @@ const signingKeyShape = z
   })
   .meta({ id: "SigningKey" });
 
-const signingKeyList = z
-  .object({ object: z.literal("list"), data: z.array(signingKeyShape) })
-  .meta({ id: "SigningKeyList" });
+const signingKeyList = wholeListOf(signingKeyShape, "SigningKeyList");
+
+const endpoint = adminEndpoints<AdminSigningKeyDeps>();
 
 export function adminSigningKeyRoutes(deps: AdminSigningKeyDeps): ScopedRoute[] {
-  const route = adminRouter(deps);
-  return [
-    route("GET", "/v1/admin/signing-keys", listDoc, list),
-    route("POST", "/v1/admin/signing-keys/rotate", rotateDoc, rotate),
-  ];
+  return [list(deps), rotate(deps)];
 }
 
-const listDoc: AdminDoc = {
+const list = endpoint("GET", "/v1/admin/signing-keys", {
   operationId: "listSigningKeys",
   summary: "List the keys that sign access tokens",
   description: "Oldest first; without those that are retired. `/.well-known/jwks.json` has the public keys themselves.",
   response: { description: "The keys.", json: signingKeyList },
-};
-
-function list(_exchange: Exchange, _principal: Principal, { signingKeys }: AdminSigningKeyDeps): Response {
-  const data = signingKeys.list().map(toWire);
-  return Response.json({ object: "list", data } satisfies z.infer<typeof signingKeyList>);
-}
+  answer: ({ deps: { signingKeys } }) => ({ object: "list", data: signingKeys.list().map(toWire) }),
+});
 
 const rotateRequest = z
   .strictObject({
@@ -57,25 +48,21 @@ const rotateRequest = z
   })
   .meta({ id: "RotateSigningKeyRequest" });
 
-const rotateDoc: AdminDoc = {
+const rotate = endpoint("POST", "/v1/admin/signing-keys/rotate", {
   operationId: "rotateSigningKey",
   summary: "Replace the key that signs access tokens",
   description:
     "The new key is published at once and signs ten minutes later; tokens of the old one stay valid until they expire. While a new key is upcoming, the answer is that key. It also happens by itself every 90 days. With `revoke` it is for a key that somebody else may have: the new one signs at once, and all tokens that were signed before are refused; keys and refresh tokens get new ones.",
   requestBody: rotateRequest,
+  bodyIsOptional: true,
   response: { description: "The new key.", json: signingKeyShape },
-  errors: ["request_too_large", "unsupported_media_type", "service_unavailable"],
-};
-
-async function rotate(exchange: Exchange, principal: Principal, deps: AdminSigningKeyDeps): Promise<Response> {
-  const { req } = exchange;
-  const { revoke } = req.hasBody ? await readStrictBody(rotateRequest, req, deps.requestLimits()) : { revoke: false };
-  const origin = originOf(exchange, deps);
-  if (!revoke) return Response.json(toWire(await deps.signingKeys.rotate(principal, origin)));
-  const key = await deps.signingKeys.replace(principal, origin);
-  deps.changed();
-  return Response.json(toWire(key));
-}
+  async answer({ deps, principal, body: { revoke }, origin }) {
+    if (!revoke) return toWire(await deps.signingKeys.rotate(principal, origin));
+    const key = await deps.signingKeys.replace(principal, origin);
+    deps.changed();
+    return toWire(key);
+  },
+});
 
 function toWire({ id, state, createdAt, activeAt, retiresAt }: SigningKeyInfo): z.infer<typeof signingKeyShape> {
   return { object: "signing_key", id, state, created_at: createdAt, active_at: activeAt, retires_at: retiresAt };

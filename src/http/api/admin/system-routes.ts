@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
 import { checkState } from "../service-routes.ts";
-import { type AdminBaseDeps, adminRouter } from "./admin-route.ts";
+import { adminEndpoints } from "./admin-endpoint.ts";
 
-export interface AdminSystemDeps extends AdminBaseDeps {
+export interface AdminSystemDeps extends EndpointDeps {
   systemHealth(): Promise<z.infer<typeof systemShape>>;
 }
 
@@ -89,16 +90,16 @@ const systemShape = z
 
 export type SystemFigures = z.infer<typeof systemShape>;
 
+const endpoint = adminEndpoints<AdminSystemDeps>();
+
 export function adminSystemRoutes(deps: AdminSystemDeps): ScopedRoute[] {
-  const doc = {
-    operationId: "getSystem",
-    summary: "How the server does",
-    description: "It answers while the database fails, too, as long as the credential is known.",
-    response: { description: "The figures of this moment.", json: systemShape },
-  };
-  return [
-    adminRouter(deps)("GET", "/v1/admin/system", doc, async (_exchange, _principal, { systemHealth }) =>
-      Response.json(await systemHealth()),
-    ),
-  ];
+  return [system(deps)];
 }
+
+const system = endpoint("GET", "/v1/admin/system", {
+  operationId: "getSystem",
+  summary: "How the server does",
+  description: "It answers while the database fails, too, as long as the credential is known.",
+  response: { description: "The figures of this moment.", json: systemShape },
+  answer: ({ deps }) => deps.systemHealth(),
+});

@@ -1,6 +1,5 @@
 // The operators' endpoints for upstreams: add, change, drain, delete, test.
 import { z } from "zod";
-import type { Principal } from "../../../domain/principal.ts";
 import type { Upstreams } from "../../../inference/models/manage-upstreams.ts";
 import type { UpstreamTests } from "../../../inference/models/upstream-test.ts";
 import {
@@ -10,46 +9,37 @@ import {
   upstreamTestRequest,
   upstreamTestShape,
 } from "../../../wire/upstreams.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
-import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
-import { bodyErrors, originOf } from "../changes.ts";
-import { type AdminBaseDeps, type AdminDoc, adminRouter } from "./admin-route.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
+import { wholeListOf } from "../list.ts";
+import { adminEndpoints } from "./admin-endpoint.ts";
 
-export interface AdminUpstreamDeps extends AdminBaseDeps {
+export interface AdminUpstreamDeps extends EndpointDeps {
   upstreams: Pick<Upstreams, "list" | "get" | "add" | "change" | "remove">;
   upstreamTests: Pick<UpstreamTests, "run">;
 }
 
 const nameParameter = [{ name: "name", in: "path", description: "Name of the upstream, such as `vllm`." }] as const;
-const upstreamList = z.object({ object: z.literal("list"), data: z.array(upstreamShape) }).meta({ id: "UpstreamList" });
+const upstreamList = wholeListOf(upstreamShape, "UpstreamList");
 const deletedUpstream = z
   .object({ object: z.literal("upstream"), name: z.string(), deleted: z.literal(true) })
   .meta({ id: "DeletedUpstream" });
 
+const endpoint = adminEndpoints<AdminUpstreamDeps>();
+
 export function adminUpstreamRoutes(deps: AdminUpstreamDeps): ScopedRoute[] {
-  const route = adminRouter(deps);
-  return [
-    route("GET", "/v1/admin/upstreams", listDoc, list),
-    route("POST", "/v1/admin/upstreams", createDoc, create),
-    route("GET", "/v1/admin/upstreams/:name", retrieveDoc, retrieve),
-    route("PATCH", "/v1/admin/upstreams/:name", updateDoc, update),
-    route("DELETE", "/v1/admin/upstreams/:name", deleteDoc, remove),
-    route("POST", "/v1/admin/upstream-tests", testDoc, test),
-  ];
+  return [list(deps), create(deps), retrieve(deps), update(deps), remove(deps), test(deps)];
 }
 
-const listDoc: AdminDoc = {
+const list = endpoint("GET", "/v1/admin/upstreams", {
   operationId: "listUpstreams",
   summary: "List the model servers, with where each comes from and how it does",
   description: "The built-in engine, then those of headrace.yaml, those added here, and those found on this machine.",
   response: { description: "The upstreams.", json: upstreamList },
-};
+  answer: ({ deps: { upstreams } }) => ({ object: "list", data: upstreams.list() }),
+});
 
-function list(_exchange: Exchange, _principal: Principal, { upstreams }: AdminUpstreamDeps): Response {
-  return Response.json({ object: "list", data: upstreams.list() } satisfies z.infer<typeof upstreamList>);
-}
-
-const createDoc: AdminDoc = {
+const create = endpoint("POST", "/v1/admin/upstreams", {
   operationId: "createUpstream",
   summary: "Add a model server",
   description:
@@ -57,27 +47,18 @@ const createDoc: AdminDoc = {
   requestBody: createUpstreamRequest,
   example: { name: "vllm", url: "http://10.0.0.5:8000/v1", max_concurrency: 32 },
   response: { description: "The upstream.", json: upstreamShape },
-  errors: [...bodyErrors, "service_unavailable"],
-};
+  answer: ({ deps, principal, body, origin }) => deps.upstreams.add(principal, body, origin),
+});
 
-async function create(exchange: Exchange, principal: Principal, deps: AdminUpstreamDeps): Promise<Response> {
-  const request = await readStrictBody(createUpstreamRequest, exchange.req, deps.requestLimits());
-  return Response.json(await deps.upstreams.add(principal, request, originOf(exchange, deps)));
-}
-
-const retrieveDoc: AdminDoc = {
+const retrieve = endpoint("GET", "/v1/admin/upstreams/:name", {
   operationId: "retrieveUpstream",
   summary: "Retrieve one model server",
   parameters: nameParameter,
   response: { description: "The upstream.", json: upstreamShape },
-  errors: ["not_found"],
-};
+  answer: ({ deps: { upstreams }, id }) => upstreams.get(id),
+});
 
-function retrieve(exchange: Exchange, _principal: Principal, { upstreams }: AdminUpstreamDeps): Response {
-  return Response.json(upstreams.get(exchange.params["name"] ?? ""));
-}
-
-const updateDoc: AdminDoc = {
+const update = endpoint("PATCH", "/v1/admin/upstreams/:name", {
   operationId: "updateUpstream",
   summary: "Change a model server that was added here, or drain any",
   description:
@@ -86,31 +67,22 @@ const updateDoc: AdminDoc = {
   requestBody: updateUpstreamRequest,
   example: { draining: true },
   response: { description: "The upstream.", json: upstreamShape },
-  errors: [...bodyErrors, "not_found", "service_unavailable"],
-};
+  answer: ({ deps, principal, id: name, body, origin }) => deps.upstreams.change(principal, name, body, origin),
+});
 
-async function update(exchange: Exchange, principal: Principal, deps: AdminUpstreamDeps): Promise<Response> {
-  const request = await readStrictBody(updateUpstreamRequest, exchange.req, deps.requestLimits());
-  const name = exchange.params["name"] ?? "";
-  return Response.json(await deps.upstreams.change(principal, name, request, originOf(exchange, deps)));
-}
-
-const deleteDoc: AdminDoc = {
+const remove = endpoint("DELETE", "/v1/admin/upstreams/:name", {
   operationId: "deleteUpstream",
   summary: "Delete a model server that was added here",
   description: "What it is working on ends as usual. Drain it first to see when that is over.",
   parameters: nameParameter,
   response: { description: "It is deleted.", json: deletedUpstream },
-  errors: ["not_found", "service_unavailable"],
-};
+  async answer({ deps, principal, id: name, origin }) {
+    await deps.upstreams.remove(principal, name, origin);
+    return { object: "upstream", name, deleted: true };
+  },
+});
 
-async function remove(exchange: Exchange, principal: Principal, deps: AdminUpstreamDeps): Promise<Response> {
-  const name = exchange.params["name"] ?? "";
-  await deps.upstreams.remove(principal, name, originOf(exchange, deps));
-  return Response.json({ object: "upstream", name, deleted: true } satisfies z.infer<typeof deletedUpstream>);
-}
-
-const testDoc: AdminDoc = {
+const test = endpoint("POST", "/v1/admin/upstream-tests", {
   operationId: "testUpstream",
   summary: "Ask a model server for its models, without a change",
   description:
@@ -118,10 +90,6 @@ const testDoc: AdminDoc = {
   requestBody: upstreamTestRequest,
   example: { url: "http://10.0.0.5:8000/v1" },
   response: { description: "What came of it.", json: upstreamTestShape },
-  errors: [...bodyErrors, "not_found", "service_unavailable"],
-};
-
-async function test(exchange: Exchange, principal: Principal, deps: AdminUpstreamDeps): Promise<Response> {
-  const request = await readStrictBody(upstreamTestRequest, exchange.req, deps.requestLimits());
-  return Response.json(await deps.upstreamTests.run(principal, request));
-}
+  errors: ["not_found"],
+  answer: ({ deps, principal, body }) => deps.upstreamTests.run(principal, body),
+});

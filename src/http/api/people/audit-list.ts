@@ -61,7 +61,7 @@ export const shortPages =
   "With several filters, or from `start` or to `end`, a page may hold fewer than `limit`, or none, where many were looked at in vain: `has_more` says whether there are others to look at, and `last_id` where to go on.";
 
 /**
- * Of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then
+ * Events of that account alone, or, where it is undefined, of all. A page of what is sought may be short, and `last_id` is then
  * the last event that was looked at. Throws `invalid_request` for a span that is empty.
  */
 export async function eventsPage(

@@ -1,8 +1,10 @@
 // The endpoints for invitations into an account.
+
 import { z } from "zod";
 import type { MadeInvitation, OneTimeLinks } from "../../../accounts/links.ts";
 import { requireMayWithdraw, requireSeesMembers } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { Account } from "../../../domain/account.ts";
 import type { OneTimeLink, PersonStore } from "../../../domain/people/person.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -14,63 +16,52 @@ import {
   invitationShape,
   invitationToWire,
 } from "../../../wire/people.ts";
-import { readQuery } from "../../decode/query.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
-import type { Exchange, PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
-import { bodyErrors, noStore, originOf } from "../changes.ts";
+import type { PersonRoute } from "../../exchange/route.ts";
+import type { Asked, EndpointDeps } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
-import { managingRouter, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
+import { managingEndpoints } from "./people-endpoint.ts";
 
-export interface InvitationRouteDeps extends PeopleBaseDeps {
+export interface InvitationRouteDeps extends EndpointDeps {
   links: Pick<OneTimeLinks, "invite">;
   people: Pick<PersonStore, "listInvitations" | "deleteInvitation">;
 }
+
+/** By a person for the account looked at, or by an operator for any. */
+type Asking<Body = unknown> = Asked<InvitationRouteDeps, Principal, unknown, unknown, Body>;
 
 const idParameter = [{ name: "id", in: "path", description: "Id of the invitation, `lnk_…`." }] as const;
 const invitationQuery = z.object(pageQuery);
 export const invitationList = listOf(invitationShape, "InvitationList");
 
+const endpoint = managingEndpoints<InvitationRouteDeps>();
+
 export function invitationRoutes(deps: InvitationRouteDeps): PersonRoute[] {
-  const route = managingRouter(deps);
-  return [
-    route("GET", "/v1/invitations", listDoc, (exchange, principal) => list(exchange, principal, deps)),
-    route("POST", "/v1/invitations", createDoc, (exchange, principal) =>
-      invite(exchange, principal, principal.account, deps),
-    ),
-    route("DELETE", "/v1/invitations/:id", removeDoc, (exchange, principal) =>
-      withdraw(exchange, principal, principal.account, deps),
-    ),
-  ];
+  return [list(deps), create(deps), remove(deps)];
 }
 
-const listDoc: PeopleDoc = {
+const list = endpoint("GET", "/v1/invitations", {
   operationId: "listInvitations",
   summary: "List the invitations into the account that nobody has followed yet",
   description: "For its owners and admins. Newest first.",
   query: invitationQuery,
   response: { description: "One page of invitations.", json: invitationList },
-  errors: ["invalid_request"],
-};
+  first: ({ principal }) => requireSeesMembers(principal, principal.account.id),
+  answer: ({ deps, principal, query }) => invitationsPage(principal.account.id, query, deps),
+});
 
-async function list({ req }: Exchange, principal: PersonPrincipal, deps: InvitationRouteDeps): Promise<Response> {
-  requireSeesMembers(principal, principal.account.id);
-  return Response.json(await invitationsPage(req.target, principal.account, deps));
-}
-
-/** What the query of the target asks for of an account's open invitations. */
+/** One page of an account's open invitations. */
 export async function invitationsPage(
-  target: string,
-  { id: accountId }: Pick<Account, "id">,
+  accountId: string,
+  { limit, after }: z.output<typeof invitationQuery>,
   { people, clock }: InvitationRouteDeps,
 ): Promise<z.infer<typeof invitationList>> {
-  const { limit, after } = readQuery(invitationQuery, target);
   const found = await people.listInvitations(accountId, clock.nowSeconds());
   // They are bounded: so many a hour may be made, and each ends within a week.
   const rest = after === undefined ? found : found.filter(({ id }) => id < after);
   return pageOf(rest.map(invitationToWire), limit);
 }
 
-const createDoc: PeopleDoc = {
+const create = endpoint("POST", "/v1/invitations", {
   operationId: "createInvitation",
   summary: "Invite somebody into the account",
   description:
@@ -78,22 +69,21 @@ const createDoc: PeopleDoc = {
   requestBody: createInvitationRequest,
   example: { email: "ada@example.com", role: "member" },
   response: { description: "The invitation, with its link where it was not mailed.", json: createdInvitationShape },
-  errors: [...bodyErrors, "rate_limit_exceeded"],
-};
+  showsSecret: true,
+  answer: (asked) => invite(asked.principal.account, asked),
+});
 
+/** Into that account. */
 export async function invite(
-  exchange: Exchange,
-  principal: Principal,
   account: Pick<Account, "id" | "name">,
-  deps: InvitationRouteDeps,
-): Promise<Response> {
-  const { email, role = "member" } = await readStrictBody(createInvitationRequest, exchange.req, deps.requestLimits());
+  { deps, exchange, principal, body: { email, role = "member" } }: Asking<z.output<typeof createInvitationRequest>>,
+): Promise<z.infer<typeof createdInvitationShape>> {
   const { clientAddress, requestId } = exchange;
   const made = await deps.links.invite({
     ...{ by: principal, account, email, role },
     origin: { clientAddress, requestId },
   });
-  return Response.json(madeToWire(made, await findOpen(made.id, account.id, deps)), { headers: noStore });
+  return madeToWire(made, await findOpen(made.id, account.id, deps));
 }
 
 function madeToWire(
@@ -105,34 +95,31 @@ function madeToWire(
   return { ...invitationToWire(invitation), link: url ?? null, mailed: url === undefined };
 }
 
-const removeDoc: PeopleDoc = {
+const remove = endpoint("DELETE", "/v1/invitations/:id", {
   operationId: "deleteInvitation",
   summary: "Take an invitation back",
   description: "Its link is of no use from then on. For whoever may make such an invitation.",
   parameters: idParameter,
   response: { description: "It is taken back.", json: deletedInvitation },
-  errors: ["not_found"],
-};
+  answer: (asked) => withdraw(asked.principal.account.id, asked.id, asked),
+});
 
-/** `params.id` names the invitation, or, below an account, `params.invitation`. */
+/** Takes one into that account back. */
 export async function withdraw(
-  exchange: Exchange,
-  principal: Principal,
-  { id: accountId }: Pick<Account, "id">,
-  deps: InvitationRouteDeps,
-): Promise<Response> {
-  const { params } = exchange;
-  const id = params["invitation"] ?? params["id"] ?? "";
+  accountId: string,
+  id: string,
+  { deps, principal, origin }: Asking,
+): Promise<z.infer<typeof deletedInvitation>> {
   requireSeesMembers(principal, accountId);
   const invitation = await findOpen(id, accountId, deps);
   if (!invitation) throw unknown(id);
   const { email, role } = invitation;
   requireMayWithdraw(principal, accountId, role ?? "owner");
-  const event = auditEvent("invitation.deleted", principal, originOf(exchange, deps), {
+  const event = auditEvent("invitation.deleted", principal, origin, {
     ...{ accountId, targetId: id, detail: { email, role } },
   });
   if (!(await deps.people.deleteInvitation(id, accountId, event))) throw unknown(id);
-  return Response.json({ object: "invitation", id, deleted: true } satisfies z.infer<typeof deletedInvitation>);
+  return { object: "invitation", id, deleted: true };
 }
 
 async function findOpen(
@@ -145,9 +132,8 @@ async function findOpen(
 }
 
 function unknown(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no invitation ${shown}, or it was followed or has expired. GET /v1/invitations lists those that are open.`,
+    `There is no invitation ${shown(id)}, or it was followed or has expired. GET /v1/invitations lists those that are open.`,
   );
 }

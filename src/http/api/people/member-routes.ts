@@ -1,19 +1,19 @@
 // The endpoints for the members of an account.
+
 import { z } from "zod";
 import { changeRole, removeMember, requireChanged, requireSeesMembers } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { Membership, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import { memberShape, memberToWire, removedMember, updateMemberRequest } from "../../../wire/people.ts";
-import { readQuery } from "../../decode/query.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
-import type { Exchange, PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
-import { bodyErrors, originOf } from "../changes.ts";
+import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
+import type { EndpointDeps, Named } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
-import { managingRouter, type PeopleBaseDeps, type PeopleDoc } from "./people-route.ts";
+import { managingEndpoints } from "./people-endpoint.ts";
 
-export interface MemberRouteDeps extends PeopleBaseDeps {
+export interface MemberRouteDeps extends EndpointDeps {
   people: Pick<PersonStore, "findPerson" | "findMembership" | "listMembers" | "setRole" | "removeMembership">;
   sessionStore: Pick<SessionStore, "list">;
   throttle: Pick<Throttle, "require">;
@@ -25,41 +25,33 @@ const idParameter = [{ name: "id", in: "path", description: "Id of the membershi
 const memberQuery = z.object(pageQuery);
 export const memberList = listOf(memberShape, "MemberList");
 
+const endpoint = managingEndpoints<MemberRouteDeps>();
+
 export function memberRoutes(deps: MemberRouteDeps): PersonRoute[] {
-  const route = managingRouter(deps);
-  return [
-    route("GET", "/v1/members", listDoc, list),
-    route("PATCH", "/v1/members/:id", updateDoc, update),
-    route("DELETE", "/v1/members/:id", removeDoc, remove),
-  ];
+  return [list(deps), update(deps), remove(deps)];
 }
 
-const listDoc: PeopleDoc = {
+const list = endpoint("GET", "/v1/members", {
   operationId: "listMembers",
   summary: "List the members of the account",
   description: "For its owners and admins. Those who joined first come first.",
   query: memberQuery,
   response: { description: "One page of members.", json: memberList },
-  errors: ["invalid_request"],
-};
+  first: ({ principal }) => requireSeesMembers(principal, principal.account.id),
+  answer: ({ deps, principal, query }) => membersPage(principal.account.id, query, deps),
+});
 
-async function list({ req }: Exchange, principal: PersonPrincipal, deps: MemberRouteDeps): Promise<Response> {
-  requireSeesMembers(principal, principal.account.id);
-  return Response.json(await membersPage(req.target, principal.account.id, deps));
-}
-
-/** What the query of the target asks for of an account's members. */
+/** One page of an account's members. */
 export async function membersPage(
-  target: string,
   accountId: string,
+  { limit, after }: z.output<typeof memberQuery>,
   { people }: { people: Pick<PersonStore, "listMembers"> },
 ): Promise<z.infer<typeof memberList>> {
-  const { limit, after } = readQuery(memberQuery, target);
   const found = await people.listMembers(accountId, { after, limit: limit + 1 });
   return pageOf(found.map(memberToWire), limit);
 }
 
-const updateDoc: PeopleDoc = {
+const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",
   summary: "Change a member's role",
   description:
@@ -68,48 +60,41 @@ const updateDoc: PeopleDoc = {
   requestBody: updateMemberRequest,
   example: { role: "admin" },
   response: { description: "The member.", json: memberShape },
-  errors: [...bodyErrors, "not_found", "rate_limit_exceeded"],
-};
+  async answer({ deps, principal, id, body: { role }, origin }) {
+    const target = await find({ deps, principal, id });
+    const change = changeRole(principal, target, role, origin);
+    if (change) {
+      await deps.throttle.require("change", principal);
+      requireChanged(await deps.people.setRole(target.id, change.role, change.event));
+      deps.changed([target.personId]);
+    }
+    return toWire({ ...target, role }, deps);
+  },
+});
 
-async function update(exchange: Exchange, principal: PersonPrincipal, deps: MemberRouteDeps): Promise<Response> {
-  const { role } = await readStrictBody(updateMemberRequest, exchange.req, deps.requestLimits());
-  const target = await find(exchange, principal, deps);
-  const change = changeRole(principal, target, role, originOf(exchange, deps));
-  if (change) {
-    await deps.throttle.require("change", principal);
-    requireChanged(await deps.people.setRole(target.id, change.role, change.event));
-    deps.changed([target.personId]);
-  }
-  return Response.json(await toWire({ ...target, role }, deps));
-}
-
-const removeDoc: PeopleDoc = {
+const remove = endpoint("DELETE", "/v1/members/:id", {
   operationId: "removeMember",
   summary: "Remove a member from the account, or leave it",
   description:
     "At once: keys that a member made, logins of the person and apps that the person allowed for this account end with it. Keys of the account, made by an owner or admin, stay. An account keeps at least one owner.",
   parameters: idParameter,
   response: { description: "The member is removed.", json: removedMember },
-  errors: ["not_found"],
-};
-
-async function remove(exchange: Exchange, principal: PersonPrincipal, deps: MemberRouteDeps): Promise<Response> {
-  const target = await find(exchange, principal, deps);
-  const { event } = removeMember(principal, target, originOf(exchange, deps));
-  requireChanged(await deps.people.removeMembership(target.id, event));
-  deps.changed([target.personId]);
-  return Response.json({ object: "member", id: target.id, deleted: true } satisfies z.infer<typeof removedMember>);
-}
+  async answer({ deps, principal, id, origin }) {
+    const target = await find({ deps, principal, id });
+    const { event } = removeMember(principal, target, origin);
+    requireChanged(await deps.people.removeMembership(target.id, event));
+    deps.changed([target.personId]);
+    return { object: "member", id: target.id, deleted: true };
+  },
+});
 
 /** One of another account is not there; nor, to those who see no members, is any but the own. */
-async function find({ params }: Exchange, principal: PersonPrincipal, deps: MemberRouteDeps): Promise<Membership> {
-  const id = params["id"] ?? "";
+async function find({ deps, principal, id }: Named<MemberRouteDeps, PersonPrincipal>): Promise<Membership> {
   const found = await deps.people.findMembership(id);
   const isHere = found?.accountId === principal.account.id;
   if (found?.personId !== principal.person.id) requireSeesMembers(principal, principal.account.id);
   if (found && isHere) return found;
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no member ${shown}. GET /v1/members lists those of this account.`);
+  throw new GatewayError("not_found", `There is no member ${shown(id)}. GET /v1/members lists those of this account.`);
 }
 
 async function toWire(membership: Membership, deps: MemberRouteDeps): Promise<z.infer<typeof memberShape>> {

@@ -4,7 +4,6 @@ import type { z } from "zod";
 import { type AttemptLimit, Attempts } from "../../../accounts/attempts.ts";
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Passkeys } from "../../../accounts/passkeys.ts";
-import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { Passkey, PersonStore } from "../../../domain/people/person.ts";
@@ -21,24 +20,21 @@ import {
   passkeySignInRequest,
   updatePasskeyRequest,
 } from "../../../wire/passkeys.ts";
-import type { BodyLimits } from "../../content/body.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
 import { browserOrigin } from "../../exchange/browser.ts";
-import type { ApiRoute, Exchange, PersonPrincipal, PersonRoute, RouteDoc } from "../../exchange/route.ts";
+import type { ApiRoute, Exchange, PersonPrincipal, RouteDoc } from "../../exchange/route.ts";
 import { home, localPath } from "../../pages/local-path.ts";
 import { bodyErrors, noStore, originOf } from "../changes.ts";
+import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
 import { listOf, pageOf } from "../list.ts";
 
-export interface PasskeyRouteDeps {
+export interface PasskeyRouteDeps extends EndpointDeps {
   passkeys: Passkeys;
   people: Pick<PersonStore, "findPerson" | "membershipsOf">;
   sessions: Pick<BrowserSessions, "start">;
   sessionStore: Pick<SessionStore, "list">;
   limits: Pick<LimitStore, "admit">;
-  clock: Clock;
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
-  /** Read for every request: a reload may change them. */
-  requestLimits(): BodyLimits;
 }
 
 /** Each page for signing in asks once as it is shown, and a whole office may have one address. */
@@ -51,25 +47,9 @@ const idParameter = [{ name: "id", in: "path", description: "Id of the passkey."
 const passkeyList = listOf(passkeyShape, "PasskeyList");
 
 export function passkeyRoutes(deps: PasskeyRouteDeps): ApiRoute[] {
-  const own = (
-    method: PersonRoute["method"],
-    path: string,
-    doc: Omit<RouteDoc, "tag">,
-    handle: (exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps) => Promise<Response>,
-  ): PersonRoute => ({
-    method,
-    path,
-    access: "person",
-    doc: { ...doc, tag: "People", errors: [...(doc.errors ?? []), "service_unavailable"] },
-    handle: async (exchange, principal) => handle(exchange, requireBrowser(principal), deps),
-  });
   const attempts = new Attempts(deps.limits);
   return [
-    own("GET", "/v1/passkeys", listDoc, list),
-    own("POST", "/v1/passkeys/options", optionsDoc, additionOptions),
-    own("POST", "/v1/passkeys", addDoc, add),
-    own("PATCH", "/v1/passkeys/:id", renameDoc, rename),
-    own("DELETE", "/v1/passkeys/:id", removeDoc, remove),
+    ...[list(deps), additionOptions(deps), add(deps), rename(deps), remove(deps)],
     {
       method: "POST",
       path: "/sign-in/passkey/options",
@@ -100,92 +80,80 @@ function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): Browser
   throw new GatewayError("permission_denied", "Passkeys are managed at a browser: sign in there and open /settings.");
 }
 
-const listDoc: Omit<RouteDoc, "tag"> = {
+const endpoint = personEndpoints<PasskeyRouteDeps, BrowserPerson>({
+  tag: "People",
+  errors: [],
+  admit: requireBrowser,
+});
+
+const list = endpoint("GET", "/v1/passkeys", {
   operationId: "listPasskeys",
   summary: "List one's own passkeys",
   description: "In a browser's session only, as are the other endpoints of passkeys. Oldest first, all in one page.",
   response: { description: "The passkeys.", json: passkeyList },
-};
+  async answer({ deps: { passkeys }, principal: { id } }) {
+    const all = await passkeys.list(id);
+    return pageOf(all.map(toWire), all.length);
+  },
+});
 
-async function list(_exchange: Exchange, { id }: BrowserPerson, { passkeys }: PasskeyRouteDeps): Promise<Response> {
-  const all = await passkeys.list(id);
-  return Response.json(pageOf(all.map(toWire), all.length));
-}
-
-const optionsDoc: Omit<RouteDoc, "tag"> = {
+const additionOptions = endpoint("POST", "/v1/passkeys/options", {
   operationId: "createPasskeyOptions",
   summary: "Begin to add a passkey",
   description: `Within ${freshMinutes} minutes of signing in; later, sign in once more. The answer is for \`navigator.credentials.create()\`, and for this session, once, within five minutes.`,
   response: { description: "Options for the browser.", json: creationOptions },
-  errors: ["permission_denied"],
-};
+  async answer({ deps: { passkeys, people, sessionStore, clock }, exchange: { req }, principal: { id, sessionId } }) {
+    const person = await people.findPerson(id);
+    if (!person) throw gone();
+    const nowSeconds = clock.nowSeconds();
+    const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
+    // Whoever finds a browser unlocked must not make themselves a way in that lasts.
+    if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
+    return { ...(await passkeys.additionOptions(person, sessionId, originIn(req))) };
+  },
+});
 
-async function additionOptions(
-  { req }: Exchange,
-  { id, sessionId }: BrowserPerson,
-  { passkeys, people, sessionStore, clock }: PasskeyRouteDeps,
-): Promise<Response> {
-  const person = await people.findPerson(id);
-  if (!person) throw gone();
-  const nowSeconds = clock.nowSeconds();
-  const session = (await sessionStore.list(id, nowSeconds)).find((one) => one.id === sessionId);
-  // Whoever finds a browser unlocked must not make themselves a way in that lasts.
-  if (!session || session.createdAt + freshMinutes * 60 < nowSeconds) throw stale();
-  return Response.json(await passkeys.additionOptions(person, sessionId, originIn(req)));
-}
-
-const addDoc: Omit<RouteDoc, "tag"> = {
+const add = endpoint("POST", "/v1/passkeys", {
   operationId: "addPasskey",
   summary: "Add the passkey that the browser made",
   requestBody: addPasskeyRequest,
   response: { description: "The passkey.", json: passkeyShape },
-  errors: bodyErrors,
-};
+  async answer({ deps, exchange, principal: { id, sessionId }, body: { name, response }, origin }) {
+    const person = await deps.people.findPerson(id);
+    if (!person) throw gone();
+    const given = { name, response: response as RegistrationResponseJSON };
+    const ceremony = { ...origin, pageOrigin: originIn(exchange.req) };
+    return toWire(await deps.passkeys.add(person, sessionId, given, ceremony));
+  },
+});
 
-async function add(exchange: Exchange, { id, sessionId }: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
-  const { req } = exchange;
-  const { name, response } = await readStrictBody(addPasskeyRequest, req, deps.requestLimits());
-  const person = await deps.people.findPerson(id);
-  if (!person) throw gone();
-  const given = { name, response: response as RegistrationResponseJSON };
-  const ceremony = { ...originOf(exchange, deps), pageOrigin: originIn(req) };
-  return Response.json(toWire(await deps.passkeys.add(person, sessionId, given, ceremony)));
-}
-
-const renameDoc: Omit<RouteDoc, "tag"> = {
+const rename = endpoint("PATCH", "/v1/passkeys/:id", {
   operationId: "updatePasskey",
   summary: "Rename a passkey",
   parameters: idParameter,
   requestBody: updatePasskeyRequest,
   example: { name: "Laptop" },
   response: { description: "The passkey.", json: passkeyShape },
-  errors: [...bodyErrors, "not_found"],
-};
+  async answer({ deps, principal: person, id, body: { name } }) {
+    await deps.passkeys.rename(id, person.id, name);
+    const renamed = (await deps.passkeys.list(person.id)).find((passkey) => passkey.id === id);
+    if (!renamed) throw gone();
+    return toWire(renamed);
+  },
+});
 
-async function rename(exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
-  const { name } = await readStrictBody(updatePasskeyRequest, exchange.req, deps.requestLimits());
-  const id = exchange.params["id"] ?? "";
-  await deps.passkeys.rename(id, person.id, name);
-  const renamed = (await deps.passkeys.list(person.id)).find((passkey) => passkey.id === id);
-  if (!renamed) throw gone();
-  return Response.json(toWire(renamed));
-}
-
-const removeDoc: Omit<RouteDoc, "tag"> = {
+const remove = endpoint("DELETE", "/v1/passkeys/:id", {
   operationId: "deletePasskey",
   summary: "Remove a passkey",
   description:
     "It signs nobody in any more. Who is signed in by it stays so: end their sessions as well where it was lost.",
   parameters: idParameter,
   response: { description: "It is removed.", json: deletedPasskey },
-  errors: ["not_found"],
-};
-
-async function remove(exchange: Exchange, person: BrowserPerson, deps: PasskeyRouteDeps): Promise<Response> {
-  const id = exchange.params["id"] ?? "";
-  await deps.passkeys.remove(id, person.id, originOf(exchange, deps));
-  return Response.json({ object: "passkey.deleted", id, deleted: true } satisfies z.infer<typeof deletedPasskey>);
-}
+  async answer({ deps, principal: person, id, origin }) {
+    await deps.passkeys.remove(id, person.id, origin);
+    return { object: "passkey.deleted", id, deleted: true };
+  },
+});
 
 const signInOptionsDoc: RouteDoc = {
   operationId: "createPasskeySignInOptions",

@@ -1,9 +1,11 @@
 // What a person who is signed in sees and changes of themselves: who they are, for which account, and where they are signed in.
+
 import { z } from "zod";
 import { type BrowserSessions, idleSeconds } from "../../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../../accounts/own-account.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import { shown } from "../../../base/text/shown.ts";
 import type { OwnMembership, Person, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
 import { auditEvent, type Origin } from "../../../policy/records/audit.ts";
@@ -19,15 +21,13 @@ import {
   sessionShape,
   updateSessionRequest,
 } from "../../../wire/people.ts";
-import { readQuery } from "../../decode/query.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
 import { browserOrigin } from "../../exchange/browser.ts";
-import type { Exchange, PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
-import { bodyErrors, originOf } from "../changes.ts";
+import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
-import { managingRouter, type PeopleBaseDeps, type PeopleDoc, peopleRouter } from "./people-route.ts";
+import { managingEndpoints, peopleEndpoints } from "./people-endpoint.ts";
 
-export interface SessionRouteDeps extends PeopleBaseDeps {
+export interface SessionRouteDeps extends EndpointDeps {
   people: Pick<PersonStore, "findPerson" | "membershipsOf">;
   ownAccount: Pick<OwnAccount, "hasPassword" | "renameSelf" | "changeOwnPassword">;
   sessionStore: Pick<SessionStore, "list" | "end" | "endAll" | "setAccount">;
@@ -40,52 +40,40 @@ export interface SessionRouteDeps extends PeopleBaseDeps {
 const sessionQuery = z.object(pageQuery);
 const sessionList = listOf(browserSessionShape, "BrowserSessionList");
 
+const reading = peopleEndpoints<SessionRouteDeps>();
+const managing = managingEndpoints<SessionRouteDeps>();
+
 export function sessionRoutes(deps: SessionRouteDeps): PersonRoute[] {
-  const reading = peopleRouter(deps);
-  const managing = managingRouter(deps);
-  return [
-    reading("GET", "/v1/session", retrieveDoc, retrieve),
-    managing("PATCH", "/v1/session", updateDoc, update),
-    managing("POST", "/v1/session/password", passwordDoc, changePassword),
-    reading("GET", "/v1/sessions", listDoc, list),
-    managing("DELETE", "/v1/sessions", endOthersDoc, endOthers),
-    managing("DELETE", "/v1/sessions/:id", endDoc, end),
-  ];
+  return [retrieve(deps), update(deps), changePassword(deps), list(deps), endOthers(deps), end(deps)];
 }
 
-const retrieveDoc: PeopleDoc = {
+const retrieve = reading("GET", "/v1/session", {
   operationId: "getSession",
   summary: "Who is signed in, and for which account",
   response: { description: "The session or login.", json: sessionShape },
-};
+  answer: ({ deps, principal }) => toWire(principal, principal.account.id, deps),
+});
 
-async function retrieve(_exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
-  return Response.json(await toWire(principal, principal.account.id, deps));
-}
-
-const updateDoc: PeopleDoc = {
+const update = managing("PATCH", "/v1/session", {
   operationId: "updateSession",
   summary: "Look at another account, or change one's name",
   requestBody: updateSessionRequest,
   example: { name: "Ada Lovelace" },
   response: { description: "The session or login as it is now.", json: sessionShape },
-  errors: [...bodyErrors, "rate_limit_exceeded"],
-};
-
-async function update(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
-  const { account_id: wanted, name } = await readStrictBody(updateSessionRequest, exchange.req, deps.requestLimits());
-  const { sessionId } = principal.person;
-  // Both are looked at before either is done.
-  const membership = wanted === undefined ? undefined : await requireMembership(wanted, principal, deps);
-  if (name !== undefined) {
-    await deps.throttle.require("change", principal);
-    const person = await requirePerson(principal, deps);
-    const by = sessionId === null ? { person } : { person, session: { id: sessionId } };
-    await deps.ownAccount.renameSelf(by, name, browserOrigin(exchange));
-  }
-  if (membership && sessionId !== null) await deps.sessionStore.setAccount(sessionId, membership.accountId);
-  return Response.json(await toWire(principal, membership?.accountId ?? principal.account.id, deps));
-}
+  async answer({ deps, exchange, principal, body: { account_id: wanted, name } }) {
+    const { sessionId } = principal.person;
+    // Both are looked at before either is done.
+    const membership = wanted === undefined ? undefined : await requireMembership(wanted, principal, deps);
+    if (name !== undefined) {
+      await deps.throttle.require("change", principal);
+      const person = await requirePerson(principal, deps);
+      const by = sessionId === null ? { person } : { person, session: { id: sessionId } };
+      await deps.ownAccount.renameSelf(by, name, browserOrigin(exchange));
+    }
+    if (membership && sessionId !== null) await deps.sessionStore.setAccount(sessionId, membership.accountId);
+    return toWire(principal, membership?.accountId ?? principal.account.id, deps);
+  },
+});
 
 async function requireMembership(
   accountId: string,
@@ -143,7 +131,7 @@ function goneMeanwhile(): GatewayError {
   return invalidApiKey("ended_meanwhile");
 }
 
-const passwordDoc: PeopleDoc = {
+const changePassword = managing("POST", "/v1/session/password", {
   operationId: "changePassword",
   summary: "Change one's password",
   description:
@@ -151,31 +139,24 @@ const passwordDoc: PeopleDoc = {
   requestBody: changePasswordRequest,
   example: { current_password: "correct horse battery", new_password: "a few other words than that" },
   response: { description: "It is changed.", json: changedPassword },
-  errors: [...bodyErrors, "rate_limit_exceeded"],
-};
-
-async function changePassword(
-  exchange: Exchange,
-  principal: PersonPrincipal,
-  deps: SessionRouteDeps,
-): Promise<Response> {
-  const request = await readStrictBody(changePasswordRequest, exchange.req, deps.requestLimits());
-  const { sessionId } = principal.person;
-  // Who has none yet is not asked for one: a token that somebody else got hold of must not set the first.
-  if (sessionId === null) {
-    throw new GatewayError(
-      "permission_denied",
-      "A password is changed in a browser: sign in there, and open Settings.",
-    );
-  }
-  const signedIn = { person: await requirePerson(principal, deps), session: { id: sessionId } };
-  const given = { current: request.current_password ?? "", next: request.new_password };
-  await deps.ownAccount.changeOwnPassword(signedIn, given, browserOrigin(exchange)).catch((error: unknown) => {
-    throw withFieldsOf(error);
-  });
-  deps.changed([signedIn.person.id]);
-  return Response.json({ object: "password", changed: true } satisfies z.infer<typeof changedPassword>);
-}
+  async answer({ deps, exchange, principal, body }) {
+    const { sessionId } = principal.person;
+    // Who has none yet is not asked for one: a token that somebody else got hold of must not set the first.
+    if (sessionId === null) {
+      throw new GatewayError(
+        "permission_denied",
+        "A password is changed in a browser: sign in there, and open Settings.",
+      );
+    }
+    const signedIn = { person: await requirePerson(principal, deps), session: { id: sessionId } };
+    const given = { current: body.current_password ?? "", next: body.new_password };
+    await deps.ownAccount.changeOwnPassword(signedIn, given, browserOrigin(exchange)).catch((error: unknown) => {
+      throw withFieldsOf(error);
+    });
+    deps.changed([signedIn.person.id]);
+    return { object: "password", changed: true };
+  },
+});
 
 /** The rules for passwords name the field as everywhere else; here there are two. */
 function withFieldsOf(error: unknown): unknown {
@@ -183,63 +164,55 @@ function withFieldsOf(error: unknown): unknown {
   return new GatewayError("invalid_request", error.message.replace(/^password:/, "new_password:"));
 }
 
-const listDoc: PeopleDoc = {
+const list = reading("GET", "/v1/sessions", {
   operationId: "listSessions",
   summary: "List the browsers in which one is signed in",
   description: "One's own alone, newest first. Tokens of `headrace login` are among the apps that one allowed.",
   query: sessionQuery,
   response: { description: "One page of sessions.", json: sessionList },
-  errors: ["invalid_request"],
-};
+  async answer({ deps, principal: { person }, query: { limit, after } }) {
+    const now = deps.clock.nowSeconds();
+    const all = await deps.sessionStore.list(person.id, now);
+    const current = all.filter(({ lastSeenAt }) => lastSeenAt + idleSeconds > now);
+    const start = after === undefined ? 0 : current.findIndex(({ id }) => id === after) + 1;
+    if (after !== undefined && start === 0) {
+      throw new GatewayError("invalid_request", "after: must be the id of a session of this list.");
+    }
+    const found = current.slice(start).map((session) => browserSessionToWire(session, person.sessionId));
+    return pageOf(found, limit);
+  },
+});
 
-async function list({ req }: Exchange, { person }: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
-  const { limit, after } = readQuery(sessionQuery, req.target);
-  const now = deps.clock.nowSeconds();
-  const all = await deps.sessionStore.list(person.id, now);
-  const current = all.filter(({ lastSeenAt }) => lastSeenAt + idleSeconds > now);
-  const start = after === undefined ? 0 : current.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) {
-    throw new GatewayError("invalid_request", "after: must be the id of a session of this list.");
-  }
-  const found = current.slice(start).map((session) => browserSessionToWire(session, person.sessionId));
-  return Response.json(pageOf(found, limit));
-}
-
-const endDoc: PeopleDoc = {
+const end = managing("DELETE", "/v1/sessions/:id", {
   operationId: "endSession",
   summary: "Sign out in one browser",
   description: "At once, wherever it is; one's own session as well.",
   parameters: [{ name: "id", in: "path", description: "Id of the session, `ses_…`." }],
   response: { description: "It ended.", json: endedSession },
-  errors: ["not_found"],
-};
+  async answer({ deps, principal, id, origin }) {
+    const event = endEvent(principal, id, { reason: "ended_by_person" }, origin);
+    if (await deps.sessionStore.end(id, principal.person.id, event)) {
+      return { object: "browser_session", id, deleted: true };
+    }
+    throw new GatewayError("not_found", `There is no session ${shown(id)} of yours. GET /v1/sessions lists them.`);
+  },
+});
 
-async function end(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
-  const id = exchange.params["id"] ?? "";
-  const event = endEvent(principal, id, { reason: "ended_by_person" }, originOf(exchange, deps));
-  if (await deps.sessionStore.end(id, principal.person.id, event)) {
-    return Response.json({ object: "browser_session", id, deleted: true } satisfies z.infer<typeof endedSession>);
-  }
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  throw new GatewayError("not_found", `There is no session ${shown} of yours. GET /v1/sessions lists them.`);
-}
-
-const endOthersDoc: PeopleDoc = {
+const endOthers = managing("DELETE", "/v1/sessions", {
   operationId: "endOtherSessions",
   summary: "Sign out everywhere else",
   description:
     "All of one's own sessions and logins of the command line, but the one that asks. Apps that one allowed go on.",
   response: { description: "They ended.", json: endedSessions },
-};
-
-async function endOthers(exchange: Exchange, principal: PersonPrincipal, deps: SessionRouteDeps): Promise<Response> {
-  const { id: personId, sessionId } = principal.person;
-  const own = sessionId ?? principal.keys[0].id;
-  const event = endEvent(principal, null, { reason: "ended_by_person", all_but: own }, originOf(exchange, deps));
-  const deleted = await deps.sessionStore.endAll(personId, own, event);
-  deps.changed([personId]);
-  return Response.json({ object: "browser_session.deleted", deleted } satisfies z.infer<typeof endedSessions>);
-}
+  async answer({ deps, principal, origin }) {
+    const { id: personId, sessionId } = principal.person;
+    const own = sessionId ?? principal.keys[0].id;
+    const event = endEvent(principal, null, { reason: "ended_by_person", all_but: own }, origin);
+    const deleted = await deps.sessionStore.endAll(personId, own, event);
+    deps.changed([personId]);
+    return { object: "browser_session.deleted", deleted };
+  },
+});
 
 function endEvent(principal: PersonPrincipal, id: string | null, detail: Record<string, unknown>, origin: Origin) {
   return auditEvent("session.ended", principal, origin, { accountId: null, targetId: id, detail });

@@ -79,7 +79,7 @@ export async function sumsUntil(reports: UsageReports, query: UsageQuery, until:
   return sums;
 }
 
-/** Of one group, or of all. */
+/** The sums of one group, or of all. */
 class StepSums {
   readonly all: UsageSums = { ...nothing };
   readonly #steps: Steps;

@@ -143,7 +143,6 @@ export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
         tag: "Usage",
         query: overviewQuery,
         response: { description: "The overview.", json: overviewShape },
-        errors: ["invalid_request", "service_unavailable"],
       },
       async handle({ req }, principal) {
         const asked = readQuery(overviewQuery, req.target);

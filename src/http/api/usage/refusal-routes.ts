@@ -9,6 +9,7 @@ import type { RefusalCounts } from "../../../policy/records/refusal-counts.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { readQuery } from "../../decode/query.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
+import { wholeListOf } from "../list.ts";
 import { shown, time, timeText } from "./usage-query.ts";
 import { writtenSoon } from "./written-soon.ts";
 
@@ -52,7 +53,7 @@ const refusalShape = z
   })
   .meta({ id: "Refusal" });
 
-const refusalList = z.object({ object: z.literal("list"), data: z.array(refusalShape) }).meta({ id: "RefusalList" });
+const refusalList = wholeListOf(refusalShape, "RefusalList");
 
 export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRouteDeps): ScopedRoute[] {
   return [
@@ -69,7 +70,6 @@ export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRou
         tag: "Usage",
         query: refusalQuery,
         response: { description: "The counts.", json: refusalList },
-        errors: ["invalid_request", "service_unavailable"],
       },
       async handle({ req }, principal) {
         const query = queryOf(readQuery(refusalQuery, req.target), principal, clock.nowSeconds());

@@ -27,7 +27,7 @@ export interface RequestRouteDeps {
   chats: Pick<ChatStore, "has">;
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
-  /** Of what older requests were deleted. */
+  /** From when on requests are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -64,7 +64,6 @@ export function requestRoutes(deps: RequestRouteDeps): ScopedRoute[] {
           "Those of the account in the credential's environment that have ended, and those that were refused, newest first; an app sees its own alone. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
         query: requestParameters,
         response: { description: "One page.", json: requestList },
-        errors: ["invalid_request", "service_unavailable"],
       },
       handle: (exchange, principal) => list(exchange, principal, deps),
     },
@@ -80,7 +79,7 @@ export function requestRoutes(deps: RequestRouteDeps): ScopedRoute[] {
           "With its trail: which model servers were tried, and what came of each. Their names and what they said are for operators, keys with `admin:manage`; to others they are numbered.",
         parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
         response: { description: "The request.", json: oneRequest },
-        errors: ["not_found", "service_unavailable"],
+        errors: ["not_found"],
       },
       handle: (exchange, principal) => retrieve(exchange, principal, deps),
     },

@@ -39,7 +39,7 @@ export interface UsageRouteDeps {
   ledger: Pick<Ledger, "flush">;
   keys: Pick<KeyStore, "findChainById">;
   clock: Clock;
-  /** Of what older sums by hour were deleted. */
+  /** From when on sums by hour are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
 
@@ -109,7 +109,6 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         operationId: "getUsage",
         summary: "What the account used",
         description: usageDescription,
-        errors: ["invalid_request", "service_unavailable"],
       },
       handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
     },
@@ -123,7 +122,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         summary: "What one key was used for",
         description: `${usageDescription} A member sees that of the member's own alone.`,
         parameters: [{ name: "id", in: "path", description: "Id of the key, or of what the report by key shows." }],
-        errors: ["invalid_request", "not_found", "permission_denied", "service_unavailable"],
+        errors: ["not_found", "permission_denied"],
       },
       async handle(exchange, principal) {
         const id = exchange.params["id"] ?? "";

@@ -1,0 +1,11 @@
+// What the operators' endpoints have in common: their scope, and who may ask.
+import { requireOperator } from "../../../policy/manage/operator.ts";
+import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
+
+export function adminEndpoints<Deps extends EndpointDeps>() {
+  return scopedEndpoints<Deps>("admin:manage", {
+    tag: "Administration",
+    errors: ["permission_denied"],
+    admit: requireOperator,
+  });
+}

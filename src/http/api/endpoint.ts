@@ -1,0 +1,140 @@
+// Endpoints as declarations: the path, what is read of a request, what is answered, and what does it. The route and its description follow.
+import type { z } from "zod";
+import type { Clock } from "../../base/clock.ts";
+import type { ErrorCode } from "../../base/errors.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { Scope } from "../../domain/scope.ts";
+import type { Origin } from "../../policy/records/audit.ts";
+import type { BodyLimits } from "../content/body.ts";
+import { readQuery } from "../decode/query.ts";
+import { readStrictBody } from "../decode/strict-body.ts";
+import type { Exchange, PersonPrincipal, PersonRoute, RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import { bodyErrors, noStore, originOf } from "./changes.ts";
+
+export interface EndpointDeps {
+  clock: Clock;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): BodyLimits;
+}
+
+/** A request before its query and body are read. */
+export interface Request<Deps, Asker> {
+  readonly deps: Deps;
+  readonly exchange: Exchange;
+  /** Who asks. */
+  readonly principal: Asker;
+  /** What the path names by its first parameter; empty where it has none. */
+  readonly id: string;
+}
+
+/** The part of a request by which what it names is looked for. */
+export type Named<Deps, Asker = Principal> = Pick<Request<Deps, Asker>, "deps" | "principal" | "id">;
+
+/** A request as its endpoint gets it, read and checked. */
+export interface Asked<Deps, Asker, Found, Query, Body> extends Request<Deps, Asker> {
+  /** What `first` gave. */
+  readonly found: Found;
+  readonly query: Query;
+  readonly body: Body;
+  readonly origin: Origin;
+}
+
+interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z.ZodObject, Shape, Answer extends Shape>
+  extends Omit<RouteDoc, "tag"> {
+  query?: Query;
+  requestBody?: Body;
+  /** Whether a request may come without its body, which is then as one without members. */
+  bodyIsOptional?: true;
+  response: { description: string; json: z.ZodType<Shape> };
+  /** Whether the answer has a secret: it is kept by nobody on the way. */
+  showsSecret?: true;
+  /** Comes before anything more of the request is read: whether this is for who asks, or what the path names. */
+  first?(request: Request<Deps, Asker>): Found | Promise<Found>;
+  answer(asked: Asked<Deps, Asker, Found, z.output<Query>, z.output<Body>>): Answer | Promise<Answer>;
+}
+
+/** What the endpoints of one kind have in common. */
+interface Kind<Granted extends Principal, Asker, Route> {
+  tag: RouteDoc["tag"];
+  errors: readonly ErrorCode[];
+  /** Gives who asks, or throws for whom it is not. */
+  admit(principal: Granted): Asker;
+  route(parts: RouteParts<Granted>): Route;
+}
+
+interface RouteParts<Granted> {
+  method: ScopedRoute["method"];
+  path: string;
+  doc: RouteDoc;
+  handle(exchange: Exchange, principal: Granted): Promise<Response>;
+}
+
+/** Endpoints for whoever has the scope. `admit` is given the principal and throws where that is not enough. */
+export function scopedEndpoints<Deps extends EndpointDeps>(
+  access: Scope,
+  kind: Pick<Kind<Principal, void, never>, "tag" | "errors" | "admit">,
+) {
+  return endpointsOf<Deps, Principal, Principal, ScopedRoute>({
+    ...kind,
+    admit(principal) {
+      kind.admit(principal);
+      return principal;
+    },
+    route: (parts) => ({ ...parts, access }),
+  });
+}
+
+/** Endpoints for people alone. */
+export function personEndpoints<Deps extends EndpointDeps, Asker = PersonPrincipal>(
+  kind: Pick<Kind<PersonPrincipal, Asker, never>, "tag" | "errors" | "admit">,
+) {
+  return endpointsOf<Deps, PersonPrincipal, Asker, PersonRoute>({
+    ...kind,
+    route: (parts) => ({ ...parts, access: "person" }),
+  });
+}
+
+/** Gives what declares one endpoint; a declaration becomes a route once it is given what the endpoint works with. */
+function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker, Route>(
+  kind: Kind<Granted, Asker, Route>,
+) {
+  return <
+    Shape,
+    const Answer extends Shape,
+    Found = undefined,
+    Query extends z.ZodObject = z.ZodObject,
+    Body extends z.ZodObject = z.ZodObject,
+  >(
+    method: ScopedRoute["method"],
+    path: string,
+    { first, answer, bodyIsOptional, showsSecret, ...doc }: Endpoint<Deps, Asker, Found, Query, Body, Shape, Answer>,
+  ) => {
+    const [, name = ""] = /[:*](\w*)/.exec(path) ?? [];
+    const read = async ({ req }: Exchange, deps: Deps) => {
+      if (!doc.requestBody || (bodyIsOptional && !req.hasBody)) return {} as z.output<Body>;
+      return readStrictBody(doc.requestBody, req, deps.requestLimits());
+    };
+    return (deps: Deps): Route =>
+      kind.route({
+        ...{ method, path },
+        doc: { ...doc, tag: kind.tag, errors: [...errorsOf(method, doc), ...kind.errors] },
+        async handle(exchange, principal) {
+          const request = { deps, exchange, principal: kind.admit(principal), id: exchange.params[name || "*"] ?? "" };
+          const found = (await first?.(request)) as Found;
+          const query = (doc.query ? readQuery(doc.query, exchange.req.target) : {}) as z.output<Query>;
+          const body = await read(exchange, deps);
+          const answered = await answer({ ...request, found, query, body, origin: originOf(exchange, deps) });
+          return Response.json(answered, showsSecret ? { headers: noStore } : undefined);
+        },
+      });
+  };
+}
+
+/** Whoever names something may name what is not there; what is not there yet is what PUT makes. */
+function errorsOf(method: ScopedRoute["method"], { requestBody, parameters, errors = [] }: Omit<RouteDoc, "tag">) {
+  return [
+    ...(requestBody ? bodyErrors : []),
+    ...(parameters && method !== "PUT" ? ["not_found" as const] : []),
+    ...errors,
+  ];
+}
