@@ -8,8 +8,8 @@ import type {
   SeenTimes,
   SeenTimesStore,
 } from "../../domain/usage/retention.ts";
-import { adding, type Database, dialectOf, writing } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
+import { type Database, dialectOf } from "../sql/database.ts";
+import { added, available, written } from "../sql/outage.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 
 const names = {
@@ -70,19 +70,16 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean> {
-    return available(
-      writing(this.#db, async (tx) => {
-        if (kind === "requests" && dialectOf(tx) === "postgres")
-          await tx`SELECT pg_advisory_xact_lock(${usageAgeLock})`;
-        const moved: unknown[] = await tx`
-          INSERT INTO installation ${tx({ name: names[kind], value: String(from) })}
-          ON CONFLICT (name) DO UPDATE SET value = excluded.value
-          WHERE CAST(installation.value AS BIGINT) < CAST(excluded.value AS BIGINT)
-          RETURNING name`;
-        if (moved.length > 0 && event) await insertAuditEvent(tx, event);
-        return moved.length > 0;
-      }),
-    );
+    return written(this.#db, async (tx) => {
+      if (kind === "requests" && dialectOf(tx) === "postgres") await tx`SELECT pg_advisory_xact_lock(${usageAgeLock})`;
+      const moved: unknown[] = await tx`
+        INSERT INTO installation ${tx({ name: names[kind], value: String(from) })}
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE CAST(installation.value AS BIGINT) < CAST(excluded.value AS BIGINT)
+        RETURNING name`;
+      if (moved.length > 0 && event) await insertAuditEvent(tx, event);
+      return moved.length > 0;
+    });
   }
 
   async hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean> {
@@ -112,7 +109,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
 
   async beginDefaults(from: number): Promise<number> {
     const row = { name: defaultsName, value: String(from) };
-    await available(adding(this.#db, (tx) => tx`INSERT INTO installation ${tx(row)} ON CONFLICT (name) DO NOTHING`));
+    await added(this.#db, (tx) => tx`INSERT INTO installation ${tx(row)} ON CONFLICT (name) DO NOTHING`);
     return (await this.defaultsFrom()) ?? from;
   }
 
@@ -126,13 +123,11 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
 
   async saveSeenTimes({ believed, doubted }: SeenTimes): Promise<void> {
     const value = [believed, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
-    await available(
-      writing(this.#db, async (tx) => {
-        await tx`
-          INSERT INTO installation ${tx({ name: seenName, value })}
-          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-      }),
-    );
+    await written(this.#db, async (tx) => {
+      await tx`
+        INSERT INTO installation ${tx({ name: seenName, value })}
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+    });
   }
 
   /** By the index of times. */
@@ -173,6 +168,6 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   async #delete(statement: (tx: Database) => PromiseLike<unknown[]>): Promise<number> {
-    return (await available(writing(this.#db, async (tx) => await statement(tx)))).length;
+    return (await written(this.#db, async (tx) => await statement(tx))).length;
   }
 }

@@ -1,6 +1,6 @@
 // What hangs on the installation's secret in the database: which one is in use, and what there is under which.
-import { type Database, writing } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
+import type { Database } from "../sql/database.ts";
+import { available, written } from "../sql/outage.ts";
 
 /** Names in `installation`. `first`: the secret of rows from before they said theirs; `since`: when the one in use became it. */
 const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
@@ -77,24 +77,22 @@ export class SqlSecretStore {
    */
   claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
     const { own, accepted, before, nowSeconds } = given;
-    return available(
-      writing(this.#db, async (tx) => {
-        const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${names.check}`;
-        const inUse = row?.value ?? before;
-        if (!accepted.includes(inUse)) return false;
+    return written(this.#db, async (tx) => {
+      const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${names.check}`;
+      const inUse = row?.value ?? before;
+      if (!accepted.includes(inUse)) return false;
+      await tx`
+        INSERT INTO installation ${tx({ name: names.first, value: secretIdOf(inUse) })} ON CONFLICT (name) DO NOTHING`;
+      await tx`
+        INSERT INTO installation ${tx({ name: names.check, value: own })}
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+      if (inUse !== own) {
         await tx`
-          INSERT INTO installation ${tx({ name: names.first, value: secretIdOf(inUse) })} ON CONFLICT (name) DO NOTHING`;
-        await tx`
-          INSERT INTO installation ${tx({ name: names.check, value: own })}
+          INSERT INTO installation ${tx({ name: names.since, value: String(nowSeconds) })}
           ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        if (inUse !== own) {
-          await tx`
-            INSERT INTO installation ${tx({ name: names.since, value: String(nowSeconds) })}
-            ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        }
-        return true;
-      }),
-    );
+      }
+      return true;
+    });
   }
 
   /**
@@ -104,17 +102,15 @@ export class SqlSecretStore {
   async renewDigests(renewals: readonly DigestRenewal[], own: string): Promise<void> {
     for (let start = 0; start < renewals.length; start += renewedAtOnce) {
       const batch = renewals.slice(start, start + renewedAtOnce);
-      await available(
-        writing(this.#db, async (tx) => {
-          const inUse: unknown[] = await tx`
-            SELECT value FROM installation WHERE name = ${names.check} AND value = ${own}`;
-          if (inUse.length === 0) return;
-          for (const { table, id, from, to } of batch) {
-            await tx`
-              UPDATE ${tx(table)} SET digest = ${to}, secret_id = ${secretIdOf(own)} WHERE id = ${id} AND digest = ${from}`;
-          }
-        }),
-      );
+      await written(this.#db, async (tx) => {
+        const inUse: unknown[] = await tx`
+          SELECT value FROM installation WHERE name = ${names.check} AND value = ${own}`;
+        if (inUse.length === 0) return;
+        for (const { table, id, from, to } of batch) {
+          await tx`
+            UPDATE ${tx(table)} SET digest = ${to}, secret_id = ${secretIdOf(own)} WHERE id = ${id} AND digest = ${from}`;
+        }
+      });
     }
   }
 
@@ -174,16 +170,14 @@ export class SqlSecretStore {
 
   /** Where it is still as it was found. */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
-    await available(
-      writing(this.#db, async (tx) => {
-        if (table === "upstreams") {
-          await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
-        } else if (by !== null) {
-          await tx`
-            UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;
-        }
-      }),
-    );
+    await written(this.#db, async (tx) => {
+      if (table === "upstreams") {
+        await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
+      } else if (by !== null) {
+        await tx`
+          UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;
+      }
+    });
   }
 
   #usable(nowSeconds: number) {

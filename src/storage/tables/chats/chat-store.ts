@@ -14,7 +14,7 @@ import { checkpoint } from "../../sql/checkpointer.ts";
 import { adding, type Database, dialectOf, writing } from "../../sql/database.ts";
 import { translated } from "../../sql/outage.ts";
 import { postgresCode } from "../../sql/postgres-errors.ts";
-import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
+import { storedChats, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
@@ -68,9 +68,10 @@ export class SqlChatStore implements ChatStore {
   }
 
   async find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined> {
-    const [row]: ChatRow[] = await available(this.#db`
-      SELECT ${this.#shown()} FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
-    return row && chatFromRow(row);
+    const rows = this.#db`
+      SELECT ${this.#db.unsafe(storedChats.list)} FROM stored_chats AS c
+      WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`;
+    return storedChats.first(available(rows));
   }
 
   async has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
@@ -189,11 +190,11 @@ export class SqlChatStore implements ChatStore {
   /** In the order of the ids. */
   async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
     if (ids.length === 0) return [];
-    const rows: ChatRow[] = await this.#db`
-      SELECT ${this.#shown()} FROM stored_chats AS c
-      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`;
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    return ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow);
+    const found = await storedChats.all(this.#db`
+      SELECT ${this.#db.unsafe(storedChats.list)} FROM stored_chats AS c
+      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`);
+    const byId = new Map(found.map((chat) => [chat.id, chat]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
   #search(owner: ChatOwner, filter: ChatFilter, page: PlacedPage, text: string, now: number): Promise<SearchedPage> {
@@ -268,11 +269,6 @@ export class SqlChatStore implements ChatStore {
       counted.push({ tag, count: Number(row?.count) });
     }
     return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
-  }
-
-  #shown() {
-    return this.#db`id, account_id, environment, key_id, app_id, person_id, model, created_at, expires_at,
-      metadata, parameters, completion`;
   }
 
   /** Written so that no index serves it: SQLite would look through all that the account has rather than take some by id. */

@@ -7,8 +7,8 @@ import { membershipCredentialId } from "../../../domain/people/person.ts";
 import { type ApiKeyRecord, type KeyChain, keyStatus } from "../../../domain/principal.ts";
 import type { Database } from "../../sql/database.ts";
 import { insertAuditEvent } from "../audit-log.ts";
-import { keyToRow, readChain } from "../credential-rows.ts";
-import { refreshTokenToRow } from "./oauth-rows.ts";
+import { apiKeys, readChain } from "../credential-rows.ts";
+import { refreshTokens } from "./oauth-rows.ts";
 
 /** Of one person for one app and account: of more, the oldest ends. */
 const mostGrants = 50;
@@ -62,8 +62,8 @@ export async function addGrant(
     await endGrant(tx, id, event.at);
     await insertAuditEvent(tx, endEvent(event, id, "too_many"));
   }
-  await tx`INSERT INTO api_keys ${tx(keyToRow(grant))}`;
-  await tx`INSERT INTO refresh_tokens ${tx(refreshTokenToRow(refreshToken))}`;
+  await tx`INSERT INTO api_keys ${tx(apiKeys.row(grant))}`;
+  await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(refreshToken))}`;
   return ending.length > 0 ? true : "added";
 }
 
