@@ -6,13 +6,13 @@ type Row = Record<string, Value>;
 
 /** How a member of a record, a `Member`, stands in its column. */
 export interface Column<in Member> {
-  /** In the database; the name of the member in snake case where nothing else is said. */
+  /** Name in the database; the member's in snake case where nothing else is said. */
   readonly name?: string;
   readonly write: (member: Member) => Value;
   readonly read: (value: unknown) => unknown;
 }
 
-/** As it is, null as well. */
+/** A text as it is, or null. */
 export const text: Column<string | null> = { write: (member) => member, read: (value) => value };
 
 /** A number, or null. PostgreSQL gives its large integers as text. */
@@ -48,15 +48,15 @@ export function named<Member>(name: string, column: Column<Member>): Column<Memb
 type Columns<Entry> = { readonly [Name in keyof Entry]-?: Column<Entry[Name]> };
 
 export interface Table<Entry> {
-  /** For a table or a query that has these columns and others. */
+  /** To be spread where a table or a query has these columns and others. */
   readonly columns: Columns<Entry>;
   /** Their names, for a statement. */
   readonly list: string;
-  /** All columns; what else the record has is left out. */
+  /** The row with all columns; what else the record has is left out. */
   row(record: Entry): Row;
   /** The columns of some members, for an update. */
   part(record: Entry, ...members: (keyof Entry & string)[]): Row;
-  /** What else the row has is left out. */
+  /** The record that a row says; what else the row has is left out. */
   record(row: object): Entry;
   /** The record of the first row. */
   first(rows: PromiseLike<readonly object[]>): Promise<Entry | undefined>;

@@ -58,7 +58,7 @@ export class SqlAccountStore implements AccountStore {
     return available(readAccount(this.#db, id));
   }
 
-  /** In the order of their ids, which begin with the time. */
+  /** Lists them in the order of their ids, which begin with the time. */
   listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
     const db = this.#db;
     const rows = db`

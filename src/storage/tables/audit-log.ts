@@ -70,7 +70,7 @@ export class SqlAuditLog implements AuditLog {
     return isSought(filter) ? await this.#idBelow(filter, after, mostLookedAt) : undefined;
   }
 
-  /** Of the last one of so many rows; undefined: there are fewer. */
+  /** Id of the last one of so many rows; undefined where there are fewer. */
   async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
     const [row]: { id: string }[] = await available(this.#db`
       SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
@@ -99,7 +99,7 @@ export class SqlAuditLog implements AuditLog {
     return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
   }
 
-  /** What one index finds, in the order of ids; the other filters are written as expressions that no index serves. */
+  /** The condition by which one index finds rows, in the order of ids; the other filters are written as expressions that no index serves. */
   #indexed({ targetId, accountId, action }: AuditFilter) {
     const db = this.#db;
     if (targetId !== undefined) return db`target_id = ${targetId}`;
@@ -114,7 +114,7 @@ function isSought({ targetId, accountId, action, start, end }: AuditFilter): boo
   return filters > 1 || start !== undefined || end !== undefined;
 }
 
-/** In the transaction of what it tells of. */
+/** Belongs into the transaction of what the event tells of. */
 export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
   await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
 }

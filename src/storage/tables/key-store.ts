@@ -36,7 +36,7 @@ export class SqlKeyStore implements KeyStore {
     return readFirstKey(this.#db, environment);
   }
 
-  /** In the order of their ids, which begin with the time. */
+  /** Lists them in the order of their ids, which begin with the time. */
   listKeys(
     { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
@@ -120,7 +120,7 @@ export class SqlKeyStore implements KeyStore {
     for (let start = 0; start < used.length; start += touchAtOnce) {
       const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        // As one parameter: a statement with two for each key costs half as much again.
+        // They are one parameter: a statement with two for each key costs half as much again.
         const rows =
           dialectOf(tx) === "postgres"
             ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
@@ -151,7 +151,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
     ) ORDER BY created_at DESC, id DESC LIMIT 1`);
 }
 
-/** What may ever change. */
+/** Nothing else of a key ever changes, but when it was last used. */
 const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", ...keyAmounts.map(({ name }) => name)] as const;
 
@@ -159,7 +159,7 @@ async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
   await tx`UPDATE api_keys SET ${tx(apiKeys.part(key, ...changeable, ...ownLimits))} WHERE id = ${key.id}`;
 }
 
-/** From then on it is final, and no longer a question of any clock. */
+/** A revocation that is due is final, and no longer a question of any clock. */
 function isDue(revokedAt: number | null, nowSeconds: number): boolean {
   return revokedAt !== null && revokedAt <= nowSeconds;
 }

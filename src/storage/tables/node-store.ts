@@ -235,7 +235,7 @@ async function isTaken(tx: Database, name: string): Promise<boolean> {
   return taken.length > 0;
 }
 
-/** Whether it says something new of itself; undefined where there is no such node. */
+/** Tells whether the node says something new of itself; undefined where there is none of that id. */
 async function writeSeen(tx: Database, nodeId: string, seen: NodeSeen): Promise<boolean | undefined> {
   const announced = JSON.stringify(seen.announced);
   const [before]: { announced: string; version: string | null }[] = await tx`

@@ -31,7 +31,7 @@ export class SqlRefusalStore implements RefusalStore {
   }
 
   async add(counts: readonly RefusalCount[]): Promise<void> {
-    // In one order, so that of two processes neither waits for rows of the other that waits for its own.
+    // They are written in one order, so that neither of two processes waits for rows of the other that waits for its own.
     const rows = counts.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(refusals.row);
     await added(
       this.#db,

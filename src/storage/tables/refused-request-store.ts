@@ -66,7 +66,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     return { refused, next: null };
   }
 
-  /** From where on to read up to `until`: all of a second at least. */
+  /** Start of what is read up to `until`: all of a second at least. */
   async #sliceStart({ accountId, environment, start }: RequestFilter, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM refused_requests

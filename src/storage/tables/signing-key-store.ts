@@ -31,7 +31,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
   async addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean> {
     return await writing(this.#db, async (tx) => {
       if (predecessor) {
-        // Of several processes only one finds the predecessor still without a successor.
+        // Only one of several processes finds the predecessor still without a successor.
         const retired: unknown[] = await tx`
           UPDATE signing_keys SET retires_at = ${predecessor.retiresAt}
           WHERE id = ${predecessor.id} AND retires_at IS NULL RETURNING id`;
@@ -57,7 +57,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
       await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
       const ids = rows.map(({ id }) => id);
       for (const event of events(ids)) await insertAuditEvent(tx, event);
-      // As for a revoked credential: what processes remember of tokens holds no more.
+      // Tokens end as they do with a revoked credential: what processes remember of them holds no more.
       await raiseRevision(tx, "credentials");
       return ids;
     });

@@ -21,7 +21,7 @@ import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-searc
 const maxPageSize = 16_000_000;
 /** How long a deleted chat marks its place. */
 const deletedMarkSeconds = 3_600;
-/** From a deletion until no file has the content any more, about. */
+/** About the time from a deletion until no file has the content any more. */
 const eraseAfterMs = 1_000;
 /** Pieces of metadata are told apart by how rare they are up to this many. */
 const rarityBound = 1_000;
@@ -187,7 +187,7 @@ export class SqlChatStore implements ChatStore {
     return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
   }
 
-  /** In the order of the ids. */
+  /** Gives them in the order of the ids. */
   async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
     if (ids.length === 0) return [];
     const found = await storedChats.all(this.#db`
@@ -223,7 +223,7 @@ export class SqlChatStore implements ChatStore {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
-    // However much others have beside it. Of a person first, who stands behind the large columns of a row.
+    // What a place costs does not depend on what others have. A person comes first, who stands behind the large columns.
     let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
     if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
     if (personId !== null) indexed = db`AND c.person_id = ${personId}`;

@@ -27,7 +27,7 @@ const liveGrants = table<LiveGrant>({
   lastUsedAt: integer,
 });
 
-/** Oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
+/** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
     SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.created_at, g.last_used_at,
@@ -49,7 +49,7 @@ export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** In the order of `accountScopes`, each once. */
+/** Gives each scope once, in the order of `scopes`. */
 export function scopesOf(grants: readonly Pick<LiveGrant, "scopes">[]): Scope[] {
   const names = new Set(grants.flatMap((grant) => grant.scopes));
   return scopes.filter((scope) => names.has(scope));

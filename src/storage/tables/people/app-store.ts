@@ -36,7 +36,7 @@ export class SqlAppStore implements AppStore {
   readonly #db: Database;
   readonly #secretId: string | null;
 
-  /** `secretId`: of the installation's secret under which the digests of new ones are made. */
+  /** `secretId`: id of the installation's secret under which the digests of new ones are made. */
   constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
     this.#db = db;
     this.#secretId = secretId;
@@ -51,7 +51,7 @@ export class SqlAppStore implements AppStore {
     return app;
   }
 
-  /** In the order of their ids, which begin with the time. */
+  /** Lists them in the order of their ids, which begin with the time. */
   async listApps(
     { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
@@ -84,7 +84,7 @@ export class SqlAppStore implements AppStore {
     });
   }
 
-  /** Of the secrets before, only the newest goes on until `oldEndAt`: two work at a time, however fast rotations follow. */
+  /** Only the newest of the secrets before goes on until `oldEndAt`: two work at a time, however fast rotations follow. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined> {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readApp(tx, id);
@@ -127,7 +127,7 @@ async function readApp(db: Database, id: string): Promise<App | undefined> {
   return app;
 }
 
-/** In the order of the apps; the secrets of each oldest first. */
+/** Gives the apps in their order, the secrets of each oldest first. */
 async function withSecrets<Found extends { id: string }>(db: Database, found: readonly Found[]) {
   if (found.length === 0) return [];
   const ids = found.map(({ id }) => id);

@@ -75,7 +75,7 @@ async function forgetInvitationsBy(tx: Database, { accountId, personId }: Member
     WHERE purpose = 'invitation' AND account_id = ${accountId} AND created_by = ${personId} AND used_at IS NULL`;
 }
 
-/** The same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
+/** Does the same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
 export async function forgetLinksBy(tx: Database, personId: string): Promise<void> {
   await tx`DELETE FROM one_time_links WHERE created_by = ${personId} AND used_at IS NULL`;
 }

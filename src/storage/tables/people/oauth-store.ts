@@ -19,9 +19,9 @@ import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
 import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
 import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts";
 
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
-/** And so many transactions in a row: more rows than can be made from one time to the next. */
+/** The most transactions in a row: more rows than can be made from one time to the next. */
 const mostPieces = 200;
 /** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
 const keptSeconds = 86_400;
@@ -29,7 +29,7 @@ const keptSeconds = 86_400;
 const deviceCodesKeptSeconds = 3_600;
 /** Several times as long as any used token is answered again. */
 const sealedSeconds = 60;
-/** RFC 8628, 3.5. */
+/** RFC 8628, 3.5: what an interval grows by. */
 const slowDownSeconds = 5;
 
 export class SqlOAuthStore implements OAuthStore {
@@ -206,7 +206,7 @@ export class SqlOAuthStore implements OAuthStore {
     });
   }
 
-  /** Until a piece is not a whole one. */
+  /** Goes on until a piece is not a whole one. */
   async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
     for (let n = 0; n < mostPieces; n++) {
       const forgotten = await this.#write(forget);

@@ -3,7 +3,7 @@ import type { PendingEntry, PendingStore } from "../../../domain/people/pending.
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
 
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 1_000;
 
 export class SqlPendingStore implements PendingStore {

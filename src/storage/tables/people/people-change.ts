@@ -6,7 +6,7 @@ import { addMembership, forgetLinksBy } from "./membership-changes.ts";
 import { peopleWithPasswords } from "./person-rows.ts";
 import { type SignedOut, signOut } from "./sign-outs.ts";
 
-/** Asked before anything is written: what conflicts leaves nothing behind. */
+/** Is asked before anything is written: what conflicts leaves nothing behind. */
 export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
   const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
   if (useLink) {
@@ -48,7 +48,7 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
   return undefined;
 }
 
-/** What it ended. */
+/** Gives what the change ended. */
 export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
   const { setOperator, endSessions } = change;

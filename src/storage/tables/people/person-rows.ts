@@ -23,9 +23,9 @@ export const memberships = table<Membership>({
   role: text,
   createdAt: integer,
 });
-/** With the person. */
+/** Memberships with the person. */
 export const members = table<Member>({ ...memberships.columns, email: text, name: text, lastSeenAt: integer });
-/** With the account. */
+/** Memberships with the account. */
 export const ownMemberships = table<OwnMembership>({
   ...memberships.columns,
   accountName: text,

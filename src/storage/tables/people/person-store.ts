@@ -24,9 +24,9 @@ import { readOwnMemberships } from "./session-store.ts";
 /** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
 const notCached = "added";
 
-/** For whoever asks what became of a link, or uses one late; the audit log tells for good. */
+/** They stay for whoever asks what became of a link, or uses one late; the audit log tells for good. */
 const linksKeptSeconds = 30 * 86_400;
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
 
 export class SqlPersonStore implements PersonStore {
@@ -237,7 +237,7 @@ function found(rows: readonly unknown[]): Outcome<boolean> {
   return { result: rows.length > 0, changed: rows.length > 0 && notCached };
 }
 
-/** In the place of the unused ones for the same. */
+/** Replaces the unused links for the same. */
 async function writeLink(tx: Database, link: OneTimeLink): Promise<void> {
   const { purpose, personId, email, accountId } = link;
   await tx`
