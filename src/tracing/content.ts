@@ -8,7 +8,7 @@ import type { TracedRequest } from "../domain/usage/trace.ts";
 export const mostContent = 8_192;
 const longestWord = 64;
 const longestSecret = 4_096;
-/** Of a stream, before secrets are taken out of it. */
+/** The most that is kept of a stream, before secrets are taken out of it. */
 const mostKept = mostContent + longestSecret;
 
 /** Takes secrets out of a text. */
@@ -25,7 +25,7 @@ interface Message {
   finish_reason?: string;
 }
 
-/** What is left of the room for text. */
+/** The room for text, less what was used of it. */
 class Room {
   readonly #redact: Redact;
   #left = mostContent;
@@ -38,7 +38,7 @@ class Room {
     return this.#left <= 0;
   }
 
-  /** What is a word where all is well, and takes no room; nothing where it is no text. */
+  /** A short word, which takes no room; empty where it is no text. */
   word(value: unknown): string {
     return typeof value === "string" ? this.#redact(value.slice(0, longestSecret)).slice(0, longestWord) : "";
   }
@@ -70,7 +70,7 @@ export function outputMessages(said: readonly Said[], redact: Redact): string {
   return JSON.stringify(said.map((one) => messageOf(one, room)));
 }
 
-/** Of pictures, sounds and files only that there are some. */
+/** A message with its parts. Pictures, sounds and files are told by their kind alone. */
 function messageOf({ role: said, parts: given, calls, resultOf, reason }: Said, room: Room): Message {
   const role = room.word(said);
   const parts = given.map(({ text, type }) => (text === undefined ? { type: room.word(type) } : textPart(text, room)));

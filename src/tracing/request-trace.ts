@@ -32,9 +32,9 @@ const errorType = "error.type";
 export interface SpanTraceOptions {
   tracer: Tracer;
   exchange: TracedExchange;
-  /** Of the client's trace, or the root. */
+  /** The context of the client's trace, or the root. */
   parent: Context;
-  /** As it is passed on. */
+  /** The client's trace state, as it is passed on. */
   tracestate: string | undefined;
   content: boolean;
 }
@@ -208,7 +208,7 @@ export class SpanTrace implements RequestTrace {
     const attempt = this.#attempt;
     if (!attempt) return;
     const { span, told, engine } = attempt;
-    // What an engine says of itself may be anything.
+    // The name that an engine gives itself may be anything.
     const safe = redactorOf(engine);
     if (this.#streamed) this.#setOutput(this.#streamed.messages(safe));
     this.#streamed = undefined;
@@ -246,7 +246,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Its class, and never its text, which may repeat the prompt. */
+/** The class of an error, and never its text, which may repeat the prompt. */
 function typeOf(error: unknown): string {
   if (error instanceof GatewayError) return error.code;
   if (isCancelled(error)) return "cancelled";
