@@ -18,7 +18,6 @@ export const headless: Readonly<Record<string, number>> = {
   "src/inference": 8,
   "src/oauth": 8,
   "src/policy": 40,
-  "src/storage": 48,
   "src/wire": 5,
   "tests/browser": 7,
   "tests/e2e": 1,

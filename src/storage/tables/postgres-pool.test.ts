@@ -72,7 +72,7 @@ test("while reports hold every other connection, credentials are looked up, and 
     keys.credentialRevision(),
     new SqlAccountStore(db).listTiers(),
   ]);
-  // Of one queue with the reports they would be the last.
+  // In one queue with the reports they would be the last.
   expect(ended).toBeLessThan(16);
   await Promise.all(reports);
 });
