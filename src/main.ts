@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import { nearest } from "./base/text/nearest.ts";
+import { register } from "./cli/command.ts";
 import { commands, commandsMeant } from "./cli/commands.ts";
 import { createContext } from "./cli/terminal/context.ts";
 import { CliError, exitCodes, printable, reportError } from "./cli/terminal/terminal.ts";
@@ -25,8 +26,8 @@ try {
   const args = process.argv.slice(2);
   refuseUnknownCommand(args[0]);
   for (const name of commandsMeant(args)) {
-    const register = await commands.get(name)?.();
-    register?.(program, context);
+    const entry = await commands.get(name)?.();
+    if (entry) register(program, context, entry);
   }
   await program.parseAsync();
 } catch (error) {

@@ -7,6 +7,12 @@ export interface Clock {
   monotonicMs(): number;
 }
 
+/** A clock for those who time what happens within one event as well. */
+export interface ExactClock extends Pick<Clock, "monotonicMs"> {
+  /** Like `monotonicMs`, but asked of the system at each call. */
+  exactMs(): number;
+}
+
 /** How far the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
 export const mostClockOffsetSeconds = 15;
 /**
@@ -86,4 +92,8 @@ export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): n
   return clock.monotonicMs() - startMs;
 }
 
-export const systemClock: Clock = { nowSeconds: () => Math.floor(wallMs() / 1000), monotonicMs };
+export const systemClock: Clock & ExactClock = {
+  nowSeconds: () => Math.floor(wallMs() / 1000),
+  monotonicMs,
+  exactMs,
+};

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Command } from "commander";
+import { register } from "./command.ts";
 import { commands, commandsMeant } from "./commands.ts";
 import { createContext } from "./terminal/context.ts";
 
@@ -7,7 +8,7 @@ describe("commands", () => {
   test("each registers one command, of the name by which it is loaded", async () => {
     for (const [name, load] of commands) {
       const program = new Command();
-      (await load())(program, createContext({}));
+      register(program, createContext({}), await load());
       expect(program.commands.map((command) => command.name())).toEqual([name]);
     }
   });

@@ -1,32 +1,27 @@
 // `headrace completion`: scripts that complete commands, options and their values, made from the commands themselves.
-import { Argument, type Command, type Option } from "commander";
+import type { Command, Option } from "commander";
+import { command, examples } from "./command.ts";
 import { bashScript, type Entry, type Flag, fishScript, zshScript } from "./completion-scripts.ts";
-import type { CliContext } from "./terminal/context.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
-type Shell = (typeof shells)[number];
-
-export function registerCompletion(program: Command, context: CliContext): void {
-  program
-    .command("completion")
-    .summary("print a script that completes commands in your shell")
-    .description("Print a script that completes commands and options in your shell.")
-    .addArgument(new Argument("<shell>", "which shell").choices(shells))
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace completion bash > ~/.local/share/bash-completion/completions/headrace
-  headrace completion zsh > ~/.zsh/completions/_headrace   # a directory of $fpath
-  headrace completion fish > ~/.config/fish/completions/headrace.fish
-  source <(headrace completion bash)                       # this shell only`,
-    )
-    .action((shell: Shell) => {
-      context.begin();
-      const write = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell];
-      context.terminal.print(write(describe(program)));
-    });
-}
+export const completionCommand = command({
+  name: "completion",
+  summary: "print a script that completes commands in your shell",
+  description: "Print a script that completes commands and options in your shell.",
+  arguments: [["<shell>", "which shell", shells]],
+  help: [
+    examples(
+      "headrace completion bash > ~/.local/share/bash-completion/completions/headrace",
+      "headrace completion zsh > ~/.zsh/completions/_headrace   # a directory of $fpath",
+      "headrace completion fish > ~/.config/fish/completions/headrace.fish",
+      "source <(headrace completion bash)                       # this shell only",
+    ),
+  ],
+  async run({ program, terminal }, shell) {
+    const write = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell];
+    terminal.print(write(describe(program)));
+  },
+});
 
 function describe(command: Command, path: string[] = []): Entry[] {
   const visible = command.createHelp();

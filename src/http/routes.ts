@@ -1,4 +1,6 @@
 // The one route table, in the order of the reference page.
+
+import type { Catalog } from "../inference/models/catalog.ts";
 import { type AccountRouteDeps, accountRoutes } from "./api/account-routes.ts";
 import { type AdminRouteDeps, adminRoutes } from "./api/admin/admin-routes.ts";
 import { type AdminPeopleDeps, adminPeopleRoutes } from "./api/admin/people-routes.ts";
@@ -58,7 +60,7 @@ export type RouteDeps = InferenceRouteDeps &
   PageRouteDeps &
   SsoRouteDeps &
   AuthorizeDeps &
-  DeviceDeps & { clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
+  DeviceDeps & { catalog: Catalog; clientThrottle: OAuthRouteDeps["throttle"] } & Omit<ServiceRouteDeps, "routes">;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
   const reading = { ...deps, limits: deps.requestLimits };

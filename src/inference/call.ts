@@ -45,11 +45,11 @@ export interface InferenceCall<Result> extends LimitListener {
 }
 
 export interface InferenceDeps {
-  catalog: Catalog;
+  catalog: Pick<Catalog, "find" | "whenComplete">;
   router: Router;
   capacity: Capacity;
-  admitter: Admitter;
-  ledger: Ledger;
+  admitter: Pick<Admitter, "admit" | "learn">;
+  ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
   usageDoubts: Pick<UsageDoubts, "understated">;
   /** Keeps the completions that somebody asked to keep. */

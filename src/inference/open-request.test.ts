@@ -16,7 +16,6 @@ import type { Engine, EngineResponse } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "./call.ts";
-import type { Catalog } from "./models/catalog.ts";
 import { Capacity } from "./routing/capacity.ts";
 import { Router } from "./routing/route.ts";
 import { run } from "./run.ts";
@@ -105,7 +104,7 @@ function reset(): void {
   const models = [modelOn("m", broken, ["stand-in"]), modelOn("stand-in", working)];
   let isSettled = false;
   deps = {
-    catalog: { find: (id: string) => models.find((one) => one.id === id), whenComplete: async () => {} } as Catalog,
+    catalog: { find: (id: string) => models.find((one) => one.id === id), whenComplete: async () => {} },
     router,
     capacity,
     admitter: {
@@ -115,7 +114,7 @@ function reset(): void {
         status: { requests: undefined, tokens: undefined },
       }),
       learn() {},
-    } as unknown as InferenceDeps["admitter"],
+    },
     ledger: {
       begin: () => ({
         begun: inSteps(2, undefined),
@@ -126,12 +125,10 @@ function reset(): void {
           return inSteps(2, undefined);
         },
       }),
-      flush: async () => {},
-      readTotals: async () => {},
     },
     refusalCounts: { count() {} },
     usageDoubts: { understated() {} },
-    chatWriter: { retentionDays: () => 0 } as unknown as InferenceDeps["chatWriter"],
+    chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
     clock: systemClock,
     stopping: new Stopping(),
     heartbeatMs: 1_000,

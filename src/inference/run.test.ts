@@ -8,7 +8,7 @@ import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
-import { systemClock } from "../base/clock.ts";
+import { exactMs, systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import { Later, whenSettled } from "../base/later.ts";
 import type { Engine, EngineResponse } from "../domain/models/engine.ts";
@@ -89,12 +89,16 @@ function start({ stream = false, left = new CountedCancellation() } = {}) {
     deployments: [{ engine, model: "m", weight: 1 }],
   };
   const router = new Router(systemClock);
-  const deps = {
+  const deps: InferenceDeps = {
     catalog: { find: () => model, whenComplete: async () => {} },
     router,
     capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 1, longestWaitMs: 1_000 }) }),
     admitter: {
-      admit: () => ({ lease: { extend() {}, settle() {} }, reservedTokens: 10, status: {} }),
+      admit: () => ({
+        lease: { extend() {}, settle() {} },
+        reservedTokens: 10,
+        status: { requests: undefined, tokens: undefined },
+      }),
       learn() {},
     },
     ledger: {
@@ -109,11 +113,12 @@ function start({ stream = false, left = new CountedCancellation() } = {}) {
     },
     refusalCounts: { count() {} },
     usageDoubts: { understated() {} },
-    chatWriter: { retentionDays: 0 },
-    clock: systemClock,
+    chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
+    // The timers of a test go on within one event.
+    clock: { ...systemClock, monotonicMs: exactMs },
     stopping,
     heartbeatMs: 1_000,
-  } as unknown as InferenceDeps;
+  };
   const call: InferenceCall<InferenceAnswer> = {
     request: decodedRequest({ messages: [{ role: "user", content: "Hello" }], stream }),
     principal: principalFor(),

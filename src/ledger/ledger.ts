@@ -82,7 +82,7 @@ export class SpoolLedger implements Ledger {
     let writer: UsageWriter | undefined;
     try {
       prepareSpoolDirectory(options.directory);
-      writer = await openUsageWriter(options.db);
+      writer = await openUsageWriter(options.db, { clock: options.clock });
       const recovered = await recoverSpool({ ...options, writer });
       return new SpoolLedger(options, writer, recovered);
     } catch (cause) {

@@ -1,14 +1,22 @@
 // The spool: a frame counts when it was written whole, and damage costs only the frame that it hit.
-import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
-import * as fs from "node:fs";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ManualClock, manualClock } from "../../tests/support/manual-clock.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
-import { prepareSpoolDirectory, Spool } from "./spool.ts";
+import { prepareSpoolDirectory, Spool, type WriteToDisk } from "./spool.ts";
 import { SpoolEncoder } from "./spool-encoder.ts";
 import { cleanProgress, decodeLine, decodeOldLine, frameHeaderLength, type SpoolLine } from "./spool-format.ts";
 import { listSegments, readSegment } from "./spool-reader.ts";
@@ -28,8 +36,8 @@ afterEach(async () => {
   rmSync(join(directory, ".."), { recursive: true, force: true });
 });
 
-function newSpool(segmentBytes = 1 << 20, clock: Clock = systemClock): Spool {
-  const spool = new Spool({ directory, clock, segmentBytes });
+function newSpool(segmentBytes = 1 << 20, clock: Clock = systemClock, write: WriteToDisk = writeSync): Spool {
+  const spool = new Spool({ directory, clock, segmentBytes, write });
   spools.push(spool);
   return spool;
 }
@@ -370,16 +378,13 @@ describe("segments", () => {
   });
 
   test("a disk that takes nothing and does not say why is refused, whatever is written or taken back", () => {
-    const spool = newSpool();
     const frame = frameOf(lineOf(0));
-    const write = fs.writeSync.bind(fs) as (...args: unknown[]) => number;
     let calls = 0;
     // Writes at most a part of the first one.
-    const lazy = ((fd: number, bytes: Uint8Array, from: number, _length: number, at: number) => {
+    const spool = newSpool(undefined, undefined, (fd, bytes, from, _length, at) => {
       if (calls > 100) throw new Error("It is asked again and again.");
-      return calls++ === 0 ? write(fd, bytes, from, 5, at) : 0;
-    }) as typeof fs.writeSync;
-    using _ = spyOn(fs, "writeSync").mockImplementation(lazy);
+      return calls++ === 0 ? writeSync(fd, bytes, from, 5, at) : 0;
+    });
     expect(() => spool.append(frame)).toThrow("only a part");
     expect(() => spool.reserve(1_000_000)).toThrow("only a part");
     expect(calls).toBeLessThan(10);

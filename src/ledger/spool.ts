@@ -22,7 +22,11 @@ export interface Segment {
   unread: number;
 }
 
+/** Returns how many bytes the disk took of those from `from` on, for the file's bytes from `at` on. Throws as `writeSync`. */
+export type WriteToDisk = (fd: number, bytes: Uint8Array, from: number, length: number, at: number) => number;
+
 interface OpenSegment extends Segment {
+  readonly write: WriteToDisk;
   fd: number | undefined;
   unsynced: boolean;
   /** Bytes of the file that are allocated: those behind `bytes` are zeros, for which the disk has room already. */
@@ -36,6 +40,8 @@ export interface SpoolOptions {
   clock: Clock;
   /** A segment that has grown to this size is followed by a new one. */
   segmentBytes: number;
+  /** Default: to the disk, at once. */
+  write?: WriteToDisk;
 }
 
 /** Bytes that are allocated at a time. */
@@ -185,6 +191,7 @@ export class Spool {
     const segment: OpenSegment = {
       number: this.#number,
       path,
+      write: this.#options.write ?? writeSync,
       fd,
       openedMs: this.#options.clock.monotonicMs(),
       sealedMs: undefined,
@@ -221,8 +228,8 @@ export class Spool {
 }
 
 /** Bytes that were written, at least one: a disk that takes nothing and does not say why is refused as a full one. */
-function put({ fd = -1 }: OpenSegment, bytes: Uint8Array, at: number): number {
-  const count = writeSync(fd, bytes, 0, bytes.length, at);
+function put({ fd = -1, write }: OpenSegment, bytes: Uint8Array, at: number): number {
+  const count = write(fd, bytes, 0, bytes.length, at);
   if (count === 0) throw new Error("The disk took only a part of what was written.");
   return count;
 }

@@ -22,6 +22,8 @@ export interface LogSettings {
 
 export class StreamLog implements Log {
   readonly #json: boolean;
+  /** Unix milliseconds. */
+  readonly #nowMs: () => number;
   readonly #lines: LineBuffer;
   readonly #flood: FloodControl;
   #rank = ranks.info;
@@ -37,8 +39,9 @@ export class StreamLog implements Log {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `write` is done with the bytes, or has copied them, when it returns: as standard output has where it must wait. */
-  constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut) {
+  constructor(format: "text" | "json", write: (lines: Uint8Array) => void = writeOut, nowMs: () => number = wallMs) {
     this.#json = format === "json";
+    this.#nowMs = nowMs;
     this.#lines = new LineBuffer(write);
     this.#flood = new FloodControl({
       most: mostRepetitions,
@@ -121,7 +124,7 @@ export class StreamLog implements Log {
 
   /** Now, written as `Date.toISOString` does it; all but the milliseconds is the same for a whole second of lines. */
   #time(): string {
-    const nowMs = wallMs();
+    const nowMs = this.#nowMs();
     if (nowMs === this.#lastMs) return this.#last;
     const ms = nowMs % 1000;
     if (nowMs - ms !== this.#secondMs) {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { parseMetrics } from "../../tests/support/exposition.ts";
 import { GatewayError } from "../base/errors.ts";
+import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries } from "./bounded-series.ts";
 import { Exposition, formatFor, labelText } from "./exposition.ts";
@@ -109,7 +110,7 @@ const end: UsageEnd = {
   firstTokenMs: 400,
   queueMs: 0,
 };
-const course = { attempts: 1, standIn: undefined, understated: false, refusal: undefined };
+const course: InferenceCourse = { attempts: 1, standIn: undefined, understated: false, refusal: undefined };
 
 function traffic(offered: (id: string) => boolean = () => true) {
   const counted = new Traffic({ hasModel: offered, hasUpstream: offered, nowMs: () => 1 });
@@ -118,7 +119,7 @@ function traffic(offered: (id: string) => boolean = () => true) {
     counted.write(out, waiting);
     return parseMetrics(out.end());
   };
-  const ended = (some: Partial<UsageBegin> = {}, how: Partial<UsageEnd> = {}, more: Partial<typeof course> = {}) => {
+  const ended = (some: Partial<UsageBegin> = {}, how: Partial<UsageEnd> = {}, more: Partial<InferenceCourse> = {}) => {
     const request = { ...begin, ...some };
     counted.inferenceBegan(request);
     counted.inferenceEnded(request, { ...end, ...how }, { ...course, ...more });
@@ -143,7 +144,7 @@ describe("traffic", () => {
     const { ended, read } = traffic();
     ended({}, {}, { attempts: 3 });
     ended({}, {}, { attempts: 0 });
-    ended({}, {}, { attempts: 2, standIn: "n" as unknown as undefined });
+    ended({}, {}, { attempts: 2, standIn: "n" });
     const metrics = read();
     expect(metrics.get("headrace_retries_total", { model: "m" })).toBe(3);
     expect(metrics.get("headrace_fallbacks_total", { model: "m" })).toBe(1);

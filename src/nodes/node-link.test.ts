@@ -197,7 +197,7 @@ describe("is over for good", () => {
         if (bytes[0] === messageTypes.proof) end.send(messageTypes.welcome, 0, "{}");
       };
     });
-    using node = startNode({ ...gateway, keys: new Map() } as unknown as TestGateway);
+    using node = startNode({ url: gateway.url, keys: new Map() });
     await until(() => node.link.state.status === "waiting", "the wait");
     expect(node.link.state.message).toContain("this node speaks version 1 of the protocol, not 2");
     major = 1;

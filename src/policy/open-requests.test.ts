@@ -2,13 +2,13 @@
 
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import { HeldBytes } from "../base/bytes/held-bytes.ts";
-import type { Principal } from "../domain/principal.ts";
 import { OpenRequests } from "./open-requests.ts";
 
 const ledger = new HeldBytes(1_000_000);
 const of = (limitId: string, id = limitId) =>
-  ({ account: { id: "acct" }, keys: [{ id, limitId }] }) as unknown as Principal;
+  principalFor({ account: accountFor({ id: "acct" }), keys: [keyRecordFor({ id, limitId })] });
 
 function refusal(work: () => unknown): unknown {
   try {
@@ -87,8 +87,7 @@ test("keys are forgotten a minute or two after their last request has ended, and
   }
   expect(open.tracked).toBeLessThan(1_100);
   // Whoever was forgotten is counted as anybody else.
-  const [first] = idle as [Principal];
-  open.enter(first);
+  open.enter(idle[0] ?? of("first"));
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });
 

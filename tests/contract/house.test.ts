@@ -7,8 +7,10 @@ import { checkCycles } from "../../scripts/house/cycles.ts";
 import { checkFolders } from "../../scripts/house/folders.ts";
 import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
+import { checkLua } from "../../scripts/house/lua.ts";
 import { checkProse } from "../../scripts/house/prose.ts";
 import { layers, timeRooms } from "../../scripts/house/table.ts";
+import { checkTests } from "../../scripts/house/tests.ts";
 import { checkTime } from "../../scripts/house/time.ts";
 
 let root: string | undefined;
@@ -161,4 +163,51 @@ describe("the prose", () => {
     expect(checkProse(files, { [room]: 1 })).toEqual([]);
     expect(checkProse(files, { [room]: 2 })).toEqual([expect.stringContaining("goes down to that")]);
   });
+});
+
+describe("the Lua that runs in Redis", () => {
+  const first = { path: "src/limits/first.lua", text: "-- First.\nlocal function twice(x) return 2 * x end\n" };
+  const second = (line: string) => ({ path: "src/limits/second.lua", text: `-- Second.\n\n${line}\n` });
+  const found = (line: string) => checkLua([first, second(line)], [first.text + second(line).text]);
+
+  test("may name what a file before it declares, and what Redis gives", () => {
+    expect(found("return twice(tonumber(redis.call('GET', KEYS[1])))")).toEqual([]);
+  });
+
+  test("may read and write nothing that is declared nowhere", () => {
+    const finding = "src/limits/second.lua:3: thrice is declared nowhere in front of it.";
+    expect(found("return thrice(2)")).toEqual([finding]);
+    expect(found("thrice = 3")).toEqual([finding]);
+    expect(checkLua([second("return twice(2)")], [second("return twice(2)").text])).toHaveLength(1);
+  });
+
+  test("is refused where it is no Lua, at the file and line", () => {
+    expect(found("return twice(2")).toEqual([expect.stringMatching(/^src\/limits\/second\.lua:\d: .*expected/)]);
+  });
+
+  test("is in a script that was looked at", () => {
+    expect(checkLua([first, second("return 1")], [first.text])).toEqual([
+      expect.stringContaining("src/limits/second.lua: is in no script"),
+    ]);
+  });
+});
+
+test("a test that sets the time of all, or casts its way in, is found, whatever it says", () => {
+  const ways = [
+    'spyOn(performance, "now")',
+    'jest.spyOn(Date, "now")',
+    "Date.now = () => 0",
+    "performance.now = () => 0",
+    "setSystemTime(0)",
+    "{} as unknown as Log",
+  ];
+  const text = ways.map((way) => `const x = (${way});\n`).join("");
+  const allowed = 'const x = performance.now();\nspyOn(log, "warn");\nconst y = {} as Log;\n';
+  const files = planted({ "src/policy/x.test.ts": text, "src/policy/x.ts": text, "src/policy/y.test.ts": allowed });
+  const lines = checkTests(files, []).map((finding) => /^src\/policy\/x\.test\.ts:(\d+): /.exec(finding)?.[1]);
+  expect(lines.sort()).toEqual(ways.map((_, index) => String(index + 1)));
+  expect(checkTests(files, ["src/policy/x.test.ts"])).toEqual([]);
+  expect(checkTests(files, ["src/policy/x.test.ts", "src/policy/y.test.ts"])).toEqual([
+    expect.stringContaining("src/policy/y.test.ts: tests from the outside"),
+  ]);
 });

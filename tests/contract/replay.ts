@@ -7,6 +7,7 @@ import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import type { StreamObservation } from "../../src/dialects/answer.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
@@ -71,6 +72,7 @@ export async function replay(
         done() {},
       },
       completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
+      clock: systemClock,
       heartbeatMs: 60_000,
       holder: heldBytes.visitors,
       renderError: (error) => renderError(error),

@@ -5,6 +5,7 @@ import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
+import { exactMs } from "../../src/base/clock.ts";
 import type { StreamObservation } from "../../src/dialects/answer.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
 import { relay } from "../../src/inference/answer/relay.ts";
@@ -159,6 +160,8 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       request: requestFor({}),
       source,
       completion: { id: "chatcmpl-x", created: 1, ownId: false },
+      // The timers of a test may go on within one event.
+      clock: { monotonicMs: exactMs },
       heartbeatMs: 10_000,
       holder: heldBytes.visitors,
       left,

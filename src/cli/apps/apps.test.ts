@@ -66,7 +66,7 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
 const sent = (method: string) => api.seen.filter((request) => request.method === method);
 
 describe("list", () => {
-  test("is a table of all pages", async () => {
+  test("the list is a table of all pages", async () => {
     apps = [fakeApp({ name: "Notes" }), fakeApp({ name: "Phone\x1b[2J", type: "public" }), fakeApp({ name: "c" })];
     expect(await run(["list"])).toEqual({
       code: 0,
@@ -82,7 +82,7 @@ describe("list", () => {
     expect(JSON.parse((await run(["list", "--json"])).stdout)).toEqual(apps);
   });
 
-  test("of none says how to register one", async () => {
+  test("a list of no apps says how to register one", async () => {
     const { code, stdout, stderr } = await run(["list"]);
     expect([code, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("headrace apps create <name>");
@@ -108,14 +108,14 @@ describe("the app that is meant", () => {
     expect(JSON.parse((await run(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
-  test("is asked for again where several have the name, with their ids", async () => {
+  test("an app is asked for again where several have the name, with their ids", async () => {
     const { code, stderr } = await run(["delete", "Twin", "--yes"]);
     expect(code).toBe(1);
     for (const id of ["app_2", "app_3"]) expect(stderr).toContain(`${id}  confidential  Twin`);
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("that there is none of is said, with where to look", async () => {
+  test("an app that does not exist is said to be missing, with where to look", async () => {
     const { code, stderr } = await run(["show", "nobody"]);
     expect(code).toBe(1);
     expect(stderr).toContain("No app fits `nobody`");
@@ -186,7 +186,7 @@ describe("create", () => {
     expect(stderr).toBe("");
   });
 
-  test("of a public app prints its client id, as it has no secret", async () => {
+  test("creating a public app prints its client id, as it has no secret", async () => {
     const { stdout } = await run(["create", "Phone", "--public"]);
     expect(stdout).toBe("app_Phone\n");
     expect(sent("POST")[0]?.body).toEqual({ name: "Phone", type: "public" });
@@ -218,7 +218,7 @@ describe("update", () => {
     apps = [fakeApp({ name: "Notes", homepage_url: "https://notes.example/" })];
   });
 
-  test("changes what is named and nothing else", async () => {
+  test("an update changes what is named and nothing else", async () => {
     const { code, stdout } = await run(["update", "Notes", "--name", "Notes 2", "--no-require-pkce"]);
     expect(code).toBe(0);
     expect(sent("PATCH")).toMatchObject([{ path: "/apps/app_Notes", body: { name: "Notes 2", require_pkce: false } }]);
@@ -235,7 +235,7 @@ describe("update", () => {
     ]);
   });
 
-  test("of nothing is a wrong call", async () => {
+  test("an update of nothing is a wrong call", async () => {
     const { code, stderr } = await run(["update", "Notes"]);
     expect(code).toBe(2);
     expect(stderr).toContain("Nothing to change");
@@ -262,7 +262,7 @@ describe("rotate-secret", () => {
     expect(await run(["rotate-secret", "Notes", "-q"])).toEqual({ code: 0, stdout: `${secret}\n`, stderr: "" });
   });
 
-  test("without an overlap asks first", async () => {
+  test("a rotation without an overlap asks first", async () => {
     expect((await run(["rotate-secret", "Notes", "--overlap", "0"])).code).toBe(2);
     expect((await run(["rotate-secret", "Notes", "--overlap", "0"], { isTTY: true, answers: ["no"] })).code).toBe(1);
     expect(sent("POST")).toEqual([]);

@@ -4,7 +4,7 @@ import { formatCount } from "../terminal/figures.ts";
 import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
-/** Of what came all at once, a speed would say nothing. */
+/** A speed would say nothing of an answer that came all at once. */
 const shortestMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {

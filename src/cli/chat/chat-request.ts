@@ -21,7 +21,7 @@ export interface ChatSettings {
 export interface Answer {
   text: string;
   finishReason: string | undefined;
-  /** As the server counted. */
+  /** What the server counted. */
   usage: Usage | undefined;
   /** From the request to the first text; undefined for an answer in one piece. */
   firstTokenMs: number | undefined;

@@ -1,10 +1,12 @@
 // `headrace chat`: one answer to a prompt, or a conversation at the terminal.
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { demoId } from "../../engines/llama/model-store.ts";
+import { examples, type OptionValues } from "../command.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { ApiError } from "../login/api-request.ts";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { type ListedModel, readModels } from "../models/models.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, exitCodes, interruptible, printable } from "../terminal/terminal.ts";
@@ -12,78 +14,54 @@ import { AnswerView } from "./answer-view.ts";
 import { type ChatMessage, type ChatSettings, requestAnswer, requestCompletion } from "./chat-request.ts";
 import { ChatSession } from "./chat-session.ts";
 
-export interface ChatOptions extends ConnectionOptions {
-  model?: string;
-  system?: string;
-  temperature?: number;
-  maxTokens?: number;
-  store?: boolean;
-  stream: boolean;
-  json?: boolean;
-}
+const chatOptions = {
+  model: ["-m, --model <id>", "which model (default: the first that can chat)"],
+  system: ["-s, --system <text>", "instructions for the model"],
+  temperature: ["--temperature <number>", "from 0, the likeliest words only, to 2", parseTemperature],
+  maxTokens: ["--max-tokens <number>", "longest answer", parseCount],
+  store: ["--store", "have the server keep the answer (see chat:read)"],
+  stream: ["--no-stream", "wait for the whole answer"],
+  json: ["--json", "with a prompt: print the completion as the API gives it"],
+} as const;
+type ChatCall = ServerCall<OptionValues<typeof chatOptions & typeof connectionOptions>>;
 
-export function registerChat(program: Command, context: CliContext): void {
-  const command = program
-    .command("chat")
-    .summary("talk to a model in the terminal")
-    .description("Ask a model once, or talk to it: without a prompt, at a terminal, a conversation begins.")
-    .argument("[prompt...]", "what to ask; - stands for standard input")
-    .option("-m, --model <id>", "which model (default: the first that can chat)")
-    .option("-s, --system <text>", "instructions for the model")
-    .option("--temperature <number>", "from 0, the likeliest words only, to 2", parseTemperature)
-    .option("--max-tokens <number>", "longest answer", parseCount)
-    .option("--store", "have the server keep the answer (see chat:read)")
-    .option("--no-stream", "wait for the whole answer")
-    .option("--json", "with a prompt: print the completion as the API gives it");
-  addConnectionOptions(command)
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace chat
-  headrace chat "Name three rivers."
-  headrace chat --model qwen --system "Answer in French." "Who are you?"
-  git diff | headrace chat "Describe this change:" -
-  headrace chat < question.txt
-
-In a conversation, /help lists the commands. Ctrl-C stops an answer, Ctrl-D ends.
-${connectionHelp}`,
-    )
-    .action((words: string[], options: ChatOptions) => chat(context, words, options));
-}
-
-async function chat(context: CliContext, words: readonly string[], options: ChatOptions): Promise<void> {
-  context.begin();
-  const prompt = await readPrompt(context, words, options);
-  const connection = await findConnection(context, options);
-  const model = options.model ?? (await interruptible((signal) => chooseModel(connection, signal)));
-  const { temperature, maxTokens, store, stream, system } = options;
-  const settings: ChatSettings = { model, temperature, maxTokens, store, stream };
-  if (prompt !== undefined) {
-    await answerOnce(
-      context,
-      connection,
-      settings,
-      [...systemMessages(system), { role: "user", content: prompt }],
-      options,
-    );
-    return;
-  }
-  const session = new ChatSession({
-    terminal: context.terminal,
-    editor: context.input.openEditor(),
-    connection,
-    settings,
-    system,
-  });
-  await interruptible((signal) => session.run(signal));
-}
+export const chatCommand = serverCommand({
+  name: "chat",
+  summary: "talk to a model in the terminal",
+  description: "Ask a model once, or talk to it: without a prompt, at a terminal, a conversation begins.",
+  arguments: [["[prompt...]", "what to ask; - stands for standard input"]],
+  options: chatOptions,
+  help: [
+    examples(
+      "headrace chat",
+      `headrace chat "Name three rivers."`,
+      `headrace chat --model qwen --system "Answer in French." "Who are you?"`,
+      `git diff | headrace chat "Describe this change:" -`,
+      "headrace chat < question.txt",
+    ),
+    "In a conversation, /help lists the commands. Ctrl-C stops an answer, Ctrl-D ends.",
+  ],
+  async run({ connect, ask, context, options, terminal }, words) {
+    const prompt = await readPrompt(context, words, options);
+    const connection = await connect();
+    const model = options.model ?? (await ask(chooseModel));
+    const { temperature, maxTokens, store, stream = true, system } = options;
+    const settings: ChatSettings = { model, temperature, maxTokens, store, stream };
+    if (prompt !== undefined) {
+      const messages: ChatMessage[] = [...systemMessages(system), { role: "user", content: prompt }];
+      return answerOnce(context, connection, settings, messages, options);
+    }
+    const editor = context.input.openEditor();
+    const session = new ChatSession({ terminal, editor, connection, settings, system });
+    await interruptible((signal) => session.run(signal));
+  },
+});
 
 /** Undefined where a conversation is to begin. */
 async function readPrompt(
   { input }: CliContext,
   words: readonly string[],
-  options: ChatOptions,
+  options: ChatCall["options"],
 ): Promise<string | undefined> {
   const fromInput = words.includes("-") || (words.length === 0 && !input.isTerminal);
   if (fromInput && options.apiKeyStdin) {
@@ -115,7 +93,7 @@ async function answerOnce(
   connection: Connection,
   settings: ChatSettings,
   messages: readonly ChatMessage[],
-  { json }: ChatOptions,
+  { json }: ChatCall["options"],
 ): Promise<void> {
   const view = new AnswerView(terminal);
   if (json) {

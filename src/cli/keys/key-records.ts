@@ -115,10 +115,14 @@ function noSuchKey(wanted: string | undefined): string {
 /** Undefined where there is none: a name may look like an id. */
 async function findById(connection: Connection, id: string, signal: AbortSignal): Promise<FoundKey | undefined> {
   try {
-    const raw = await requestJson(connection, `/keys/${encodeURIComponent(id)}`, signal);
+    const raw = await requestJson(connection, keyPath(id), signal);
     return { raw, key: understood(keyRecord, raw, connection, "key") };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
   }
+}
+
+export function keyPath(id: string): string {
+  return `/keys/${encodeURIComponent(id)}`;
 }

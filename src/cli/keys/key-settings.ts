@@ -1,6 +1,6 @@
 // Options that say what a key may do, and the fields of the API that they become.
-import { type Command, InvalidArgumentError } from "commander";
-import { amountText, type ByName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
+import { InvalidArgumentError } from "commander";
+import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 
@@ -23,32 +23,33 @@ export const scopesHelp = `Scopes:
 ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
 
 /** `clearable`: the key exists already, and what it has can be taken away again with `none`. */
-export function addKeySettings(command: Command, { clearable }: { clearable: boolean }): Command {
+export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
-  command
-    .option("--scopes <scopes>", `what it may do, separated by commas${scopesDefault}`, parseNames)
-    .option(
+  return {
+    scopes: ["--scopes <scopes>", `what it may do, separated by commas${scopesDefault}`, parseNames],
+    expires: [
       "--expires <when>",
       "when it ends: a span such as 12h or 30d, a date (its end), a time, or never",
       parseExpiry,
-    )
-    .option(
+    ],
+    allowedIps: [
       "--allowed-ips <addresses>",
       `addresses and CIDR ranges it may be used from, separated by commas${none}`,
-      (text) => (text === "none" ? [] : parseNames(text)),
-    )
-    .option("--rate-limit <number>", `requests per window of its own${none}`, orNone(parseCount))
-    .option(
+      (text: string) => (text === "none" ? [] : parseNames(text)),
+    ],
+    rateLimit: ["--rate-limit <number>", `requests per window of its own${none}`, orNone(parseCount)],
+    rateLimitWindow: [
       "--rate-limit-window <seconds>",
       "length of that window, such as 60 or 1h (the server's default: 60)",
       parseWindow,
-    );
-  for (const amount of keyAmounts) {
-    const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
-    command.option(`--${amount.wire.replaceAll("_", "-")} <${value}>`, `${amountText(amount)}${none}`, orNone(parse));
-  }
-  return command;
+    ],
+    ...byName(keyAmounts, (amount) => {
+      const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
+      const flag = `--${amount.wire.replaceAll("_", "-")} <${value}>`;
+      return [flag, `${amountText(amount)}${none}`, orNone(parse)] as const;
+    }),
+  } as const;
 }
 
 /** The fields of a request that creates a key: a span is left to the server's clock. */

@@ -8,7 +8,7 @@ import { type ListedKey, shownKey } from "./key-records.ts";
 export const keyArgument = ["<key>", "id, name, last four characters, or - for standard input"] as const;
 
 /** What `<key>` may be, for every command that has one. */
-export const keyArgumentHelp = `
+export const keyArgumentHelp = `\
 <key> is an id, a name or the last four characters of a key, where those fit one
 key only; with - it is read from standard input, and may be a whole key there.`;
 

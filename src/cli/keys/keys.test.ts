@@ -38,7 +38,7 @@ describe("list", () => {
     ];
   });
 
-  test("is a table of all pages, without the revoked ones, which are counted", async () => {
+  test("the list is a table of all pages without the revoked keys, which are counted", async () => {
     expect(await keys(["list"])).toEqual({
       code: 0,
       stderr: "1 revoked key is not shown; see --all.\n",
@@ -51,13 +51,13 @@ describe("list", () => {
     });
   });
 
-  test("shows the revoked ones with --all", async () => {
+  test("the list shows the revoked keys with --all", async () => {
     const { stdout, stderr } = await keys(["list", "--all"]);
     expect(stdout).toMatch(/old +sk_live_hr_…AbC2 +revoked +- +3 days ago/);
     expect(stderr).toBe("");
   });
 
-  test("leaves out ids, then scopes, where a terminal is too narrow for them", async () => {
+  test("the list leaves out ids, then scopes, where a terminal is too narrow for them", async () => {
     const header = async (columns: number) =>
       (await keys(["list"], { isTTY: true, columns, env: { NO_COLOR: "1" } })).stdout.split("\n")[0];
     expect(await header(120)).toEndWith("SCOPES                  ID");
@@ -105,14 +105,14 @@ describe("the key that is meant", () => {
     expect(JSON.parse((await keys(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
-  test("is asked for again where several fit, with their ids", async () => {
+  test("a key is asked for again where several fit, with their ids", async () => {
     const { code, stdout, stderr } = await keys(["show", "web"]);
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toContain("key_2  sk_live_hr_…AbC2  active  web");
     expect(stderr).toContain("key_3  sk_live_hr_…AbC3  active  web");
   });
 
-  test("is not guessed where a name is another key's last four characters", async () => {
+  test("a key is not guessed where a name is another key's last four characters", async () => {
     api.keys.push(fakeKey({ name: "AbC1" }));
     const { code, stderr } = await keys(["revoke", "AbC1", "--yes"]);
     expect(code).toBe(1);
@@ -120,7 +120,7 @@ describe("the key that is meant", () => {
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("that there is none of is said, with where to look", async () => {
+  test("a key that does not exist is said to be missing, with where to look", async () => {
     const { code, stderr } = await keys(["show", "nobody"]);
     expect(code).toBe(1);
     expect(stderr).toContain("No key fits `nobody`");
@@ -184,7 +184,7 @@ test("show tells everything but the secret", async () => {
 });
 
 describe("create", () => {
-  test("prints the key alone on standard output, and what to do with it beside", async () => {
+  test("a new key stands alone on standard output, and what to do with it on standard error", async () => {
     const { code, stdout, stderr } = await keys(["create", "ci"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
@@ -270,7 +270,7 @@ describe("update", () => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("changes what is named and nothing else", async () => {
+  test("an update changes what is named and nothing else", async () => {
     const { code, stdout } = await keys(["update", "ci", "--name", "build", "--rate-limit", "5", "--expires", "1h"]);
     expect(code).toBe(0);
     expect(sent("PATCH")).toMatchObject([
@@ -280,7 +280,7 @@ describe("update", () => {
     expect(stdout).toContain("5 requests");
   });
 
-  test("clears with none", async () => {
+  test("an update clears a setting with none", async () => {
     const none = ["--rate-limit", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap((flag) => [
       flag,
       "none",
@@ -296,7 +296,7 @@ describe("update", () => {
     });
   });
 
-  test("of nothing is a wrong call", async () => {
+  test("an update of nothing is a wrong call", async () => {
     const { code, stderr } = await keys(["update", "ci"]);
     expect(code).toBe(2);
     expect(stderr).toContain("Nothing to change");
@@ -342,7 +342,7 @@ describe("revoke", () => {
     expect(stderr).toContain("It is the key that this command itself uses.");
   });
 
-  test("of a revoked key says so and asks nothing", async () => {
+  test("revoking a revoked key says so and asks nothing", async () => {
     await keys(["revoke", "ci", "--yes"]);
     const { code, stdout } = await keys(["revoke", "ci"]);
     expect([code, stdout]).toEqual([0, 'Key "ci" (sk_live_hr_…AbC1) was revoked already.\n']);
@@ -369,7 +369,7 @@ describe("rotate", () => {
     expect(stderr).toContain("valid until 2026-11-21 18:30 (in 24 h)");
   });
 
-  test("without an overlap asks first", async () => {
+  test("a rotation without an overlap asks first", async () => {
     expect((await keys(["rotate", "ci", "--overlap", "0"])).code).toBe(2);
     expect((await keys(["rotate", "ci", "--overlap", "0"], { isTTY: true, answers: ["no"] })).code).toBe(1);
     expect(sent("POST")).toEqual([]);
@@ -378,7 +378,7 @@ describe("rotate", () => {
     expect(stderr).toContain("is revoked.");
   });
 
-  test("of the key in credentials.json puts the new one there, readable by its owner only", async () => {
+  test("rotating the key in credentials.json puts the new one there, readable by its owner only", async () => {
     const { stdout, stderr } = await keys(["rotate", "own"]);
     const path = join(dataDir, "credentials.json");
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ base_url: api.baseUrl, api_key: stdout.trim() });
@@ -386,7 +386,7 @@ describe("rotate", () => {
     expect(stderr).toContain(`It was the key of ${path}, which has the new one now.`);
   });
 
-  test("of a key from the environment says where to put the new one", async () => {
+  test("rotating a key from the environment says where to put the new one", async () => {
     const before = await readFile(join(dataDir, "credentials.json"), "utf8");
     const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: api.key };
     const { stderr } = await keys(["rotate", "own"], { env });

@@ -10,7 +10,7 @@ export interface ApiRequest {
   /** Sent as a form, in place of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
-  /** Of the whole exchange; null: none, for answers that take as long as they take. */
+  /** Bounds the whole exchange; null: no bound, for answers that take as long as they take. */
   timeoutMs?: number | null;
 }
 
@@ -124,6 +124,19 @@ export async function requestList(connection: Connection, path: string, signal: 
     if (!has_more || data.length === 0 || !last_id || last_id === after) return entries;
     after = last_id;
   }
+}
+
+// Unchecked entries: --json passes on what this version does not know.
+const wholeList = z.object({ data: z.array(z.unknown()) });
+
+/** The entries of a list that comes in one answer, as the API gives them. */
+export async function requestWholeList(
+  connection: Connection,
+  path: string,
+  what: string,
+  signal: AbortSignal,
+): Promise<unknown[]> {
+  return understood(wholeList, await requestJson(connection, path, signal), connection, what).data;
 }
 
 /** What the schema reads of an answer; throws a CliError that says what was expected. */

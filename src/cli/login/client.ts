@@ -2,7 +2,6 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Command } from "commander";
 import { z } from "zod";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -22,19 +21,18 @@ const localBaseUrl = "http://127.0.0.1:7545/v1";
 const startCommand = "headrace serve";
 
 /** Help text on the connection, the same for every command that has one. */
-export const connectionHelp = `
+export const connectionHelp = `\
 Server and key are taken from --base-url and --api-key-stdin, else from
 HEADRACE_BASE_URL and HEADRACE_API_KEY, else from your headrace login, the last one
 unless a server is named, else from credentials.json, which headrace serve writes
 into the data directory. With --data-dir, from its credentials.json, not from a login.`;
 
 /** A key is no option of its own: arguments can be read by every user of the machine. */
-export function addConnectionOptions(command: Command): Command {
-  return command
-    .option("--base-url <url>", "base URL of the server, including /v1")
-    .option("--api-key-stdin", "read the API key from standard input")
-    .option("--data-dir <path>", "data directory with credentials.json (default: as headrace serve)");
-}
+export const connectionOptions = {
+  baseUrl: ["--base-url <url>", "base URL of the server, including /v1"],
+  apiKeyStdin: ["--api-key-stdin", "read the API key from standard input"],
+  dataDir: ["--data-dir <path>", "data directory with credentials.json (default: as headrace serve)"],
+} as const;
 
 /** Rejects with a CliError that says what to set when no server or no key is known. */
 export async function findConnection(context: CliContext, options: ConnectionOptions): Promise<Connection> {
@@ -111,7 +109,7 @@ async function localCredentials(context: CliContext, options: ConnectionOptions)
 }
 
 /** From --base-url, else HEADRACE_BASE_URL; undefined where neither is given. Throws a CliError for what is none. */
-export function givenBaseUrl(options: Pick<ConnectionOptions, "baseUrl">, env: CliContext["env"]): string | undefined {
+export function givenBaseUrl(options: { baseUrl?: string | undefined }, env: CliContext["env"]): string | undefined {
   if (options.baseUrl !== undefined) return checkedBaseUrl(options.baseUrl, "--base-url", exitCodes.usage);
   const fromEnv = env["HEADRACE_BASE_URL"]?.trim();
   return fromEnv ? checkedBaseUrl(fromEnv, "HEADRACE_BASE_URL") : undefined;

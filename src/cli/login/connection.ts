@@ -3,7 +3,7 @@
 export interface Connection {
   /** Without a slash at its end; includes `/v1`. */
   baseUrl: string;
-  /** Of a login, the access token that it had when the command began; `login` gives the one to send. */
+  /** The credential to send; for a login, the access token that it had when the command began; `login` gives the one to send. */
   apiKey: string;
   /** Where the key came from, for messages; of a login, `your login at …`. */
   keySource: string;
@@ -14,7 +14,7 @@ export interface Connection {
 
 /** The access tokens of a login, made anew where they end. */
 export interface FreshTokens {
-  /** Of the one at hand, Unix seconds. */
+  /** When the token at hand ends, Unix seconds. */
   readonly expiresAt: number;
   /** One that lasts for a while. */
   token(signal: AbortSignal): Promise<string>;

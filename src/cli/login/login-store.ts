@@ -16,7 +16,6 @@ const login = z.object({
   account: z.object({ id: z.string(), name: z.string() }),
 });
 
-/** As it is stored. */
 export type StoredLogin = z.infer<typeof login>;
 
 /** By origin of the server; the newest login is the last. */

@@ -1,8 +1,8 @@
 // `headrace login`: signs a person in with a browser on any device (OAuth 2.0 device authorization, RFC 8628).
-import type { Command } from "commander";
 import { z } from "zod";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { accountScopes } from "../../domain/scope.ts";
+import { command, examples, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import {
   CliError,
@@ -27,13 +27,6 @@ import {
 } from "./oauth-request.ts";
 import { namedPerson, readSession } from "./whoami.ts";
 
-interface LoginOptions {
-  baseUrl?: string;
-  dataDir?: string;
-  account?: string;
-  open?: boolean;
-}
-
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code";
 /** RFC 8628, 3.2 and 3.5. */
 const usualIntervalSeconds = 5;
@@ -43,37 +36,39 @@ const frameMs = 120;
 /** What is only tidying up is not waited for longer. */
 const farewellMs = 5_000;
 
-export function registerLogin(program: Command, context: CliContext): void {
-  program
-    .command("login")
-    .summary("sign in as a person")
-    .description("Sign in to a Headrace with a browser, here or on any other device.")
-    .option(
-      "--base-url <url>",
-      "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login, else the local one)",
-    )
-    .option(
-      "--account <name>",
-      "for which account, by id or name; you choose it in the browser, and it is checked here",
-    )
-    .option("--open", "open the page in a browser of this machine")
-    .option("--data-dir <path>", "sign in to the local server with this data directory")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace login
-  headrace login --base-url https://ai.example.com/v1 --open
-  headrace login --account "Web shop"
+const loginOptions = {
+  baseUrl: [
+    "--base-url <url>",
+    "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login, else the local one)",
+  ],
+  account: [
+    "--account <name>",
+    "for which account, by id or name; you choose it in the browser, and it is checked here",
+  ],
+  open: ["--open", "open the page in a browser of this machine"],
+  dataDir: ["--data-dir <path>", "sign in to the local server with this data directory"],
+} as const;
+type LoginOptions = OptionValues<typeof loginOptions>;
 
-The login is kept for you alone, one for each server, in ${new LoginStore(context.configFolder).path}
+export const loginCommand = command({
+  name: "login",
+  summary: "sign in as a person",
+  description: "Sign in to a Headrace with a browser, here or on any other device.",
+  options: loginOptions,
+  help: [
+    examples(
+      "headrace login",
+      "headrace login --base-url https://ai.example.com/v1 --open",
+      `headrace login --account "Web shop"`,
+    ),
+    ({ configFolder }) => `\
+The login is kept for you alone, one for each server, in ${new LoginStore(configFolder).path}
 Commands use the last one until headrace logout. It ends after 30 days without use.`,
-    )
-    .action((options: LoginOptions) => login(context, options));
-}
+  ],
+  run: ({ context, options }) => login(context, options),
+});
 
 async function login(context: CliContext, options: LoginOptions): Promise<void> {
-  context.begin();
   const { terminal, configFolder, env } = context;
   const root = (await findServer(context, options)).replace(/\/v1$/, "");
   const store = new LoginStore(configFolder);
@@ -115,7 +110,7 @@ async function signIn(
     await revoke({ base_url, refresh_token: tokens.refresh_token }, AbortSignal.timeout(farewellMs)).catch(() => {});
     throw error;
   }
-  // Of an earlier login nothing is to stay; that it could not be told to the server is no failure of this one.
+  // Nothing of an earlier login is to stay; that it could not be told to the server is no failure of this one.
   if (replaced) await revoke(replaced, AbortSignal.timeout(farewellMs)).catch(() => {});
   return made;
 }

@@ -1,6 +1,6 @@
 // `headrace logout`: ends a login, at the server and here.
-import type { Command } from "commander";
 import { commandLineAppId } from "../../domain/people/app.ts";
+import { command, examples } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, interruptible } from "../terminal/terminal.ts";
 import { findLogin, givenBaseUrl } from "./client.ts";
@@ -8,50 +8,33 @@ import { LoginStore, type StoredLogin } from "./login-store.ts";
 import { discover, postForm } from "./oauth-request.ts";
 import { namedPerson } from "./whoami.ts";
 
-interface LogoutOptions {
-  baseUrl?: string;
-  local?: boolean;
-}
-
-export function registerLogout(program: Command, context: CliContext): void {
-  program
-    .command("logout")
-    .summary("end the login of this machine")
-    .description("End a login that headrace login made: at the server, and here.")
-    .option("--base-url <url>", "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login)")
-    .option("--local", "only forget it here; at the server it stays until it expires or is revoked there")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace logout
-  headrace logout --base-url https://ai.example.com/v1
-  headrace logout --local
-
-Keys are not touched, those made while signed in included: headrace keys revoke.`,
-    )
-    .action((options: LogoutOptions) => logout(context, options));
-}
-
-async function logout(context: CliContext, options: LogoutOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  const login = await findLogin(context, givenBaseUrl(options, context.env));
-  if (login === undefined) {
-    terminal.note(await notSignedIn(context));
-    return;
-  }
-  const failure = await interruptible((signal) => end(context, login, options.local === true, signal));
-  if (failure !== undefined) {
-    throw new CliError(
-      `The login at ${login.base_url} is forgotten here, but the server was not told (${failure.replace(/\.$/, "")}). It stays valid there for up to 30 days: revoke the command line tool at ${settingsOf(login)}.`,
-    );
-  }
-  terminal.print(`${namedPerson(login.person)} is signed out of ${login.base_url}.`);
-  if (options.local) terminal.note(`At the server the login stays valid: revoke it at ${settingsOf(login)}.`);
-  const next = await findLogin(context, undefined);
-  if (next) terminal.note(`Commands use your login at ${next.base_url} from now on.`);
-}
+export const logoutCommand = command({
+  name: "logout",
+  summary: "end the login of this machine",
+  description: "End a login that headrace login made: at the server, and here.",
+  options: {
+    baseUrl: ["--base-url <url>", "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login)"],
+    local: ["--local", "only forget it here; at the server it stays until it expires or is revoked there"],
+  },
+  help: [
+    examples("headrace logout", "headrace logout --base-url https://ai.example.com/v1", "headrace logout --local"),
+    "Keys are not touched, those made while signed in included: headrace keys revoke.",
+  ],
+  async run({ context, options, terminal }) {
+    const login = await findLogin(context, givenBaseUrl(options, context.env));
+    if (login === undefined) return terminal.note(await notSignedIn(context));
+    const failure = await interruptible((signal) => end(context, login, options.local === true, signal));
+    if (failure !== undefined) {
+      throw new CliError(
+        `The login at ${login.base_url} is forgotten here, but the server was not told (${failure.replace(/\.$/, "")}). It stays valid there for up to 30 days: revoke the command line tool at ${settingsOf(login)}.`,
+      );
+    }
+    terminal.print(`${namedPerson(login.person)} is signed out of ${login.base_url}.`);
+    if (options.local) terminal.note(`At the server the login stays valid: revoke it at ${settingsOf(login)}.`);
+    const next = await findLogin(context, undefined);
+    if (next) terminal.note(`Commands use your login at ${next.base_url} from now on.`);
+  },
+});
 
 /** Under the lock, so that no command renews meanwhile what is revoked here. Gives why the server could not be told. */
 function end(

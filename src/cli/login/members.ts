@@ -1,25 +1,14 @@
 // `headrace members`: lists, invites, changes and removes the people of an account.
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type Role, roles } from "../../domain/people/role.ts";
+import { command, examples } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
-import type { CliContext } from "../terminal/context.ts";
 import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
-import { confirm } from "../terminal/input.ts";
-import { CliError, formatTable, interruptible, printable } from "../terminal/terminal.ts";
+import { CliError, formatTable, printable } from "../terminal/terminal.ts";
 import { requestJson, requestList, understood } from "./api-request.ts";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "./client.ts";
 import type { Connection } from "./connection.ts";
-
-interface MembersOptions extends ConnectionOptions {
-  json?: boolean;
-  yes?: boolean;
-}
-
-interface InviteOptions extends MembersOptions {
-  role: Role;
-  quiet?: boolean;
-}
+import { serverCommand } from "./server-command.ts";
 
 const member = z.object({
   id: z.string(),
@@ -45,193 +34,142 @@ interface Found {
 }
 
 const whoArgument = ["<who>", "e-mail address, or id"] as const;
-const roleMeanings = `
+const roleMeanings = `\
 Members manage their own keys, apps and chats; admins all of the account's; owners
 its owners and admins as well.`;
 
-export function registerMembers(program: Command, context: CliContext): void {
-  const members = program
-    .command("members")
-    .summary("list, invite and remove the people of the account")
-    .description("Manage who is a member of the account. For its owners and admins, with headrace login.")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace members list
-  headrace members invite ada@example.com
-  headrace members role ada@example.com admin
-  headrace members remove ada@example.com
-${roleMeanings}`,
-    );
-  const list = members
-    .command("list")
-    .summary("list the members, and who is invited")
-    .description("List the members of the account, and the invitations that nobody has followed yet.");
-  addConnectionOptions(list.option("--json", "print both lists as the API gives them"))
-    .addHelpText("after", `\nExamples:\n  headrace members list\n  headrace members list --json\n${connectionHelp}`)
-    .action((options: MembersOptions) => listAll(context, options));
+const listCommand = serverCommand({
+  name: "list",
+  summary: "list the members, and who is invited",
+  description: "List the members of the account, and the invitations that nobody has followed yet.",
+  options: { json: ["--json", "print both lists as the API gives them"] },
+  help: [examples("headrace members list", "headrace members list --json")],
+  async run({ connect, ask, terminal, nowSeconds }) {
+    const connection = await connect();
+    const lists = await ask(async (_, signal) => ({
+      members: await requestList(connection, "/members", signal),
+      invitations: await requestList(connection, "/invitations", signal),
+    }));
+    const show = () => {
+      const time = (seconds: number | null | undefined) => formatRelative(seconds, nowSeconds());
+      const joined = lists.members
+        .map((raw) => understood(member, raw, connection, "list of members"))
+        .map((one) => [one.email, one.name, one.role, time(one.created_at), time(one.last_seen_at), one.id]);
+      const invited = lists.invitations
+        .map((raw) => understood(invitation, raw, connection, "list of invitations"))
+        .map((one) => [one.email, "-", one.role, `invited, ends ${time(one.expires_at)}`, "-", one.id]);
+      const header = ["E-MAIL", "NAME", "ROLE", "JOINED", "LAST SEEN", "ID"];
+      terminal.print(formatTable(header, [...joined, ...invited], terminal.out));
+    };
+    return { json: lists, show };
+  },
+});
 
-  const invite = members
-    .command("invite")
-    .summary("send or make a link with which somebody joins")
-    .description("Invite somebody into the account by a link that works once, for a week.");
-  addConnectionOptions(
-    invite
-      .argument("<email>", "of whom it is for")
-      .option("--role <role>", `one of ${roles.join(", ")}`, parseRole, "member")
-      .option("-q, --quiet", "print nothing but the link, or on standard error the address that it was mailed to")
-      .option("--json", "print what the API gives, the link included"),
-  )
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace members invite ada@example.com
-  headrace members invite ada@example.com --role admin --quiet
-
-Where the server sends mail, the link goes to the address and is not shown. Otherwise it
+const inviteCommand = serverCommand({
+  name: "invite",
+  summary: "send or make a link with which somebody joins",
+  description: "Invite somebody into the account by a link that works once, for a week.",
+  arguments: [["<email>", "of whom it is for"]],
+  options: {
+    role: ["--role <role>", `one of ${roles.join(", ")}`, parseRole, "member"],
+    quiet: ["-q, --quiet", "print nothing but the link, or on standard error the address that it was mailed to"],
+    json: ["--json", "print what the API gives, the link included"],
+  },
+  help: [
+    examples("headrace members invite ada@example.com", "headrace members invite ada@example.com --role admin --quiet"),
+    `Where the server sends mail, the link goes to the address and is not shown. Otherwise it
 is printed once, alone on standard output; everything else goes to standard error.
-Whoever has it can join: hand it over where nobody else reads it.
-${roleMeanings}
-${connectionHelp}`,
-    )
-    .action((email: string, options: InviteOptions) => inviteOne(context, email, options));
+Whoever has it can join: hand it over where nobody else reads it.`,
+    roleMeanings,
+  ],
+  async run({ connect, request, options, terminal, nowSeconds }, email) {
+    refuseSecret(email);
+    const connection = await connect();
+    const answer = await request("/invitations", { method: "POST", body: { email, role: options.role } });
+    const show = () => {
+      const made = understood(newInvitation, answer, connection, "new invitation");
+      if (made.link !== null) terminal.print(printable(made.link));
+      if (options.quiet) {
+        // With nothing at all, nobody would know why there is no link, or whether the address was the right one.
+        if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
+        return;
+      }
+      const who = `${printable(made.email)} is invited as ${article(made.role)} ${printable(made.role)}`;
+      const until = formatTimeAndRelative(made.expires_at, nowSeconds());
+      terminal.note(`${who}. The link works once, until ${until}.`);
+      terminal.note(made.link === null ? "It was sent by mail." : "No mail was sent: hand the link over yourself.");
+    };
+    return { json: answer, show };
+  },
+});
 
-  const role = members
-    .command("role")
-    .summary("change a member's role")
-    .description("Change a member's role. For owners.");
-  addConnectionOptions(
-    role
-      .argument(...whoArgument)
-      .argument("<role>", `one of ${roles.join(", ")}`, parseRole)
-      .option("--json", "print the member as the API gives it"),
-  )
-    .addHelpText(
-      "after",
-      `\nExamples:\n  headrace members role ada@example.com owner\n${roleMeanings}\n${connectionHelp}`,
-    )
-    .action((who: string, wanted: Role, options: MembersOptions) => changeRole(context, who, wanted, options));
+const roleCommand = serverCommand({
+  name: "role",
+  summary: "change a member's role",
+  description: "Change a member's role. For owners.",
+  arguments: [whoArgument, ["<role>", `one of ${roles.join(", ")}`, parseRole]],
+  options: { json: ["--json", "print the member as the API gives it"] },
+  help: [examples("headrace members role ada@example.com owner"), roleMeanings],
+  async run({ ask, request, terminal }, who, role) {
+    const { kind, one } = await ask((connection, signal) => findOne(connection, who, signal));
+    const email = printable(one.email);
+    if (kind === "invitation") {
+      throw new CliError(
+        `${email} has not joined yet. Invite again with the other role: headrace members invite ${email} --role ${role}`,
+      );
+    }
+    const answer = await request(`/members/${encodeURIComponent(one.id)}`, { method: "PATCH", body: { role } });
+    return { json: answer, show: () => terminal.print(`${email} is ${article(role)} ${role} now.`) };
+  },
+});
 
-  const remove = members
-    .command("remove")
-    .summary("remove a member, or take an invitation back")
-    .description("Remove somebody from the account, or take back an invitation; one's own address: leave it.");
-  addConnectionOptions(
-    remove
-      .argument(...whoArgument)
-      .option("-y, --yes", "do not ask")
-      .option("--json", "print what the API gives"),
-  )
-    .addHelpText(
-      "after",
-      `\nExamples:\n  headrace members remove ada@example.com\n  headrace members remove ada@example.com --yes\n${connectionHelp}`,
-    )
-    .action((who: string, options: MembersOptions) => removeOne(context, who, options));
-}
+const removeCommand = serverCommand({
+  name: "remove",
+  summary: "remove a member, or take an invitation back",
+  description: "Remove somebody from the account, or take back an invitation; one's own address: leave it.",
+  arguments: [whoArgument],
+  options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
+  help: [examples("headrace members remove ada@example.com", "headrace members remove ada@example.com --yes")],
+  async run({ ask, request, confirm, terminal }, who) {
+    const { kind, one } = await ask(
+      async (connection, signal) => (await findSelf(connection, who, signal)) ?? findOne(connection, who, signal),
+    );
+    const isMember = kind === "member";
+    await confirm(
+      isMember
+        ? {
+            question: `Remove ${one.email} from the account`,
+            consequence: "Keys that they made as a member, logins and apps that they allowed end too.",
+          }
+        : { question: `Take back the invitation of ${one.email}` },
+    );
+    const path = `/${isMember ? "members" : "invitations"}/${encodeURIComponent(one.id)}`;
+    const answer = await request(path, { method: "DELETE" });
+    const what = isMember ? "is removed" : "is no longer invited";
+    return { json: answer, show: () => terminal.print(`${printable(one.email)} ${what}.`) };
+  },
+});
+
+export const membersCommand = command({
+  name: "members",
+  summary: "list, invite and remove the people of the account",
+  description: "Manage who is a member of the account. For its owners and admins, with headrace login.",
+  help: [
+    examples(
+      "headrace members list",
+      "headrace members invite ada@example.com",
+      "headrace members role ada@example.com admin",
+      "headrace members remove ada@example.com",
+    ),
+    roleMeanings,
+  ],
+  commands: [listCommand, inviteCommand, roleCommand, removeCommand],
+});
 
 function parseRole(text: string): Role {
   const role = roles.find((one) => one === text);
   if (role) return role;
   throw new InvalidArgumentError(`It must be one of ${roles.join(", ")}.`);
-}
-
-async function listAll(context: CliContext, options: MembersOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  const connection = await findConnection(context, options);
-  const lists = await interruptible(async (signal) => ({
-    members: await requestList(connection, "/members", signal),
-    invitations: await requestList(connection, "/invitations", signal),
-  }));
-  if (options.json) {
-    terminal.print(JSON.stringify(lists, undefined, 2));
-    return;
-  }
-  const nowSeconds = Math.floor(context.nowMs() / 1000);
-  const joined = lists.members
-    .map((raw) => understood(member, raw, connection, "list of members"))
-    .map((one) => [
-      ...[one.email, one.name, one.role, formatRelative(one.created_at, nowSeconds)],
-      ...[formatRelative(one.last_seen_at, nowSeconds), one.id],
-    ]);
-  const invited = lists.invitations
-    .map((raw) => understood(invitation, raw, connection, "list of invitations"))
-    .map((one) => [
-      one.email,
-      "-",
-      one.role,
-      `invited, ends ${formatRelative(one.expires_at, nowSeconds)}`,
-      "-",
-      one.id,
-    ]);
-  const header = ["E-MAIL", "NAME", "ROLE", "JOINED", "LAST SEEN", "ID"];
-  terminal.print(formatTable(header, [...joined, ...invited], terminal.out));
-}
-
-async function inviteOne(context: CliContext, email: string, options: InviteOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  refuseSecret(email);
-  const connection = await findConnection(context, options);
-  const body = { email, role: options.role };
-  const answer = await interruptible((signal) =>
-    requestJson(connection, "/invitations", signal, { method: "POST", body }),
-  );
-  if (options.json) {
-    terminal.print(JSON.stringify(answer, undefined, 2));
-    return;
-  }
-  const made = understood(newInvitation, answer, connection, "new invitation");
-  if (made.link !== null) terminal.print(printable(made.link));
-  if (options.quiet) {
-    // With nothing at all, nobody would know why there is no link, or whether the address was the right one.
-    if (made.link === null) terminal.note(`Mailed to ${printable(made.email)}.`);
-    return;
-  }
-  const who = `${printable(made.email)} is invited as ${article(made.role)} ${printable(made.role)}`;
-  const until = formatTimeAndRelative(made.expires_at, Math.floor(context.nowMs() / 1000));
-  terminal.note(`${who}. The link works once, until ${until}.`);
-  terminal.note(made.link === null ? "It was sent by mail." : "No mail was sent: hand the link over yourself.");
-}
-
-async function changeRole(context: CliContext, who: string, role: Role, options: MembersOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  const connection = await findConnection(context, options);
-  const found = await interruptible((signal) => findOne(connection, who, signal));
-  if (found.kind === "invitation") {
-    throw new CliError(
-      `${printable(found.one.email)} has not joined yet. Invite again with the other role: headrace members invite ${printable(found.one.email)} --role ${role}`,
-    );
-  }
-  const { id, email } = found.one;
-  const answer = await interruptible((signal) =>
-    requestJson(connection, `/members/${encodeURIComponent(id)}`, signal, { method: "PATCH", body: { role } }),
-  );
-  if (options.json) terminal.print(JSON.stringify(answer, undefined, 2));
-  else terminal.print(`${printable(email)} is ${article(role)} ${role} now.`);
-}
-
-async function removeOne(context: CliContext, who: string, options: MembersOptions): Promise<void> {
-  context.begin();
-  const { terminal, input } = context;
-  const connection = await findConnection(context, options);
-  const { kind, one } = await interruptible(
-    async (signal) => (await findSelf(connection, who, signal)) ?? findOne(connection, who, signal),
-  );
-  const isMember = kind === "member";
-  await confirm(input, {
-    question: isMember ? `Remove ${one.email} from the account` : `Take back the invitation of ${one.email}`,
-    ...(isMember ? { consequence: "Keys that they made as a member, logins and apps that they allowed end too." } : {}),
-    yes: options.yes,
-  });
-  const path = `/${isMember ? "members" : "invitations"}/${encodeURIComponent(one.id)}`;
-  const answer = await interruptible((signal) => requestJson(connection, path, signal, { method: "DELETE" }));
-  const what = isMember ? "is removed" : "is no longer invited";
-  if (options.json) terminal.print(JSON.stringify(answer, undefined, 2));
-  else terminal.print(`${printable(one.email)} ${what}.`);
 }
 
 /** Oneself, by whom no list is needed: members see none, and may leave. */

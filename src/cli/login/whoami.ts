@@ -1,17 +1,12 @@
 // `headrace whoami`: as whom the commands act, at which server, and with what.
-import type { Command } from "commander";
 import { z } from "zod";
+import { examples } from "../command.ts";
 import { isOwnKey, listKeys, shownKey } from "../keys/key-records.ts";
-import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
-import { formatFacts, interruptible, printable } from "../terminal/terminal.ts";
+import { formatFacts, printable } from "../terminal/terminal.ts";
 import { ApiError, requestJson, understood } from "./api-request.ts";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "./client.ts";
 import type { Connection } from "./connection.ts";
-
-interface WhoamiOptions extends ConnectionOptions {
-  json?: boolean;
-}
+import { serverCommand } from "./server-command.ts";
 
 const session = z.object({
   person: z.object({ id: z.string(), email: z.string(), name: z.string(), is_operator: z.boolean() }),
@@ -28,24 +23,25 @@ export async function readSession(connection: Connection, signal: AbortSignal): 
   return understood(session, await requestJson(connection, "/session", signal), connection, "session");
 }
 
-export function registerWhoami(program: Command, context: CliContext): void {
-  const command = program
-    .command("whoami")
-    .summary("who is signed in, or which key is used")
-    .description("Show who is signed in, for which account, at which server; of an API key, which one it is.");
-  addConnectionOptions(command.option("--json", "print one JSON object"))
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace whoami
-  headrace whoami --json
-
-Exit code 1 when the server cannot be reached or refuses the login or key.
-${connectionHelp}`,
-    )
-    .action((options: WhoamiOptions) => whoami(context, options));
-}
+export const whoamiCommand = serverCommand({
+  name: "whoami",
+  summary: "who is signed in, or which key is used",
+  description: "Show who is signed in, for which account, at which server; of an API key, which one it is.",
+  options: { json: ["--json", "print one JSON object"] },
+  help: [
+    examples("headrace whoami", "headrace whoami --json"),
+    "Exit code 1 when the server cannot be reached or refuses the login or key.",
+  ],
+  async run({ connect, ask, terminal, nowSeconds }) {
+    const connection = await connect();
+    const identity = await ask(identify);
+    const { baseUrl, keySource } = connection;
+    return {
+      json: { base_url: baseUrl, source: keySource, ...identity },
+      show: () => terminal.print(formatFacts(facts(identity, connection, nowSeconds()), terminal.out)),
+    };
+  },
+});
 
 /** What is known of a credential; null: nobody can tell. */
 interface Identity {
@@ -57,19 +53,6 @@ interface Identity {
   scopes: readonly string[] | null;
   /** Unix seconds; null: never, or not known. */
   expires_at: number | null;
-}
-
-async function whoami(context: CliContext, options: WhoamiOptions): Promise<void> {
-  context.begin();
-  const connection = await findConnection(context, options);
-  const identity = await interruptible((signal) => identify(connection, signal));
-  const { terminal } = context;
-  if (options.json) {
-    const { baseUrl, keySource } = connection;
-    terminal.print(JSON.stringify({ base_url: baseUrl, source: keySource, ...identity }, undefined, 2));
-    return;
-  }
-  terminal.print(formatFacts(facts(identity, connection, Math.floor(context.nowMs() / 1000)), terminal.out));
 }
 
 async function identify(connection: Connection, signal: AbortSignal): Promise<Identity> {

@@ -1,6 +1,6 @@
 // The models of a server as operators see them: reading one, and showing it.
 import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
-import { requestJson, understood } from "../login/api-request.ts";
+import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { formatCount, formatTime } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
@@ -11,10 +11,6 @@ export const operatorNeeds = "Needs a key with admin:manage, or an operator's he
 
 export function modelPath(id: string): string {
   return `/admin/models/${encodeURIComponent(id)}`;
-}
-
-export async function readModel(connection: Connection, id: string, signal: AbortSignal): Promise<unknown> {
-  return await requestJson(connection, modelPath(id), signal);
 }
 
 export function understoodModel(answer: unknown, connection: Connection): ManagedModelWire {

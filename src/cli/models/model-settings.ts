@@ -1,21 +1,12 @@
 // The options of a model's settings, and the members of a request that they become.
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import { capabilityNames } from "../../domain/models/capabilities.ts";
+import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
 
 /** "none" takes away what was set: Commander turns null into an empty text. */
 type OrNone<Value> = Value | "none";
-
-export interface ModelSettings {
-  price?: OrNone<Record<string, number>>;
-  deployment?: OrNone<Deployment[]>;
-  fallbacks?: OrNone<string[]>;
-  capabilities?: OrNone<Record<string, boolean>>;
-  context?: OrNone<number>;
-  environments?: OrNone<Environment[]>;
-  owner?: string;
-}
 
 interface Deployment {
   upstream: string;
@@ -23,32 +14,35 @@ interface Deployment {
   weight?: number;
 }
 
-export const settingsHelp = `
+export const settingsHelp = `\
 A place is <upstream>, <upstream>=<its id of the model>, or with a share of the
 requests <upstream>*<weight>=<id>. Every option also takes none: then it is as
 the upstream says, and for the price, that nothing is charged.`;
 
-export function addModelSettings(command: Command): Command {
-  return command
-    .option("--price <figures>", "USD per million tokens, such as input=0.15,output=0.60", orNone(parsePrice))
-    .option(
-      "--deployment <place>",
-      "where it runs; can be given several times, and stands for all of them anew",
-      (text: string, before: OrNone<Deployment[]> | undefined) =>
-        text === "none" ? text : [...(Array.isArray(before) ? before : []), parseDeployment(text)],
-    )
-    .option("--fallbacks <ids>", "models that stand in for it, best first, separated by commas", orNone(parseNames))
-    .option(
-      "--capabilities <names>",
-      `what it can do, of ${capabilityNames.join(", ")}; no-… for what it cannot`,
-      orNone(parseCapabilities),
-    )
-    .option("--context <tokens>", "prompt and answer together", orNone(parseTokens))
-    .option("--environments <names>", `whose keys may use it, of ${environments.join(", ")}`, orNone(parseEnvironments))
-    .option("--owner <label>", "owner label in the list of models");
-}
+export const modelSettings = {
+  price: ["--price <figures>", "USD per million tokens, such as input=0.15,output=0.60", orNone(parsePrice)],
+  deployment: [
+    "--deployment <place>",
+    "where it runs; can be given several times, and stands for all of them anew",
+    (text: string, before: OrNone<Deployment[]> | undefined): OrNone<Deployment[]> =>
+      text === "none" ? text : [...(Array.isArray(before) ? before : []), parseDeployment(text)],
+  ],
+  fallbacks: ["--fallbacks <ids>", "models that stand in for it, best first, separated by commas", orNone(parseNames)],
+  capabilities: [
+    "--capabilities <names>",
+    `what it can do, of ${capabilityNames.join(", ")}; no-… for what it cannot`,
+    orNone(parseCapabilities),
+  ],
+  context: ["--context <tokens>", "prompt and answer together", orNone(parseTokens)],
+  environments: [
+    "--environments <names>",
+    `whose keys may use it, of ${environments.join(", ")}`,
+    orNone(parseEnvironments),
+  ],
+  owner: ["--owner <label>", "owner label in the list of models"],
+} as const;
 
-export function modelFields(options: ModelSettings): Record<string, unknown> {
+export function modelFields(options: OptionValues<typeof modelSettings>): Record<string, unknown> {
   const fields = {
     price: options.price,
     deployments: options.deployment,

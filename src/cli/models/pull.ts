@@ -1,27 +1,16 @@
 // `headrace pull`: fetches a model from the Hugging Face hub and says how to use it.
-import type { Command } from "commander";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { defaultHubTiming } from "../../engines/llama/hub-request.ts";
 import { type ModelFiles, preferredQuantizations } from "../../engines/llama/model-source.ts";
 import type { ModelManifest } from "../../engines/llama/model-store.ts";
 import { type PullObserver, pullModel } from "../../engines/llama/pull-model.ts";
 import { SetupError } from "../../engines/llama/setup-error.ts";
+import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { Interrupted, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 
-export interface PullOptions {
-  name?: string;
-  dataDir?: string;
-  json?: boolean;
-}
-
-const examples = `
-Examples:
-  headrace pull hf:Qwen/Qwen3-0.6B-GGUF
-  headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0
-  headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf --name qwen
-
+const pullHelp = `\
 After the colon stands a quantisation, a file name or a path in the repository.
 Without it the first of these is taken:
 ${preferenceText()}
@@ -39,23 +28,32 @@ function preferenceText(): string {
     .join(",\n");
 }
 
-export function registerPull(program: Command, context: CliContext): void {
-  program
-    .command("pull")
-    .summary("download a model from the Hugging Face hub")
-    .description(
-      "Download a GGUF model from the Hugging Face hub into the data directory, where headrace serve finds it.",
-    )
-    .argument("<source>", "hf:owner/repo or hf:owner/repo:file")
-    .option("--name <id>", "id to serve the model under (default: the file's name in lower case)")
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("--json", "print one JSON object a line instead of text")
-    .addHelpText("after", examples)
-    .action((source: string, options: PullOptions) => pull(context, source, options));
-}
+const pullOptions = {
+  name: ["--name <id>", "id to serve the model under (default: the file's name in lower case)"],
+  ...dataDirOption,
+  json: ["--json", "print one JSON object a line instead of text"],
+} as const;
+type PullOptions = OptionValues<typeof pullOptions>;
+
+export const pullCommand = command({
+  name: "pull",
+  summary: "download a model from the Hugging Face hub",
+  description:
+    "Download a GGUF model from the Hugging Face hub into the data directory, where headrace serve finds it.",
+  arguments: [["<source>", "hf:owner/repo or hf:owner/repo:file"]],
+  options: pullOptions,
+  help: [
+    examples(
+      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF",
+      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
+      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf --name qwen",
+    ),
+    pullHelp,
+  ],
+  run: ({ context, options }, source) => pull(context, source, options),
+});
 
 async function pull(context: CliContext, source: string, options: PullOptions): Promise<void> {
-  context.begin();
   const { terminal } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const hub = { ...context.pullSource(), timing: defaultHubTiming };

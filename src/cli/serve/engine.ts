@@ -1,5 +1,4 @@
 // `headrace engine`: installs, lists and removes back-ends of the built-in engine.
-import type { Command } from "commander";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import {
   availableBackends,
@@ -13,19 +12,13 @@ import {
   removeBackend,
 } from "../../engines/llama/engine-backends.ts";
 import { type InstallObserver, type InstallPlan, installBackend } from "../../engines/llama/engine-install.ts";
+import { command, dataDirOption } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { type CliInput, confirm } from "../terminal/input.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, formatTable, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 
-interface EngineOptions {
-  dataDir?: string;
-  yes?: boolean;
-}
-
-const dataDirOption = ["--data-dir <path>", "data directory (default: as headrace serve)"] as const;
-
-const installHelp = `
+const installHelp = `\
 Back-ends:
   cuda     NVIDIA GPUs; needs their driver
   vulkan   GPUs of AMD, Intel, NVIDIA and others; needs their driver and the Vulkan loader
@@ -42,41 +35,49 @@ the build of an image, where the device is seldom there yet.
 npm does the fetching, so its settings for registries and proxies hold. Run it
 again after installing a driver: it looks for devices anew and fetches nothing.`;
 
-export function registerEngine(program: Command, context: CliContext): void {
-  const engine = program
-    .command("engine")
-    .summary("install, list and remove back-ends of the built-in engine")
-    .description(
-      "Back-ends of the built-in engine. The default install computes on the CPU; a GPU needs one of these.",
-    );
-  engine
-    .command("install")
-    .summary("install a back-end")
-    .description("Install a back-end into the data directory and see whether a device answers.")
-    .argument("<name>", backends.join(", "))
-    .option("-y, --yes", "do not ask before fetching")
-    .option(...dataDirOption)
-    .addHelpText("after", installHelp)
-    .action((name: string, options: EngineOptions) => install(context, name, options));
-  engine
-    .command("list")
-    .summary("list the back-ends for this machine")
-    .description("List the back-ends that exist for this machine, and which are installed.")
-    .option(...dataDirOption)
-    .addHelpText("after", "\nExample:\n  headrace engine list")
-    .action((options: EngineOptions) => list(context, options));
-  engine
-    .command("remove")
-    .summary("remove a back-end")
-    .description("Remove an installed back-end from the data directory.")
-    .argument("<name>", backends.join(", "))
-    .option(...dataDirOption)
-    .addHelpText("after", "\nExample:\n  headrace engine remove cuda")
-    .action((name: string, options: EngineOptions) => remove(context, name, options));
-}
+const nameArgument = ["<name>", backends.join(", ")] as const;
 
-async function install(context: CliContext, name: string, options: EngineOptions): Promise<void> {
-  context.begin();
+const installCommand = command({
+  name: "install",
+  summary: "install a back-end",
+  description: "Install a back-end into the data directory and see whether a device answers.",
+  arguments: [nameArgument],
+  options: { yes: ["-y, --yes", "do not ask before fetching"], ...dataDirOption },
+  help: [installHelp],
+  run: ({ context, options }, name) => install(context, name, options),
+});
+
+const listCommand = command({
+  name: "list",
+  summary: "list the back-ends for this machine",
+  description: "List the back-ends that exist for this machine, and which are installed.",
+  options: dataDirOption,
+  help: ["Example:\n  headrace engine list"],
+  run: ({ context, options }) => list(context, options),
+});
+
+const removeCommand = command({
+  name: "remove",
+  summary: "remove a back-end",
+  description: "Remove an installed back-end from the data directory.",
+  arguments: [nameArgument],
+  options: dataDirOption,
+  help: ["Example:\n  headrace engine remove cuda"],
+  async run({ context, options, terminal }, name) {
+    const dataDir = await context.dataDir(options.dataDir);
+    if (!(await removeBackend(dataDir, name))) throw new CliError(`Back-end ${name} is not installed.`);
+    terminal.print(`Back-end ${name} is removed. A running headrace serve keeps it until it is started again.`);
+  },
+});
+
+export const engineCommand = command({
+  name: "engine",
+  summary: "install, list and remove back-ends of the built-in engine",
+  description: "Back-ends of the built-in engine. The default install computes on the CPU; a GPU needs one of these.",
+  commands: [installCommand, listCommand, removeCommand],
+});
+
+async function install(context: CliContext, name: string, options: { dataDir?: string; yes?: boolean }): Promise<void> {
   const { terminal, env } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const view = new InstallView(context, options.yes);
@@ -148,8 +149,7 @@ class InstallView implements InstallObserver {
   }
 }
 
-async function list(context: CliContext, options: EngineOptions): Promise<void> {
-  context.begin();
+async function list(context: CliContext, options: { dataDir?: string }): Promise<void> {
   const { terminal } = context;
   const dataDir = await context.dataDir(options.dataDir);
   const installed = await listBackends(dataDir);
@@ -181,11 +181,4 @@ async function list(context: CliContext, options: EngineOptions): Promise<void> 
       `${backend} is of version ${version}; this Headrace needs ${libraryVersion}: headrace engine install ${backend}`,
     );
   }
-}
-
-async function remove(context: CliContext, name: string, options: EngineOptions): Promise<void> {
-  context.begin();
-  const dataDir = await context.dataDir(options.dataDir);
-  if (!(await removeBackend(dataDir, name))) throw new CliError(`Back-end ${name} is not installed.`);
-  context.terminal.print(`Back-end ${name} is removed. A running headrace serve keeps it until it is started again.`);
 }

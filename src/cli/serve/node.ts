@@ -1,6 +1,6 @@
 // `headrace node`: makes this machine a node of a gateway, shows how its connection does, and leaves again.
 import { hostname } from "node:os";
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { StartError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import { loadConfig } from "../../config/config.ts";
@@ -16,36 +16,18 @@ import {
   readNodeReport,
   writeNodeIdentity,
 } from "../../storage/files/node-files.ts";
+import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
-import { confirm } from "../terminal/input.ts";
 import { CliError, exitCodes, formatFacts, interruptible, printable } from "../terminal/terminal.ts";
 import { showNode } from "./node-face.ts";
-import { addServeFlags, startServer } from "./serve.ts";
-
-interface JoinFlags {
-  token?: string;
-  tokenStdin?: boolean;
-  name?: string;
-  dataDir?: string;
-}
-
-interface NodeOptions {
-  dataDir?: string;
-  json?: boolean;
-  yes?: boolean;
-}
+import { serveOptions, startServer } from "./serve.ts";
 
 /** How long a server that runs here already gets to connect before the command says that it has not yet. */
 const connectWaitMs = 10_000;
 const lookMs = 200;
 
-const joinHelp = `
-Examples:
-  headrace node join https://ai.example.com --token hrn_…
-  headrace node join https://ai.example.com --token hrn_… --name gpu-1 --model ./qwen3.gguf
-  headrace node join https://ai.example.com --token-stdin < token.txt
-
+const joinHelp = `\
 An operator of the gateway makes the token: headrace nodes token. It works once; from then
 on this machine proves who it is with a key that it makes and keeps. It only opens one
 connection to the gateway, and serves what the operator approves: its own models, model
@@ -55,48 +37,88 @@ Where a Headrace runs on this data directory already, that one connects. Otherwi
 command goes on as the server, with the options of headrace serve; later, headrace serve
 connects by itself.`;
 
-export function registerNode(program: Command, context: CliContext): void {
-  const node = program
-    .command("node")
-    .summary("make this machine serve its models to a gateway")
-    .description("Make this machine a node: it serves its models to a gateway, over a connection that it opens.")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace node join https://ai.example.com --token hrn_…
-  headrace node status
-  headrace node leave`,
-    );
-  const join = node
-    .command("join")
-    .summary("join a gateway with a token from its operator")
-    .description("Join a gateway as a node, and serve it.")
-    .argument("<gateway>", "address of the gateway", parseGateway)
-    .option("--token <token>", "join token, from headrace nodes token")
-    .option("--token-stdin", "read the token from standard input")
-    .option("--name <name>", "name of this machine at the gateway (default: its host name)", parseName);
-  addServeFlags(join);
-  join
-    .addHelpText("after", joinHelp)
-    .action((gateway: string, flags: JoinFlags) => joinAndServe(context, gateway, flags));
-  node
-    .command("status")
-    .summary("whether this machine is a node, and connected")
-    .description("Show which gateway this machine serves, and how the connection does.")
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("--json", "print one JSON object")
-    .addHelpText("after", "\nExamples:\n  headrace node status\n\nExit code 1 where it is not connected.")
-    .action((options: NodeOptions) => status(context, options));
-  node
-    .command("leave")
-    .summary("stop being a node")
-    .description("Forget the gateway, and the key by which it knows this machine. A server that runs disconnects.")
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("-y, --yes", "do not ask")
-    .addHelpText("after", "\nExamples:\n  headrace node leave")
-    .action((options: NodeOptions) => leave(context, options));
+const joinOptions = {
+  token: ["--token <token>", "join token, from headrace nodes token"],
+  tokenStdin: ["--token-stdin", "read the token from standard input"],
+  name: ["--name <name>", "name of this machine at the gateway (default: its host name)", parseName],
+} as const;
+type JoinFlags = OptionValues<typeof joinOptions>;
+
+const joinCommand = command({
+  name: "join",
+  summary: "join a gateway with a token from its operator",
+  description: "Join a gateway as a node, and serve it.",
+  arguments: [["<gateway>", "address of the gateway", parseGateway]],
+  options: { ...joinOptions, ...serveOptions() },
+  help: [
+    examples(
+      "headrace node join https://ai.example.com --token hrn_…",
+      "headrace node join https://ai.example.com --token hrn_… --name gpu-1 --model ./qwen3.gguf",
+      "headrace node join https://ai.example.com --token-stdin < token.txt",
+    ),
+    joinHelp,
+  ],
+  keepsRunning: true,
+  run: ({ context, options }, gateway) => joinAndServe(context, gateway, options as JoinFlags),
+});
+
+const statusCommand = command({
+  name: "status",
+  summary: "whether this machine is a node, and connected",
+  description: "Show which gateway this machine serves, and how the connection does.",
+  options: { ...dataDirOption, json: ["--json", "print one JSON object"] },
+  help: [examples("headrace node status"), "Exit code 1 where it is not connected."],
+  async run({ context, options, terminal, nowSeconds }) {
+    const dataDir = await context.dataDir(options.dataDir);
+    const identity = readNodeIdentity(dataDir);
+    const report = identity && isServed(dataDir) ? readNodeReport(dataDir) : undefined;
+    return {
+      json: { node: identity ? shownOf(identity) : null, link: report ?? null },
+      show() {
+        if (identity) terminal.print(formatFacts(factsOf(identity, report, nowSeconds()), terminal.out));
+      },
+      failure: failureOf(identity, report),
+    };
+  },
+});
+
+function failureOf(identity: NodeIdentity | undefined, report: NodeLinkReport | undefined): string | undefined {
+  if (!identity) return "This machine is no node. To join a gateway: headrace node join <gateway> --token …";
+  if (report?.status === "connected") return undefined;
+  return report ? printable(report.message) : "No server runs here. Start it with: headrace serve";
 }
+
+const leaveCommand = command({
+  name: "leave",
+  summary: "stop being a node",
+  description: "Forget the gateway, and the key by which it knows this machine. A server that runs disconnects.",
+  options: { ...dataDirOption, yes: ["-y, --yes", "do not ask"] },
+  help: [examples("headrace node leave")],
+  async run({ context, options, terminal, confirm }) {
+    const dataDir = await context.dataDir(options.dataDir);
+    const identity = readNodeIdentity(dataDir);
+    if (!identity) throw new CliError("This machine is no node.");
+    await confirm({
+      question: `Leave ${identity.gateway_url}`,
+      consequence: "Its requests end with an error. To come back, this machine needs a new token.",
+    });
+    deleteNodeIdentity(dataDir);
+    terminal.print("This machine is no node any more.");
+    terminal.note(
+      `The gateway still lists it. Its operator removes it with: headrace nodes remove ${printable(identity.name)}`,
+    );
+  },
+});
+
+export const nodeCommand = command({
+  name: "node",
+  summary: "make this machine serve its models to a gateway",
+  description: "Make this machine a node: it serves its models to a gateway, over a connection that it opens.",
+  help: [
+    examples("headrace node join https://ai.example.com --token hrn_…", "headrace node status", "headrace node leave"),
+  ],
+  commands: [joinCommand, statusCommand, leaveCommand],
+});
 
 async function joinAndServe(context: CliContext, gatewayUrl: string, flags: JoinFlags): Promise<void> {
   const { terminal } = context;
@@ -183,25 +205,6 @@ async function waitForServer(context: CliContext, dataDir: string, identity: Nod
   });
 }
 
-async function status(context: CliContext, options: NodeOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  const dataDir = await context.dataDir(options.dataDir);
-  const identity = readNodeIdentity(dataDir);
-  const report = identity && isServed(dataDir) ? readNodeReport(dataDir) : undefined;
-  if (options.json) {
-    const node = identity ? shownOf(identity) : null;
-    terminal.print(JSON.stringify({ node, link: report ?? null }, undefined, 2));
-  } else if (identity) {
-    terminal.print(formatFacts(factsOf(identity, report, Math.floor(context.nowMs() / 1000)), terminal.out));
-  }
-  if (!identity)
-    throw new CliError("This machine is no node. To join a gateway: headrace node join <gateway> --token …");
-  if (report?.status !== "connected") {
-    throw new CliError(report ? printable(report.message) : "No server runs here. Start it with: headrace serve");
-  }
-}
-
 /** Without what is secret: the key, and the password of a proxy. */
 function shownOf({ private_key: _, proxy, ...shown }: NodeIdentity) {
   if (proxy === undefined) return shown;
@@ -231,23 +234,6 @@ function modelsText({ models }: Pick<NodeLinkReport, "models">): string {
   ] as const;
   const shown = parts.filter(([names]) => names.length > 0).map(([names, what]) => `${names.join(", ")} (${what})`);
   return shown.join("; ") || "none: this machine serves nothing";
-}
-
-async function leave(context: CliContext, options: NodeOptions): Promise<void> {
-  context.begin();
-  const dataDir = await context.dataDir(options.dataDir);
-  const identity = readNodeIdentity(dataDir);
-  if (!identity) throw new CliError("This machine is no node.");
-  await confirm(context.input, {
-    question: `Leave ${identity.gateway_url}`,
-    consequence: "Its requests end with an error. To come back, this machine needs a new token.",
-    yes: options.yes,
-  });
-  deleteNodeIdentity(dataDir);
-  context.terminal.print(`This machine is no node any more.`);
-  context.terminal.note(
-    `The gateway still lists it. Its operator removes it with: headrace nodes remove ${printable(identity.name)}`,
-  );
 }
 
 function parseGateway(text: string): string {

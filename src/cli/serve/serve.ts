@@ -1,5 +1,4 @@
 // `headrace serve`: starts the server, tells a person what to do next, follows the configuration file, ends in order.
-import type { Command } from "commander";
 import packageJson from "../../../package.json" with { type: "json" };
 import {
   type Config,
@@ -14,6 +13,7 @@ import { StreamLog } from "../../logging/logging.ts";
 import { logSettings } from "../../logging/settings.ts";
 import { type RunningServer, serve } from "../../server/serve.ts";
 import { credentialsPath } from "../../storage/files/credentials-file.ts";
+import { command, examples, type OptionEntries } from "../command.ts";
 import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
@@ -27,43 +27,43 @@ const secondSignalMs = 1_500;
 const watchMs = 1_000;
 const firstLookMs = 1_000;
 
-export function registerServe(program: Command, context: CliContext): void {
-  const command = program
-    .command("serve", { isDefault: true })
-    .summary("start the gateway or local node (the default command)")
-    .description("Start the gateway or local node.")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace serve                                  on http://127.0.0.1:7545, for this machine only
-  headrace serve --model ./qwen3.gguf             with a model of your own
-  headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com`,
-    );
-  addServeFlags(command);
-  command.action(async () => {
-    const flags = command.opts();
-    try {
-      await startServer(flags, context);
-    } catch (error) {
-      if (!wantsJson(flags, context)) throw error;
-      process.exitCode = tellAsJson(error, context);
-    }
-  });
+/** Every flag of a server. */
+export function serveOptions(): OptionEntries {
+  return Object.fromEntries(
+    serveFlags().map(({ syntax, description, repeatable }) => [
+      syntax,
+      repeatable ? ([syntax, description, together] as const) : ([syntax, description] as const),
+    ]),
+  );
 }
 
-export function addServeFlags(command: Command): void {
-  for (const flag of serveFlags()) {
-    if (flag.repeatable) {
-      command.option(flag.syntax, flag.description, (value: string, all: string[] | undefined) => [
-        ...(all ?? []),
-        value,
-      ]);
-    } else {
-      command.option(flag.syntax, flag.description);
-    }
-  }
+function together(value: string, all: readonly string[] | undefined): string[] {
+  return [...(all ?? []), value];
 }
+
+export const serveCommand = command({
+  name: "serve",
+  isDefault: true,
+  summary: "start the gateway or local node (the default command)",
+  description: "Start the gateway or local node.",
+  options: serveOptions(),
+  help: [
+    examples(
+      "headrace serve                                  on http://127.0.0.1:7545, for this machine only",
+      "headrace serve --model ./qwen3.gguf             with a model of your own",
+      "headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com",
+    ),
+  ],
+  keepsRunning: true,
+  async run({ context, options }) {
+    try {
+      await startServer(options, context);
+    } catch (error) {
+      if (!wantsJson(options, context)) throw error;
+      process.exitCode = tellAsJson(error, context);
+    }
+  },
+});
 
 /** A server that has another purpose than to be used here, and says so itself. */
 export interface ServerFace {

@@ -1,20 +1,14 @@
 // `headrace doctor`: looks at everything that a server needs, and says what is wrong and what to do about it.
-import { type Command, Option } from "commander";
 import packageJson from "../../../package.json" with { type: "json" };
 import { connectDirectly, serveFlags } from "../../config/config.ts";
 import type { GroupReport } from "../../doctor/finding.ts";
+import { command, type OptionValues } from "../command.ts";
 import { type ConnectionOptions, findConnection, givenBaseUrl } from "../login/client.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, interruptible, printable } from "../terminal/terminal.ts";
 import { failedNames, findingsAsJson, groupLines, summaryLine, WaitingLine } from "./doctor-view.ts";
 
-interface DoctorFlags extends ConnectionOptions {
-  json?: boolean;
-  clients?: boolean;
-  model?: string[];
-}
-
-const help = `
+const help = `\
 Examples:
   headrace doctor                                   what is wrong here
   headrace doctor --config /etc/headrace/headrace.yaml --data-dir /var/lib/headrace
@@ -31,32 +25,44 @@ a thousand tokens in all.
 
 Exit code 1 when something fails; warnings alone are 0.`;
 
-export function registerDoctor(program: Command, context: CliContext): void {
-  const command = program
-    .command("doctor")
-    .summary("what is wrong with this installation, and what to do about it")
-    .description("Look at everything that a server needs, and say what is wrong and what to do about it.")
-    .option("--json", "print one JSON object")
-    .option("--clients", "test the running server with requests as the openai SDKs send them, instead")
-    .option("--base-url <url>", "base URL of the server, including /v1 (default: HEADRACE_BASE_URL)")
-    .option("--api-key-stdin", "with --clients: read the API key from standard input");
-  for (const flag of serveFlags()) {
+const doctorOptions = {
+  json: ["--json", "print one JSON object"],
+  clients: ["--clients", "test the running server with requests as the openai SDKs send them, instead"],
+  baseUrl: ["--base-url <url>", "base URL of the server, including /v1 (default: HEADRACE_BASE_URL)"],
+  apiKeyStdin: ["--api-key-stdin", "with --clients: read the API key from standard input"],
+} as const;
+
+/** What `serve` takes; a value that may be given several times there is taken once here, but for models. */
+const ofServe = Object.fromEntries(
+  serveFlags().flatMap(({ syntax, description }) =>
     // Here it has two meanings.
-    if (flag.syntax.startsWith("--model ")) continue;
-    command.addOption(new Option(flag.syntax, flag.description));
-  }
-  command
-    .option(
-      "--model <name>",
-      "with --clients: the model to ask; else a GGUF file, as of serve",
-      (value: string, all: string[] = []) => [...all, value],
-    )
-    .addHelpText("after", help)
-    .action((flags: DoctorFlags) => (flags.clients ? clients(context, flags) : doctor(context, flags)));
-}
+    syntax.startsWith("--model ") ? [] : [[syntax, [syntax, description] as const]],
+  ),
+);
+
+const modelOption = {
+  model: [
+    "--model <name>",
+    "with --clients: the model to ask; else a GGUF file, as of serve",
+    (value: string, all: string[] = []) => [...all, value],
+  ],
+} as const;
+
+type DoctorFlags = OptionValues<typeof doctorOptions & typeof modelOption> & ConnectionOptions;
+
+export const doctorCommand = command({
+  name: "doctor",
+  summary: "what is wrong with this installation, and what to do about it",
+  description: "Look at everything that a server needs, and say what is wrong and what to do about it.",
+  options: { ...doctorOptions, ...ofServe, ...modelOption },
+  help: [help],
+  run: ({ context, options }) => {
+    const flags = options as DoctorFlags;
+    return flags.clients ? clients(context, flags) : doctor(context, flags);
+  },
+});
 
 async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
-  context.begin();
   connectDirectly();
   const { terminal, env } = context;
   const startedMs = performance.now();
@@ -87,7 +93,6 @@ async function doctor(context: CliContext, flags: DoctorFlags): Promise<void> {
 }
 
 async function clients(context: CliContext, flags: DoctorFlags): Promise<void> {
-  context.begin();
   const { terminal } = context;
   const startedMs = performance.now();
   const connection = await findConnection(context, flags);

@@ -1,54 +1,39 @@
 // `headrace status`: one look at a server and at what this key may do there.
-import type { Command } from "commander";
 import { z } from "zod";
+import { examples } from "../command.ts";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
 import { ApiError, parseJson, requestJson, send, understood } from "../login/api-request.ts";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
+import { serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
-import type { CliContext } from "../terminal/context.ts";
-import { CliError, interruptible, printable } from "../terminal/terminal.ts";
+import { CliError, printable } from "../terminal/terminal.ts";
 import { account, printStatus, type StatusReport } from "./status-view.ts";
 
-export interface StatusOptions extends ConnectionOptions {
-  json?: boolean;
-}
+export const statusCommand = serverCommand({
+  name: "status",
+  summary: "whether the server is ready, and what this key may do",
+  description: "Show whether the server is ready, and the account, limits and quota of this key.",
+  options: { json: ["--json", "print one JSON object"] },
+  help: [
+    examples("headrace status", "headrace status --json", `headrace status > /dev/null || echo "not ready"`),
+    `Exit code 1 when the server is not ready, cannot be reached or refuses the key.
+What the key has no scope for is left out and named.`,
+  ],
+  async run({ ask, context, terminal }) {
+    const report = await ask(look);
+    return {
+      json: asJson(report),
+      show: () => printStatus(terminal, report, context.nowMs()),
+      failure: failureOf(report),
+    };
+  },
+});
 
-export function registerStatus(program: Command, context: CliContext): void {
-  const command = program
-    .command("status")
-    .summary("whether the server is ready, and what this key may do")
-    .description("Show whether the server is ready, and the account, limits and quota of this key.");
-  addConnectionOptions(command.option("--json", "print one JSON object"))
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace status
-  headrace status --json
-  headrace status > /dev/null || echo "not ready"
-
-Exit code 1 when the server is not ready, cannot be reached or refuses the key.
-What the key has no scope for is left out and named.
-${connectionHelp}`,
-    )
-    .action((options: StatusOptions) => status(context, options));
-}
-
-async function status(context: CliContext, options: StatusOptions): Promise<void> {
-  context.begin();
-  const { terminal } = context;
-  const connection = await findConnection(context, options);
-  const report = await interruptible((signal) => look(connection, signal));
-  if (options.json) terminal.print(JSON.stringify(asJson(report), undefined, 2));
-  else printStatus(terminal, report, context.nowMs());
-  if (report.unreachable !== undefined) throw new CliError(report.unreachable);
-  if (!report.ready) {
-    const failing = Object.entries(report.checks).filter(([, state]) => state !== "ok");
-    const which = failing.map(([name, state]) => `${printable(name)} is ${printable(state)}`).join(", ");
-    throw new CliError(`The server is not ready${which ? `: ${which}` : ""}. Its log says why.`);
-  }
-  if (report.keyRefused !== undefined) throw new CliError(report.keyRefused);
+function failureOf({ unreachable, ready, checks, keyRefused }: StatusReport): string | undefined {
+  if (unreachable !== undefined || ready) return unreachable ?? keyRefused;
+  const failing = Object.entries(checks).filter(([, state]) => state !== "ok");
+  const which = failing.map(([name, state]) => `${printable(name)} is ${printable(state)}`).join(", ");
+  return `The server is not ready${which ? `: ${which}` : ""}. Its log says why.`;
 }
 
 const readiness = z.object({ status: z.string(), checks: z.record(z.string(), z.string()).catch({}) });

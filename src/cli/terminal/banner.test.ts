@@ -12,10 +12,10 @@ const url = "http://127.0.0.1:7545";
 test("the link to the first sign-in is shown where there is one, in a line of its own", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
-    const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" };
+    const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" } as const;
     const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
     const config = { dataDir, mode: "development", upstreams: [], databaseUrl: undefined } as const;
-    const shown = (link?: string) => banner(config, server as unknown as Parameters<typeof banner>[1], [], plain, link);
+    const shown = (link?: string) => banner(config, server, [], plain, link);
     expect(shown(`${url}/setup/abc`)).toContain(`\n  Create your sign-in: ${url}/setup/abc (works once, 24 h)\n`);
     expect(shown()).not.toContain("sign-in");
   } finally {
@@ -26,10 +26,10 @@ test("the link to the first sign-in is shown where there is one, in a line of it
 test("a replica that did not make the first key says who has it", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
-    const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" };
+    const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" } as const;
     const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
     const config = { dataDir, mode: "production", upstreams: [], databaseUrl: "postgres://db/headrace" } as const;
-    const shown = banner(config, server as unknown as Parameters<typeof banner>[1], [], plain);
+    const shown = banner(config, server, [], plain);
     expect(shown).toContain(
       "sk_live_hr_…AbC1   (shown by the replica that started first, and in its credentials.json)",
     );

@@ -8,9 +8,18 @@ import type { FirstKey, RunningServer } from "../../server/serve.ts";
 import { credentialsPath, readCredentials } from "../../storage/files/credentials-file.ts";
 import type { Style } from "./terminal.ts";
 
-type ShownServer = Pick<RunningServer, "firstKey" | "baseUrl" | "url"> & {
-  catalog: Pick<RunningServer["catalog"], "list">;
-};
+/** What is told of the server that runs. */
+interface ShownServer {
+  readonly url: string;
+  readonly baseUrl: string;
+  readonly firstKey: ShownKey;
+  readonly catalog: Pick<RunningServer["catalog"], "list">;
+}
+
+interface ShownKey {
+  readonly key?: string | undefined;
+  readonly record: Pick<FirstKey["record"], "prefix" | "last4" | "environment">;
+}
 
 /**
  * What a person reads at start: where it is, the key, the models, and a command that works when pasted. `setupLink` is there
@@ -90,14 +99,14 @@ function tryIt(config: Pick<Config, "dataDir">, { firstKey, baseUrl }: ShownServ
   -d ${shellQuoted(body)}`;
 }
 
-function whereItIs(config: Pick<Config, "dataDir" | "databaseUrl">, firstKey: FirstKey): string {
+function whereItIs(config: Pick<Config, "dataDir" | "databaseUrl">, firstKey: ShownKey): string {
   if (keyIsIn(config, firstKey)) return `from the first start; in ${credentialsPath(config.dataDir)}`;
   return config.databaseUrl === undefined
     ? "from the first start"
     : "shown by the replica that started first, and in its credentials.json";
 }
 
-function keyIsIn(config: Pick<Config, "dataDir">, { record }: FirstKey): boolean {
+function keyIsIn(config: Pick<Config, "dataDir">, { record }: ShownKey): boolean {
   const key = readCredentials(config.dataDir)?.api_key;
   return key !== undefined && showsAs(key, record);
 }

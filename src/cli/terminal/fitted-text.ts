@@ -68,7 +68,10 @@ function narrow(widths: number[], least: readonly number[], room: number): void 
 /** Columns of a text, however narrow the terminal is. */
 const leastWrapped = 20;
 
-/** As `wrapped`, but words stay whole. `columns`: undefined: one line, however long. `used`: of the first line, beyond the margin. */
+/**
+ * Lines as `wrapped` makes them, but words stay whole. `columns`: undefined: one line, however long. `used`: columns that
+ * the first line has used already, beyond the margin.
+ */
 export function paragraph(text: string, columns: number | undefined, margin: number, used = 0): string[] {
   if (columns === undefined) return [text];
   const width = Math.max(leastWrapped, columns - 1 - margin);

@@ -1,7 +1,7 @@
 // `headrace backup`: a copy of the records and of the usage on its way into them, while the server runs or without one.
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import packageJson from "../../../package.json" with { type: "json" };
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import type { KeyRing } from "../../domain/key-ring.ts";
@@ -12,56 +12,48 @@ import { makeDirectory } from "../../storage/files/durable-file.ts";
 import { loadSecrets, secretFile } from "../../storage/files/secret-file.ts";
 import { type Backup, makeBackup } from "../../upkeep/backup.ts";
 import { backupsName } from "../../upkeep/upgrade.ts";
+import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, exitCodes, formatDuration, interruptible } from "../terminal/terminal.ts";
 import { countsText } from "./backup-view.ts";
 
-interface BackupFlags {
-  dataDir?: string;
-  keep?: number;
-  includeSecret?: boolean;
-  force?: boolean;
-  quiet?: boolean;
-  json?: boolean;
-}
+const backupOptions = {
+  ...dataDirOption,
+  keep: ["--keep <number>", "afterwards delete all but the newest of those named by the time in the folder", parseKeep],
+  includeSecret: [
+    "--include-secret",
+    "add the secret: the backup alone is then enough to use every sealed value in it",
+  ],
+  force: ["--force", "replace the backup that is at PATH"],
+  quiet: ["-q, --quiet", "print the path alone, and nothing on the way"],
+  json: ["--json", "print one JSON object: path, bytes, seconds, manifest, deleted"],
+} as const;
+type BackupFlags = OptionValues<typeof backupOptions>;
 
-export function registerBackup(program: Command, context: CliContext): void {
-  program
-    .command("backup [path]")
-    .summary("copy the records, while the server runs")
-    .description(
-      "Make a consistent copy of the records in the data directory, while the server runs or without one. Where PATH is a folder, it is made in there and named by the time; else it becomes PATH.",
-    )
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option(
-      "--keep <number>",
-      "afterwards delete all but the newest of those named by the time in the folder",
-      parseKeep,
-    )
-    .option("--include-secret", "add the secret: the backup alone is then enough to use every sealed value in it")
-    .option("--force", "replace the backup that is at PATH")
-    .option("-q, --quiet", "print the path alone, and nothing on the way")
-    .option("--json", "print one JSON object: path, bytes, seconds, manifest, deleted")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace backup                                 into the folder backups of the data directory
-  headrace backup /mnt/backups --keep 14 --quiet  for cron; the folder is made where it is missing
-  headrace backup ./before-the-move
-
-In it: the database, and the usage that is on its way there. Not in it: the secret,
+export const backupCommand = command({
+  name: "backup",
+  summary: "copy the records, while the server runs",
+  description:
+    "Make a consistent copy of the records in the data directory, while the server runs or without one. Where PATH is a folder, it is made in there and named by the time; else it becomes PATH.",
+  arguments: [["[path]", ""]],
+  options: backupOptions,
+  help: [
+    examples(
+      "headrace backup                                 into the folder backups of the data directory",
+      "headrace backup /mnt/backups --keep 14 --quiet  for cron; the folder is made where it is missing",
+      "headrace backup ./before-the-move",
+    ),
+    `In it: the database, and the usage that is on its way there. Not in it: the secret,
 unless asked for (HEADRACE_SECRET, or the file \`secret\` of the data directory: without it
 every key is refused after a restore), headrace.yaml, credentials.json, models.
 Everybody who can read a backup can read stored chats and usage. headrace restore
 puts it back.`,
-    )
-    .action((path: string | undefined, flags: BackupFlags) => backup(context, path, flags));
-}
+  ],
+  run: ({ context, options }, path) => backup(context, path, options),
+});
 
 async function backup(context: CliContext, path: string | undefined, flags: BackupFlags): Promise<void> {
-  context.begin();
   const { terminal } = context;
   requireEmbedded(context);
   const dataDir = await context.dataDir(flags.dataDir);

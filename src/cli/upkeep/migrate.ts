@@ -1,45 +1,41 @@
 // `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says how to go on from there.
-import type { Command } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import type { Recovered } from "../../ledger/ledger-recovery.ts";
 import type { ComparedTable, CopyProgress } from "../../storage/backup/copy-records.ts";
 import type { Moved } from "../../upkeep/move-to-postgres.ts";
+import { command, dataDirOption, examples } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatDuration, formatTable, type Terminal } from "../terminal/terminal.ts";
 
-interface MigrateFlags {
-  dataDir?: string;
-  json?: boolean;
-}
-
-export function registerMigrate(program: Command, context: CliContext): void {
-  program
-    .command("migrate")
-    .summary("move the records to PostgreSQL")
-    .description("Move records from one kind of database to another.")
-    .command("sqlite-to-postgres")
-    .description(
-      "Copy all records of a data directory from SQLite into the empty PostgreSQL database that HEADRACE_DATABASE_URL names, and compare the two.",
-    )
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("--json", "print one JSON object a line: progress, and at the end the comparison")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  createdb --host db.example.com --owner headrace headrace
-  HEADRACE_DATABASE_URL=postgres://… headrace migrate sqlite-to-postgres
-
-Stop the server first. Interrupted, the same command goes on where it stopped; no
+const toPostgresCommand = command({
+  name: "sqlite-to-postgres",
+  description:
+    "Copy all records of a data directory from SQLite into the empty PostgreSQL database that HEADRACE_DATABASE_URL names, and compare the two.",
+  options: {
+    ...dataDirOption,
+    json: ["--json", "print one JSON object a line: progress, and at the end the comparison"],
+  },
+  help: [
+    examples(
+      "createdb --host db.example.com --owner headrace headrace",
+      "HEADRACE_DATABASE_URL=postgres://… headrace migrate sqlite-to-postgres",
+    ),
+    `Stop the server first. Interrupted, the same command goes on where it stopped; no
 server starts on the new database before it is whole. The SQLite file stays as it
 is, apart from a note that it was copied.`,
-    )
-    .action((flags: MigrateFlags) => migrate(context, flags));
-}
+  ],
+  run: ({ context, options }) => migrate(context, options),
+});
 
-async function migrate(context: CliContext, flags: MigrateFlags): Promise<void> {
-  context.begin();
+export const migrateCommand = command({
+  name: "migrate",
+  summary: "move the records to PostgreSQL",
+  description: "Move records from one kind of database to another.",
+  commands: [toPostgresCommand],
+});
+
+async function migrate(context: CliContext, flags: { dataDir?: string; json?: boolean }): Promise<void> {
   const { terminal } = context;
   const databaseUrl = loadDatabaseUrl(context.env);
   if (databaseUrl === undefined) {

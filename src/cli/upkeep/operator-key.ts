@@ -1,75 +1,60 @@
 // `headrace operator-key`: makes a key that may operate the installation, for whoever has its data directory.
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
-import { type Environment, environments } from "../../domain/api-key.ts";
+import { environments } from "../../domain/api-key.ts";
 import { scopes } from "../../domain/scope.ts";
 import { makeOperatorKey, type OperatorKey } from "../../upkeep/operator-key.ts";
 import { type CreateKeyRequest, createKeyRequest } from "../../wire/keys.ts";
+import { command, dataDirOption, examples } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { creationFields, type KeySettings, parseExpiry } from "../keys/key-settings.ts";
-import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
-import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
-
-interface OperatorKeyFlags extends Pick<KeySettings, "expires"> {
-  name: string;
-  environment?: Environment;
-  dataDir?: string;
-  json?: boolean;
-  quiet?: boolean;
-}
+import { CliError, exitCodes, printable, type Terminal } from "../terminal/terminal.ts";
 
 const longestName = 100;
 
-const help = `
-Examples:
-  headrace operator-key
-  headrace operator-key --name deploy --expires 30d
-  export HEADRACE_API_KEY="$(headrace operator-key --quiet)"
-
-The key itself is printed once, alone on standard output; everything else goes to
-standard error. A server that runs accepts it at once. Where the server is given
-HEADRACE_SECRET, this command needs the same.`;
-
-export function registerOperatorKey(program: Command, context: CliContext): void {
-  program
-    .command("operator-key")
-    .summary("make a key that may operate this installation")
-    .description(
-      "Make an API key with every scope, admin:manage included, in the data directory's database. Whoever may write there is an operator.",
-    )
-    .option("--name <name>", "for people, to tell it apart", parseName, "Operator")
-    .addOption(
-      new Option("--environment <name>", "live, test or dev (default: as the key in credentials.json)").choices(
-        environments,
-      ),
-    )
-    .option(
+export const operatorKeyCommand = command({
+  name: "operator-key",
+  summary: "make a key that may operate this installation",
+  description:
+    "Make an API key with every scope, admin:manage included, in the data directory's database. Whoever may write there is an operator.",
+  options: {
+    name: ["--name <name>", "for people, to tell it apart", parseName, "Operator"],
+    environment: ["--environment <name>", "live, test or dev (default: as the key in credentials.json)", environments],
+    expires: [
       "--expires <when>",
       "when it ends: a span such as 12h or 30d, a date (its end), a time, or never (default: never)",
       parseExpiry,
-    )
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("-q, --quiet", "print the key and nothing else")
-    .option("--json", "print the key's record, the key included")
-    .addHelpText("after", help)
-    .action((flags: OperatorKeyFlags) => operatorKey(context, flags));
-}
+    ],
+    ...dataDirOption,
+    quiet: ["-q, --quiet", "print the key and nothing else"],
+    json: ["--json", "print the key's record, the key included"],
+  },
+  help: [
+    examples(
+      "headrace operator-key",
+      "headrace operator-key --name deploy --expires 30d",
+      `export HEADRACE_API_KEY="$(headrace operator-key --quiet)"`,
+    ),
+    `The key itself is printed once, alone on standard output; everything else goes to
+standard error. A server that runs accepts it at once. Where the server is given
+HEADRACE_SECRET, this command needs the same.`,
+  ],
+  async run({ context, options, terminal, nowSeconds }) {
+    const made = await makeOperatorKey({
+      dataDir: await context.dataDir(options.dataDir),
+      databaseUrl: loadDatabaseUrl(context.env),
+      secretsHex: loadSecretsHex(context.env),
+      environment: options.environment,
+      request: requestOf(options),
+      nowSeconds: nowSeconds(),
+    });
+    const show = () => tell(terminal, made, { quiet: options.quiet, nowSeconds: nowSeconds() });
+    return { json: { ...made.record, key: made.key }, show };
+  },
+});
 
-async function operatorKey(context: CliContext, flags: OperatorKeyFlags): Promise<void> {
-  context.begin();
-  const made = await makeOperatorKey({
-    dataDir: await context.dataDir(flags.dataDir),
-    databaseUrl: loadDatabaseUrl(context.env),
-    secretsHex: loadSecretsHex(context.env),
-    environment: flags.environment,
-    request: requestOf(flags),
-    nowSeconds: Math.floor(context.nowMs() / 1000),
-  });
-  tell(context, flags, made);
-}
-
-function requestOf({ name, expires }: OperatorKeyFlags): CreateKeyRequest {
+function requestOf({ name, expires }: { name: string } & Pick<KeySettings, "expires">): CreateKeyRequest {
   const expiry = creationFields(expires === undefined ? {} : { expires });
   const request = createKeyRequest.safeParse({ name, scopes: [...scopes], ...expiry });
   if (request.success) return request.data;
@@ -77,21 +62,21 @@ function requestOf({ name, expires }: OperatorKeyFlags): CreateKeyRequest {
 }
 
 /** The secret goes to standard output alone, so that a script can take it; people read the rest on standard error. */
-function tell({ terminal, nowMs }: CliContext, flags: OperatorKeyFlags, { record, key, account }: OperatorKey): void {
-  if (flags.json) {
-    terminal.print(JSON.stringify({ ...record, key }, undefined, 2));
-    return;
-  }
+function tell(
+  terminal: Terminal,
+  { record, key, account }: OperatorKey,
+  { quiet, nowSeconds }: { quiet: boolean | undefined; nowSeconds: number },
+): void {
   const { bold, dim } = terminal.err;
   const expiry = record.expires_at
-    ? `expires ${formatTimeAndRelative(record.expires_at, Math.floor(nowMs() / 1000))}`
+    ? `expires ${formatTimeAndRelative(record.expires_at, nowSeconds)}`
     : "never expires";
-  if (!flags.quiet) {
+  if (!quiet) {
     const what = `Operator key "${printable(record.name)}" is made (${record.id})`;
     terminal.note(`${what}: ${record.environment}, account "${printable(account.name)}", ${expiry}.`);
   }
   terminal.print(terminal.out.bold(key));
-  if (flags.quiet) return;
+  if (quiet) return;
   terminal.note(bold("This is the only time it is shown: store it now. It may do everything on this installation."));
   terminal.note(dim(`To end it, with this key or another of an operator: headrace keys revoke ${record.id}`));
 }

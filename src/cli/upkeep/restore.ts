@@ -1,50 +1,45 @@
 // `headrace restore`: puts a backup in the place of a data directory's records, and says what that means.
 import { join, resolve } from "node:path";
-import type { Command } from "commander";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { type BackupManifest, bytesOf } from "../../storage/backup/backup-manifest.ts";
 import { loadSecrets } from "../../storage/files/secret-file.ts";
 import type { Restored } from "../../upkeep/restore.ts";
+import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
 import { countsText } from "./backup-view.ts";
 
-interface RestoreFlags {
-  dataDir?: string;
-  replace?: boolean;
-  json?: boolean;
-}
-
 /** More are in the JSON. */
 const shownCredentials = 20;
 
-export function registerRestore(program: Command, context: CliContext): void {
-  program
-    .command("restore <path>")
-    .summary("put a backup back")
-    .description("Put a backup in the place of the records of a data directory. Stop the server first.")
-    .option("--data-dir <path>", "data directory (default: as headrace serve)")
-    .option("--replace", "move the records that are there aside; nothing is deleted")
-    .option("--json", "print one JSON object: data_dir, replaced, secret, valid_again, manifest")
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace restore /mnt/backups/headrace-20261121T030000Z
-  headrace restore ./backups/before-schema-9-20261121T101500Z --replace
+const restoreOptions = {
+  ...dataDirOption,
+  replace: ["--replace", "move the records that are there aside; nothing is deleted"],
+  json: ["--json", "print one JSON object: data_dir, replaced, secret, valid_again, manifest"],
+} as const;
 
-Everything is as of the backup: keys, sessions and what apps were allowed that ended
+export const restoreCommand = command({
+  name: "restore",
+  summary: "put a backup back",
+  description: "Put a backup in the place of the records of a data directory. Stop the server first.",
+  arguments: [["<path>", ""]],
+  options: restoreOptions,
+  help: [
+    examples(
+      "headrace restore /mnt/backups/headrace-20261121T030000Z",
+      "headrace restore ./backups/before-schema-9-20261121T101500Z --replace",
+    ),
+    `Everything is as of the backup: keys, sessions and what apps were allowed that ended
 since are VALID AGAIN; usage since then counts against no quota. The secret has to be
 the one of then: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
-    )
-    .action((path: string, flags: RestoreFlags) => restore(context, path, flags));
-}
+  ],
+  run: ({ context, options }, path) => restore(context, path, options),
+});
 
-async function restore(context: CliContext, path: string, flags: RestoreFlags): Promise<void> {
-  context.begin();
+async function restore(context: CliContext, path: string, flags: OptionValues<typeof restoreOptions>): Promise<void> {
   const { terminal } = context;
   if (loadDatabaseUrl(context.env) !== undefined) {
     throw new CliError(

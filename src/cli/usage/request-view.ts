@@ -6,7 +6,7 @@ import { formatFacts, formatTable, printable, type Style, type Terminal } from "
 import type { ListedRequest, RequestDetail, RequestStep } from "./request-records.ts";
 
 const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
-/** Of them, those that are figures, and those that stand in a line of their own where there is no room beside the others. */
+/** The columns that are figures, and those that stand in a line of their own where there is no room beside the others. */
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
@@ -52,7 +52,7 @@ function cutEnd(text: string, width: number, mark: string): string {
   return text.length <= width ? text : text.slice(0, Math.max(0, width - 1)) + mark;
 }
 
-/** Of names whose start many share, the middle says least. */
+/** The middle of a name says least where many names begin alike. */
 function cutMiddle(text: string, width: number, mark: string): string {
   if (text.length <= width) return text;
   const start = Math.floor((width - 1) / 3);

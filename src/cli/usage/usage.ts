@@ -1,110 +1,105 @@
 // `headrace usage`, and the usage of one key: which time to ask for, and the pages of the answer.
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
+import { type ArgumentEntry, type CommandEntry, examples, type OptionValues } from "../command.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { requestJson, requestText, understood } from "../login/api-request.ts";
-import { addConnectionOptions, type ConnectionOptions, connectionHelp, findConnection } from "../login/client.ts";
+import type { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
-import type { CliContext } from "../terminal/context.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { parseDate, parseTime } from "../terminal/figures.ts";
-import { CliError, exitCodes, interruptible } from "../terminal/terminal.ts";
+import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { withNames } from "./usage-names.ts";
 import { printUsage, usageRow } from "./usage-table.ts";
 
-export interface UsageOptions extends ConnectionOptions {
-  days?: number;
-  /** Unix seconds. */
-  start?: number;
-  end?: number;
-  bucket?: string;
-  groupBy?: UsageGroup[];
-  csv?: boolean;
-  json?: boolean;
-}
-
 const daySeconds = 86_400;
 
-export const usageHelp = `
+const usageHelp = `\
 Hours, days and months are those of UTC. A date is a whole day, the last one
 included; a time such as 2026-11-20T18:00 is of this machine's zone. Without
 --days or --start it is the last 30 days.`;
 
-export function addUsageOptions(command: Command): Command {
-  const withOwn = command
-    .option("--days <number>", "the last days, today included", parseCount)
-    .option("--start <when>", "first day or time to count", parseStart)
-    .option("--end <when>", "last day, or time, to count (default: now)", parseEnd)
-    .addOption(new Option("--bucket <size>", "length of the rows' time (default: day)").choices([...usageBuckets]))
-    .option("--group-by <names>", `separate rows for each ${usageGroups.join(", ")}; several with commas`, parseGroups)
-    .option("--csv", "print CSV as the API gives it")
-    .option("--json", "print the rows as the API gives them");
-  return addConnectionOptions(withOwn);
+const usageOptions = {
+  days: ["--days <number>", "the last days, today included", parseCount],
+  start: ["--start <when>", "first day or time to count", parseStart],
+  end: ["--end <when>", "last day, or time, to count (default: now)", parseEnd],
+  bucket: ["--bucket <size>", "length of the rows' time (default: day)", usageBuckets],
+  groupBy: ["--group-by <names>", `separate rows for each ${usageGroups.join(", ")}; several with commas`, parseGroups],
+  csv: ["--csv", "print CSV as the API gives it"],
+  json: ["--json", "print the rows as the API gives them"],
+} as const;
+type UsageCall = ServerCall<OptionValues<typeof usageOptions & typeof connectionOptions>>;
+
+interface UsageFields {
+  summary: string;
+  description: string;
+  arguments?: readonly [] | readonly [ArgumentEntry];
+  examples: readonly string[];
+  notes?: readonly string[];
+  /** Where the API tells it; `wanted` is the argument. */
+  path(call: UsageCall, wanted: string): string | Promise<string>;
 }
 
-export function registerUsage(program: Command, context: CliContext): void {
-  addUsageOptions(
-    program
-      .command("usage")
-      .summary("what this account has used")
-      .description("Show what the account has used. Needs a key with the scope usage:read."),
-  )
-    .addHelpText(
-      "after",
-      `
-Examples:
-  headrace usage --days 7
-  headrace usage --bucket month --group-by model
-  headrace usage --start 2026-11-01 --end 2026-11-30 --csv > november.csv
-${usageHelp}
-${connectionHelp}`,
-    )
-    .action(async (options: UsageOptions) => {
-      context.begin();
-      await showUsage(context, await findConnection(context, options), "/usage", options);
-    });
+/** `usage` below a subject, or of the account: what `path` of the API tells, in the form that the options ask for. */
+export function usageCommand(fields: UsageFields): CommandEntry {
+  const { summary, description, notes = [] } = fields;
+  return serverCommand({
+    ...{ name: "usage", summary, description },
+    arguments: fields.arguments ?? [],
+    options: usageOptions,
+    help: [examples(...fields.examples), usageHelp, ...notes],
+    async run(call, ...[wanted = ""]: string[]) {
+      const { connect, options, context } = call;
+      const path = await fields.path(call, wanted);
+      const connection = await connect();
+      if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
+      const query = usageQuery(options, context.nowMs());
+      if (options.csv) return printCsv(call, `${path}?${query}`);
+      const raw = await call.ask((_, signal) => readPages(connection, path, query, signal));
+      return { json: raw, show: () => showUsage(call, connection, path, query, raw) };
+    },
+  });
 }
 
-/** Prints what `path` of the API tells, in the form that the options ask for. */
-export async function showUsage(
-  context: CliContext,
+export const accountUsageCommand = usageCommand({
+  summary: "what this account has used",
+  description: "Show what the account has used. Needs a key with the scope usage:read.",
+  examples: [
+    "headrace usage --days 7",
+    "headrace usage --bucket month --group-by model",
+    "headrace usage --start 2026-11-01 --end 2026-11-30 --csv > november.csv",
+  ],
+  path: () => "/usage",
+});
+
+async function printCsv({ ask, terminal }: UsageCall, path: string): Promise<undefined> {
+  const request = { accept: "text/csv", timeoutMs: null };
+  terminal.stdout.write(await ask((connection, signal) => requestText(connection, path, signal, request)));
+}
+
+async function showUsage(
+  { ask, terminal, options }: UsageCall,
   connection: Connection,
   path: string,
-  options: UsageOptions,
+  query: URLSearchParams,
+  raw: readonly unknown[],
 ): Promise<void> {
-  if (options.csv && options.json) throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
-  const { terminal } = context;
-  const query = usageQuery(options, context.nowMs());
-  if (options.csv) {
-    const request = { accept: "text/csv", timeoutMs: null };
-    const text = await interruptible((signal) => requestText(connection, `${path}?${query}`, signal, request));
-    terminal.stdout.write(text);
-    return;
-  }
-  const raw = await interruptible((signal) => readPages(connection, path, query, signal));
-  if (options.json) {
-    terminal.print(JSON.stringify(raw, undefined, 2));
-    return;
-  }
-  const understoodRows = (entries: readonly unknown[]) =>
+  const read = (entries: readonly unknown[]) =>
     entries.map((entry) => understood(usageRow, entry, connection, "usage report"));
-  const rows = understoodRows(raw);
-  if (rows.length === 0) {
-    terminal.note("Nothing was used in that time.");
-    return;
-  }
-  const groups = options.groupBy ?? [];
+  const rows = read(raw);
+  if (rows.length === 0) return terminal.note("Nothing was used in that time.");
   const readGrants = async (signal: AbortSignal) => {
     const both = new URLSearchParams(query);
     both.set("group_by", "key,app");
     both.set("bucket", "month");
-    return understoodRows(await readPages(connection, path, both, signal));
+    return read(await readPages(connection, path, both, signal));
   };
-  const named = await interruptible((signal) => withNames(connection, rows, readGrants, signal));
-  printUsage(terminal, named, { bucket: options.bucket ?? "day", groups });
+  const named = await ask((_, signal) => withNames(connection, rows, readGrants, signal));
+  printUsage(terminal, named, { bucket: options.bucket ?? "day", groups: options.groupBy ?? [] });
 }
 
-function usageQuery({ days, start, end, bucket, groupBy }: UsageOptions, nowMs: number): URLSearchParams {
+function usageQuery({ days, start, end, bucket, groupBy }: UsageCall["options"], nowMs: number): URLSearchParams {
   if (days !== undefined && (start !== undefined || end !== undefined)) {
     throw new CliError("--days counts back from now: give it without --start and --end.", exitCodes.usage);
   }

@@ -15,6 +15,7 @@ import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
 import { run } from "../../inference/run.ts";
+import type { Admitter } from "../../policy/admit.ts";
 import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
 import { embeddingList } from "../../wire/embedding.ts";
@@ -26,6 +27,7 @@ import type { Answer, DeferredLine, Exchange, RouteDoc, ScopedRoute } from "../e
 import { noteRefused, type RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
+  admitter: Pick<Admitter, "admit" | "learn" | "refuseSpent">;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
 }

@@ -2,10 +2,9 @@
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
 import { RouteTable } from "../exchange/route-table.ts";
-import type { PageDeps } from "../pages/page.ts";
 import { dashboardRoutes } from "./dashboard-routes.ts";
 
-const nobody = { sessions: { find: async () => undefined } } as unknown as PageDeps;
+const nobody = { sessions: { find: async () => undefined } };
 const table = new RouteTable(dashboardRoutes(nobody));
 
 function get(target: string, headers: Record<string, string> = {}): Promise<Response> {

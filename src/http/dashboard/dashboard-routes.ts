@@ -1,12 +1,13 @@
 // Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
 import { fileURLToPath } from "node:url";
+import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { hasApiKey } from "../exchange/api-key-header.ts";
 import { errorAnswer } from "../exchange/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { pathOf } from "../exchange/route-table.ts";
 import { signInPath } from "../pages/local-path.ts";
-import { type PageDeps, redirectTo, signedInAt } from "../pages/page.ts";
+import { redirectTo, signedInAt } from "../pages/page.ts";
 import { DashboardFiles } from "./dashboard-files.ts";
 import { dashboardPage } from "./dashboard-page.ts";
 
@@ -17,7 +18,11 @@ import { dashboardPage } from "./dashboard-page.ts";
 const places = ["playground", "catalog", "usage", "requests", "chats", "apps", "settings/*", "admin/*"];
 const forever = "public, max-age=31536000, immutable";
 
-export function dashboardRoutes(deps: PageDeps): PageRoute[] {
+export interface DashboardDeps {
+  sessions: Pick<BrowserSessions, "find">;
+}
+
+export function dashboardRoutes(deps: DashboardDeps): PageRoute[] {
   const files = new DashboardFiles(fileURLToPath(new URL("../../../dist/dashboard", import.meta.url)));
   const paths = places.flatMap((place) => (place.endsWith("*") ? [`/${place}`] : [`/${place}`, `/${place}/*`]));
   return [
@@ -40,7 +45,7 @@ export function dashboardRoutes(deps: PageDeps): PageRoute[] {
   ];
 }
 
-async function view(exchange: Exchange, deps: PageDeps, files: DashboardFiles): Promise<PlainAnswer> {
+async function view(exchange: Exchange, deps: DashboardDeps, files: DashboardFiles): Promise<PlainAnswer> {
   if (!(await signedInAt(exchange, deps))) {
     const { headers, target } = exchange.req;
     if (isProgram(headers)) return noEndpoint(pathOf(target));

@@ -10,19 +10,25 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Log } from "../../base/log.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
 import { Locality } from "./locality.ts";
-import type { Exchange, PublicRoute } from "./route.ts";
+import type { Exchange, PublicRoute, RouteDoc } from "./route.ts";
 import { startHttpServer } from "./server.ts";
 
-function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[] = [], clock: Clock = manualClock()) {
+const doc: RouteDoc = { operationId: "test", summary: "Test.", tag: "Service", response: { description: "Done." } };
+
+function serverWith(
+  handle: PublicRoute["handle"],
+  errors: string[] = [],
+  ends: HttpEnd[] = [],
+  clock: Clock = manualClock(),
+) {
   return startHttpServer({
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
-    routes: [{ method: "GET", path: "/", access: "public", handle } as unknown as PublicRoute],
+    routes: [{ method: "GET", path: "/", access: "public", throttle: "page", doc, handle }],
     authenticator: {} as Authenticator,
     sessions: noSessions,
     openRequests: { enter: () => ({ holder: heldBytes.visitors, release: () => {} }) },
@@ -30,7 +36,7 @@ function serverWith(handle: () => unknown, errors: string[] = [], ends: HttpEnd[
     locality: new Locality([]),
     baseUrl: () => "https://ai.example.com/v1",
     corsOrigins: () => [],
-    log: { info() {}, warn() {}, error: (event: string) => errors.push(event) } as unknown as Log,
+    log: { info() {}, warn() {}, error: (event) => void errors.push(event) },
     clock,
     observer: {
       httpEnded: ({ requestId, method, route, status, durationMs }) =>
@@ -111,7 +117,7 @@ test("an exchange that goes on after its handler is told of when it ends", async
         }),
     };
   };
-  const server = serverWith(route as () => unknown, [], ends);
+  const server = serverWith(route, [], ends);
   const answer = fetch(`http://127.0.0.1:${server.port}/`);
   const finish = await promise;
   expect(ends).toEqual([]);

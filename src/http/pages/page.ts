@@ -51,7 +51,10 @@ export function goOn(next: string): PlainAnswer {
 }
 
 /** Who is signed in; a renewed cookie goes with the answer. */
-export async function signedInAt(exchange: Exchange, { sessions }: PageDeps): Promise<SignedIn | undefined> {
+export async function signedInAt(
+  exchange: Exchange,
+  { sessions }: { sessions: Pick<BrowserSessions, "find"> },
+): Promise<SignedIn | undefined> {
   const current = await sessions.find(exchange.req.headers.get("cookie"), browserOrigin(exchange));
   if (current?.cookie !== undefined) exchange.answerHeaders["set-cookie"] = current.cookie;
   return current?.signedIn;

@@ -1,33 +1,32 @@
 // A client that takes its answer, or sends a body, a few bytes at a time: it has a pace to keep, by a clock and a kernel that the test moves.
-import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test";
-import type { IncomingRequest, Reply } from "../message.ts";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { connectionServer, idleSocket } from "../testing/connection-fixture.ts";
 import { get } from "../testing/server-fixture.ts";
-import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
-import { defaultLimits } from "./server-limits.ts";
+import type { ConnectionSocket } from "./connection.ts";
+import { Connection } from "./connection.ts";
 
 let nowMs = 0;
 let room = 0;
 let terminated = false;
+const clock = { exactMs: () => nowMs, monotonicMs: () => nowMs };
 const opened: Connection[] = [];
 
 beforeEach(() => {
   nowMs = 1_000;
   room = 0;
   terminated = false;
-  spyOn(performance, "now").mockImplementation(() => nowMs);
 });
 
 afterEach(() => {
   // What they hold is counted, by whichever test comes next as well.
   for (const connection of opened.splice(0)) connection.didClose();
-  mock.restore();
 });
 
 /** A connection whose kernel has no room for a byte of the answer. */
 function behind(bytes: number): Connection {
-  const socket = {
-    remoteAddress: "127.0.0.1",
-    write(_bytes: Buffer, _offset: number, length: number) {
+  const socket: ConnectionSocket = {
+    ...idleSocket,
+    write(_bytes, _offset, length) {
       const taken = Math.min(room, length);
       room -= taken;
       return taken;
@@ -35,22 +34,11 @@ function behind(bytes: number): Connection {
     terminate() {
       terminated = true;
     },
-    pause() {},
-    resume() {},
-    shutdown() {},
-    end() {},
-  } as unknown as Bun.Socket<ServerConnection>;
-  const server = {
-    limits: defaultLimits(),
-    leaving: false,
-    stopping: false,
-    onRequest: (_request: unknown, reply: Reply) => reply.send(200, {}, Buffer.alloc(bytes)),
-    requestBegan() {},
-    requestEnded() {},
-    onFault(error: unknown) {
-      throw error;
-    },
-  } as unknown as ConnectionServer;
+  };
+  const server = connectionServer({
+    clock,
+    onRequest: (_request, reply) => reply.send(200, {}, Buffer.alloc(bytes)),
+  });
   const connection = new Connection(server, socket);
   opened.push(connection);
   connection.data(Buffer.from(get("/")));
@@ -90,24 +78,15 @@ test("one that takes 500 bytes a second may go on", () => {
 /** Seconds until a body of 10 MB is given up whose client sends `bytes` of it every second. */
 async function secondsUntilGivenUp(bytes: number): Promise<number> {
   let failure: unknown;
-  const server = {
-    limits: defaultLimits(),
-    stopping: false,
-    onRequest(request: IncomingRequest) {
+  const server = connectionServer({
+    clock,
+    onRequest(request) {
       Promise.resolve(request.readBody(10_000_000)).catch((error: unknown) => {
         failure = error;
       });
     },
-    requestBegan() {},
-    requestEnded() {},
-  } as unknown as ConnectionServer;
-  const socket = {
-    remoteAddress: "127.0.0.1",
-    pause() {},
-    resume() {},
-    terminate() {},
-  } as unknown as Bun.Socket<ServerConnection>;
-  const connection = new Connection(server, socket);
+  });
+  const connection = new Connection(server, idleSocket);
   opened.push(connection);
   connection.data(Buffer.from("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"));
   let second = 0;

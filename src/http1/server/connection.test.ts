@@ -1,18 +1,20 @@
 // What a connection gives to a socket that takes as much as it likes: all of it, in order, framed, and with its deadlines.
 import { expect, test } from "bun:test";
 import type { Reply } from "../message.ts";
-import { Connection, type ServerConnection } from "./connection.ts";
+import { connectionServer, idleSocket } from "../testing/connection-fixture.ts";
+import { Connection } from "./connection.ts";
 import { defaultLimits } from "./server-limits.ts";
 import { turnOutput } from "./turn-output.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const unsentMs = 4_000_000;
+let nowMs = 1_000;
 
 /** A connection whose request was read; its socket takes `room` bytes, and none where that is negative. */
 function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
   const writes: string[] = [];
   const socket = {
-    remoteAddress: "127.0.0.1",
+    ...idleSocket,
     room,
     terminated: false,
     write(bytes: Buffer, start: number, length: number): number {
@@ -22,31 +24,20 @@ function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
       writes.push(bytes.toString("latin1", start, start + taken));
       return taken;
     },
-    pause() {},
-    resume() {},
-    shutdown() {},
-    end() {},
     terminate() {
       socket.terminated = true;
     },
   };
   const replies: Reply[] = [];
   const connection = new Connection(
-    {
+    connectionServer({
       limits: { ...defaultLimits(), unsentMs },
-      leaving: false,
-      stopping: false,
+      clock: { exactMs: () => nowMs, monotonicMs: () => nowMs },
       onRequest: (_request, reply) => void replies.push(reply),
-      onMalformed: () => ({ headers: {}, body: "" }),
-      onFault(error) {
-        throw error;
-      },
       requestBegan: () => turnOutput.requestBegan(),
       requestEnded: () => turnOutput.requestEnded(),
-      handOver() {},
-      discards: () => true,
-    },
-    socket as unknown as Bun.Socket<ServerConnection>,
+    }),
+    socket,
   );
   connection.data(Buffer.from(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`));
   const [reply] = replies;
@@ -147,14 +138,14 @@ test("a closed socket takes nothing, and nobody is behind for it", async () => {
   expect(it.connection.behind).toBe(false);
 });
 
-test("the time of a client that is behind is not longer for what is written meanwhile", async () => {
+test("the time of a client that is behind is not longer for what is written meanwhile", () => {
   using it = answering({ room: 200 });
   it.reply.send(200, {}, "x".repeat(200_000));
-  const sentBy = performance.now();
-  await Bun.sleep(30);
+  const sentMs = nowMs;
+  nowMs += 30;
   it.connection.sendContinue();
-  it.connection.checkDeadline(sentBy + unsentMs - 1_000);
+  it.connection.checkDeadline(sentMs + unsentMs - 1);
   expect(it.socket.terminated).toBe(false);
-  it.connection.checkDeadline(sentBy + unsentMs + 5);
+  it.connection.checkDeadline(sentMs + unsentMs);
   expect(it.socket.terminated).toBe(true);
 });

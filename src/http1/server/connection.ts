@@ -2,25 +2,26 @@
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
-import { exactMs, monotonicMs } from "../../base/clock.ts";
+import type { ExactClock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
-import { ConnectionOutput } from "./connection-output.ts";
+import { type ByteTaker, ConnectionOutput } from "./connection-output.ts";
 import { ConnectionRequest, type RequestConnection } from "./connection-request.ts";
 import { http2Refusal } from "./http2-refusal.ts";
 import { putHead, scratch } from "./outgoing.ts";
 import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
 import { type Http1Limits, slowestBodyBytesPerSecond, slowestBytesPerSecond } from "./server-limits.ts";
 import { type Sender, turnOutput } from "./turn-output.ts";
-import { UpgradedConnection } from "./upgraded-connection.ts";
+import { UpgradedConnection, type UpgradedSocket } from "./upgraded-connection.ts";
 
 /** The members of its server that a connection needs. */
 export interface ConnectionServer {
   readonly limits: Http1Limits;
+  readonly clock: ExactClock;
   /** Each answer that begins now ends its connection. */
   readonly leaving: boolean;
   /** No further request is taken. */
@@ -33,7 +34,16 @@ export interface ConnectionServer {
   /** So much was thrown away. False where no more may be until the next look at the deadlines. */
   discards(bytes: number): boolean;
   /** Hands the socket over to another protocol for good. */
-  handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void;
+  handOver(from: Connection, to: UpgradedConnection): void;
+}
+
+/** The part of Bun's socket that a connection needs. */
+export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
+  readonly remoteAddress: string | undefined;
+  /** The receiver of what comes on it. */
+  data?: ServerConnection;
+  /** Closes it once what was written has left. */
+  end(): void;
 }
 
 /** The state that the server keeps for each socket. */
@@ -46,7 +56,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   /** The client's address. Of one that has left already it is unknown, and empty. */
   readonly peer: string;
   readonly #server: ConnectionServer;
-  readonly #socket: Bun.Socket<ServerConnection>;
+  readonly #clock: ExactClock;
+  readonly #socket: ConnectionSocket;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
   /** Bytes of input, and of a body that nobody asked for, that the ledger knows of; and the holder of the former. */
@@ -79,13 +90,14 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   #closed = false;
   #deadlineMs: number;
 
-  constructor(server: ConnectionServer, socket: Bun.Socket<ServerConnection>) {
+  constructor(server: ConnectionServer, socket: ConnectionSocket) {
     this.#server = server;
+    this.#clock = server.clock;
     this.#socket = socket;
     // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
     this.peer = socket.remoteAddress ?? "";
     this.#input = new ConnectionInput(server.limits);
-    this.#deadlineMs = exactMs() + server.limits.idleMs;
+    this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
   }
 
   get closesAfterAnswer(): boolean {
@@ -209,7 +221,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   awaitBody(): void {
     this.#countUnread();
-    this.#bodySinceMs = exactMs();
+    this.#bodySinceMs = this.#clock.exactMs();
     this.#setBodyDeadline();
     this.#regulate();
   }
@@ -242,7 +254,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (taken < 0 || taken === end - start) return;
     this.#unsent = new ConnectionOutput(this.#socket, this.#request?.holder ?? heldBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
-    this.#behindSinceMs = exactMs();
+    this.#behindSinceMs = this.#clock.exactMs();
     this.#takenBytes = 0;
     this.#deadlineMs = this.#behindSinceMs + this.#server.limits.unsentMs;
   }
@@ -284,7 +296,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
-    this.#server.handOver(this, channel, this.#socket);
+    this.#socket.data = channel;
+    this.#server.handOver(this, channel);
     channel.write(head.subarray(0, end));
     return channel;
   }
@@ -358,7 +371,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const { unsentMs } = this.#server.limits;
     this.#takenBytes += bytes;
     const paceMs = unsentMs + (this.#takenBytes / slowestBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(exactMs() + unsentMs, this.#behindSinceMs + paceMs);
+    this.#deadlineMs = Math.min(this.#clock.exactMs() + unsentMs, this.#behindSinceMs + paceMs);
   }
 
   #pushBody(body: ConnectionBody, bytes: Buffer): number {
@@ -377,7 +390,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (!this.#body || this.behind) return;
     const { bodyIdleMs, bodyMs } = this.#server.limits;
     const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(exactMs() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
+    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
   }
 
   /** Begins the next request once it may, and so on while each is answered at once. */
@@ -403,7 +416,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const wasPartial = this.#input.partial;
     const read = this.#input.take();
     if (!read) {
-      if (!wasPartial) this.#deadlineMs = exactMs() + this.#server.limits.headMs;
+      if (!wasPartial) this.#deadlineMs = this.#clock.exactMs() + this.#server.limits.headMs;
       return false;
     }
     const { head } = read;
@@ -445,7 +458,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       this.#end();
       return;
     }
-    this.#deadlineMs = monotonicMs() + this.#server.limits.idleMs;
+    this.#deadlineMs = this.#clock.monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
       // The next request waits for the answer to the one before it to return: whoever sends that has something left to
       // do.
@@ -485,7 +498,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
    */
   #linger(): void {
     this.#lingering = true;
-    this.#deadlineMs = exactMs() + this.#server.limits.lingerMs;
+    this.#deadlineMs = this.#clock.exactMs() + this.#server.limits.lingerMs;
     this.#socket.shutdown();
     this.#regulate();
   }

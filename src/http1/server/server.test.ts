@@ -506,7 +506,7 @@ describe("the server", () => {
     await streaming.answered(1);
     await streaming.write(get("/"));
     const { answers } = await streaming.ended();
-    expect(answers.map(({ headers }) => headers["connection"])).toEqual([undefined, "close"] as unknown as string[]);
+    expect<(string | undefined)[]>(answers.map(({ headers }) => headers["connection"])).toEqual([undefined, "close"]);
   });
 
   test("stops behind a stream that was begun before: it ends as it should, and the connection with it", async () => {

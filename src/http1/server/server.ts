@@ -1,6 +1,6 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
 import { Bag } from "../../base/bag.ts";
-import { duringEvent, exactMs } from "../../base/clock.ts";
+import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
@@ -62,6 +62,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly port: number;
   readonly hostname: string;
   readonly limits: Http1Limits;
+  readonly clock: ExactClock = systemClock;
   readonly #options: Http1ServerOptions;
   readonly #listener: Bun.TCPSocketListener<ServerConnection>;
   readonly #connections = new Bag<ServerConnection>();
@@ -148,10 +149,9 @@ class ListeningServer implements Http1Server, ConnectionServer {
     return this.#discardedBytes < this.limits.allLingerBytes;
   }
 
-  handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void {
+  handOver(from: Connection, to: UpgradedConnection): void {
     this.#connections.delete(from);
     this.#connections.add(to);
-    socket.data = to;
   }
 
   leave(): void {
@@ -193,7 +193,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   }
 
   #sweep(): void {
-    const nowMs = exactMs();
+    const nowMs = this.clock.exactMs();
     this.#discardedBytes = 0;
     for (const connection of this.#connections) connection.checkDeadline(nowMs);
     if (this.#connections.size > 0) return;

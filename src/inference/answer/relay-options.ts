@@ -2,6 +2,7 @@
 
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { AnswerNames, StreamObservation } from "../../dialects/answer.ts";
@@ -22,6 +23,7 @@ export interface RelayOptions {
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;
   readonly completion: AnswerNames;
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
   renderError(error: GatewayError): string;

@@ -5,7 +5,7 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
-import { exactMs, monotonicMs } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
@@ -44,6 +44,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   dueMs = Number.NEGATIVE_INFINITY;
   duePieces = 0;
   readonly #options: RelayOptions;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #recorded: boolean;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
@@ -56,7 +57,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #atRest = false;
   #over = false;
   /** Monotonic milliseconds of the last write, and of the moment from which on the client has been behind. */
-  #writtenAtMs = exactMs();
+  #writtenAtMs: number;
   #behindSinceMs: number | undefined;
   /** One for all that may have to happen later: looked at when it is due, and not moved by each chunk. */
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -70,6 +71,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   constructor(options: RelayOptions, client: ClientStream) {
     this.#options = options;
+    this.#clock = options.clock;
+    this.#writtenAtMs = options.clock.monotonicMs();
     this.#recorded = options.recorded;
     this.#client = client;
     this.#chunks = options.request.dialect.stream(options.request, options.completion);
@@ -96,7 +99,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const template = mayStay ? this.#chunks.takeInPlace(bytes, start, end) : undefined;
     if (template) {
       this.#idleBytes = 0;
-      this.#writtenAtMs = monotonicMs();
+      this.#writtenAtMs = this.#clock.monotonicMs();
       this.#wrote(template.send(this.#client, bytes, start, end));
     } else {
       this.#byteText(bytes.toString("latin1", start, end));
@@ -105,7 +108,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Whether `onPiece` wants to be told, with so many pieces delivered. */
   #isDue(deliveredPieces: number): boolean {
-    return deliveredPieces > this.duePieces || monotonicMs() >= this.dueMs;
+    return deliveredPieces > this.duePieces || this.#clock.monotonicMs() >= this.dueMs;
   }
 
   #byteText(bytes: string): void {
@@ -170,7 +173,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
   onTimer(): void {
-    const nowMs = exactMs();
+    const nowMs = this.#clock.monotonicMs();
     let dueMs: number;
     if (this.#over) {
       this.#dispatched?.response.body.cancel();
@@ -231,11 +234,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#idleBytes = 0;
       return;
     }
-    if (this.#idleBytes === 0) this.#idleSinceMs = monotonicMs();
+    if (this.#idleBytes === 0) this.#idleSinceMs = this.#clock.monotonicMs();
     this.#idleBytes += receivedBytes;
     const idleBytes = this.#idleBytes - this.#reader.heldBytes;
     if (idleBytes <= idleBytesAtOnce) return;
-    const seconds = (monotonicMs() - this.#idleSinceMs) / 1000;
+    const seconds = (this.#clock.monotonicMs() - this.#idleSinceMs) / 1000;
     if (idleBytes > idleBytesAtOnce + seconds * idleBytesPerSecond) throw nothingOfUse(idleBytes);
   }
 
@@ -266,7 +269,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #write(bytes: string): void {
-    this.#writtenAtMs = monotonicMs();
+    this.#writtenAtMs = this.#clock.monotonicMs();
     this.#wrote(this.#client.write(bytes));
   }
 

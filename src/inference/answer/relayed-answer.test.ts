@@ -1,57 +1,54 @@
 // What a stream brings about at the meter: told only of pieces that are due, it books as if told of each.
-import { afterEach, beforeEach, expect, jest, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { Client, done, event, requestFor, Source, settled } from "../../../tests/support/relay.ts";
 import { usageBegin } from "../../../tests/support/usage-begin.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { systemClock } from "../../base/clock.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { Meter } from "../../policy/meter.ts";
-import type { OpenRequest } from "../open-request.ts";
 import { Stopping } from "../stopping.ts";
-import { relayTo } from "./relayed-answer.ts";
-
-let nowMs = 0;
-
-beforeEach(() => {
-  nowMs = 1_000;
-  jest.spyOn(performance, "now").mockImplementation(() => nowMs);
-});
-
-afterEach(() => void jest.restoreAllMocks());
+import { type RelayedRequest, relayTo } from "./relayed-answer.ts";
 
 /** With what it told its ledger and its lease, and when. */
-function meterOf(reservedTokens: number): { meter: Meter; told: unknown[] } {
+function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; told: unknown[] } {
   const told: unknown[] = [];
   const ledger = {
     begin: () => ({
       begun: Promise.resolve(),
-      progress: (usage: TokenUsage) => void told.push(["checkpoint", nowMs, usage.completionTokens]),
+      progress: (usage: TokenUsage) => void told.push(["checkpoint", clock.monotonicMs(), usage.completionTokens]),
       settle: () => Promise.resolve(),
     }),
   };
-  const lease = { extend: (tokens: number) => void told.push(["extension", nowMs, tokens]), settle: () => {} };
+  const lease = {
+    extend: (tokens: number) => void told.push(["extension", clock.monotonicMs(), tokens]),
+    settle: () => {},
+  };
   const bounds = { promptTokens: 1_000, completionTokens: 1_000 };
   return {
-    meter: new Meter({ ledger, clock: systemClock }, { lease, reservedTokens }, usageBegin, undefined, bounds),
+    meter: new Meter({ ledger, clock }, { lease, reservedTokens }, usageBegin, undefined, bounds),
     told,
   };
 }
 
 /** What the answer asks of the request that it belongs to. */
-function openWith(meter: Meter, promptTokens: number): OpenRequest<unknown> {
-  const open: Partial<Record<keyof OpenRequest<unknown>, unknown>> = {
-    call: { left: new Cancellation(), renderError: String },
-    deps: { heartbeatMs: 10_000, stopping: new Stopping() },
+function openWith(meter: Meter, promptTokens: number, clock: ManualClock): RelayedRequest {
+  return {
+    call: { left: new Cancellation(), holder: heldBytes.visitors, renderError: String },
+    deps: { clock, heartbeatMs: 10_000, stopping: new Stopping() },
     request: requestFor({}),
     promptTokens,
     meter,
     recorder: undefined,
+    trace: undefined,
+    cancellation: new Cancellation(),
+    cancelled() {},
     ownId: false,
     id: "chatcmpl-x",
     created: 1,
     ended: () => Promise.resolve(),
+    endedWithoutAnswer: () => Promise.resolve(),
   };
-  return open as unknown as OpenRequest<unknown>;
 }
 
 test("checkpoints and extensions of a stream come at the pieces at which they are due", async () => {
@@ -61,14 +58,13 @@ test("checkpoints and extensions of a stream come at the pieces at which they ar
     [120, 20, 130],
     [500, 3, 400],
   ] as const) {
-    const [asked, each] = [meterOf(reservedTokens), meterOf(reservedTokens)];
+    const clock = manualClock();
+    const [asked, each] = [meterOf(reservedTokens, clock), meterOf(reservedTokens, clock)];
     const source = new Source();
-    relayTo(new Client(), source.dispatched, openWith(asked.meter, promptTokens));
+    relayTo(new Client(), source.dispatched, openWith(asked.meter, promptTokens, clock));
     source.send(event(""));
     for (let piece = 1; piece <= 200; piece++) {
-      nowMs += pieceMs;
-      // The time that was read for the piece before is forgotten.
-      await null;
+      clock.advance(pieceMs);
       each.meter.delivered(promptTokens + piece, () => ({ promptTokens, completionTokens: piece, estimated: true }));
       source.send(event("word"));
     }

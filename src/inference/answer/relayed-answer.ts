@@ -20,7 +20,7 @@ import type { PieceDue, RelayOptions } from "./relay-options.ts";
 /** The request that is answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError">;
-  readonly deps: Pick<InferenceDeps, "heartbeatMs" | "stopping">;
+  readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
   readonly recorder: ChatRecorder | undefined;
@@ -57,6 +57,10 @@ class RelayedAnswer implements RelayOptions {
 
   get completion(): AnswerNames {
     return this.#open;
+  }
+
+  get clock(): InferenceDeps["clock"] {
+    return this.#open.deps.clock;
   }
 
   get heartbeatMs(): number {

@@ -8,11 +8,17 @@ const load: EngineLoad = { running: 1, waiting: 0, cacheUse: null, cacheHits: nu
 
 function world(answer: (call: number) => Promise<EngineLoad | undefined>) {
   const clock = manualClock();
-  const engine = { name: "e", calls: 0, load: () => answer(++engine.calls) } as unknown as Engine & { calls: number };
+  const silent: Engine = {
+    name: "silent",
+    redact: (text) => text,
+    models: async () => [],
+    send: () => Promise.reject(new Error("not used")),
+  };
+  const engine = { ...silent, name: "e", calls: 0, load: () => answer(++engine.calls) };
   const said: EngineLoad[] = [];
   let usedMs = clock.monotonicMs();
   const router = { said: (_: Engine, one: EngineLoad) => void said.push(one), lastUsedMs: () => usedMs };
-  const reader = new LoadReader({ engines: () => [engine, { name: "silent" } as Engine], router, clock });
+  const reader = new LoadReader({ engines: () => [engine, silent], router, clock });
   reader.close();
   return { clock, engine, said, reader, use: () => (usedMs = clock.monotonicMs()) };
 }

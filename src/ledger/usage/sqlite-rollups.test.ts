@@ -1,10 +1,11 @@
 // Roll-ups of batches with very many keys: at each moment they and what they lack are the sums of the records, also after a death.
 import { Database as Sqlite } from "bun:sqlite";
-import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { sqliteDatabases, type TestDatabase } from "../../../tests/support/databases.ts";
+import { manualClock, shiftedClock } from "../../../tests/support/manual-clock.ts";
 import { rollupsIn, sumsOfRecords, unrolledIn } from "../../../tests/support/rolled-up.ts";
-import { systemClock } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { UsageRecord, UsageTotals } from "../../domain/usage/usage.ts";
 import { SpoolLedger } from "../ledger.ts";
 import { UsageColumns } from "./usage-columns.ts";
@@ -28,17 +29,17 @@ afterEach(async () => {
   await opened.close();
 });
 
-async function newWriter(): Promise<UsageWriter> {
-  const writer = await openUsageWriter(opened.db);
+async function newWriter(clock: Clock = manualClock()): Promise<UsageWriter> {
+  const writer = await openUsageWriter(opened.db, { clock });
   writers.push(writer);
   return writer;
 }
 
 /** A ledger that writes to the database nearly at once. */
-function openLedger(): Promise<SpoolLedger> {
+function openLedger(clock: Clock = shiftedClock()): Promise<SpoolLedger> {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const spool = join(opened.directory, "spool");
-  return SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
+  return SpoolLedger.open({ db: opened.db, directory: spool, log, clock, drainMs: 1 });
 }
 
 /** Records of 700 keys of three accounts, over two hours at the end of a day. */
@@ -141,15 +142,14 @@ test("a batch of which nothing is new changes nothing, whether or not anything i
 });
 
 test("what is gathered is moved a minute after its first batch, to its end, without anybody asking", async () => {
-  const writer = await newWriter();
-  let nowMs = 1_000;
-  using _clock = spyOn(performance, "now").mockImplementation(() => nowMs);
+  const clock = manualClock();
+  const writer = await newWriter(clock);
   await writer.insert(batchOf(0));
-  nowMs += 30_000;
+  clock.advance(30_000);
   await writer.insert(batchOf(1));
-  nowMs += 29_000;
+  clock.advance(29_000);
   expect(writer.rollups.isDue).toBe(false);
-  nowMs += 1_000;
+  clock.advance(1_000);
   while (writer.rollups.isDue) await writer.rollups.goOn();
   expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
   expect(rollups()).toEqual(sums());
@@ -279,12 +279,12 @@ test("while roll-ups cannot be written, who reads them is answered all the same,
 });
 
 test("a ledger moves what was gathered when its time has come, also if nothing else happens", async () => {
-  const ledger = await openLedger();
+  const clock = shiftedClock();
+  const ledger = await openLedger(clock);
   for (const record of batchOf(0)) ledger.begin(record).settle(record);
   while (ledger.figures.pending > 0) await Bun.sleep(1);
   expect(unrolled()).toBe(1);
-  const laterMs = performance.now() + 60_000;
-  using _clock = spyOn(performance, "now").mockImplementation(() => laterMs);
+  clock.shift(60);
   while (unrolled() > 0) await Bun.sleep(1);
   expect(rollups()).toEqual(sums());
   await ledger.close();

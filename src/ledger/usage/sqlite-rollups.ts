@@ -1,6 +1,6 @@
 // Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
 
-import { exactMs } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { UsageTotals } from "../../domain/usage/usage.ts";
 import type { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
 import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
@@ -44,6 +44,7 @@ interface Pass {
 export class SqliteRollups implements LaterRollups {
   readonly #db: PreparedSqlite;
   readonly #mayGather: boolean;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   #waiting = new UsageSums("hour");
   #waitingSinceMs = 0;
   #pass: Pass | undefined;
@@ -57,9 +58,10 @@ export class SqliteRollups implements LaterRollups {
   /** Records of the transaction that is not committed yet. */
   #uncommitted: UsageColumns | undefined;
 
-  constructor(db: PreparedSqlite, mayGather: boolean) {
+  constructor(db: PreparedSqlite, mayGather: boolean, clock: Pick<Clock, "monotonicMs">) {
     this.#db = db;
     this.#mayGather = mayGather;
+    this.#clock = clock;
   }
 
   get gathered(): number {
@@ -77,7 +79,7 @@ export class SqliteRollups implements LaterRollups {
   get isDue(): boolean {
     if (this.#pass !== undefined) return true;
     const { size } = this.#waiting;
-    return size >= enough || (size > 0 && exactMs() - this.#waitingSinceMs >= waitMs);
+    return size >= enough || (size > 0 && this.#clock.monotonicMs() - this.#waitingSinceMs >= waitMs);
   }
 
   /** Finds what an earlier process left. `waitMs`: as in `goOn`. */
@@ -98,7 +100,7 @@ export class SqliteRollups implements LaterRollups {
       this.#lastBatch = Math.max(this.#lastBatch, batch);
       this.#lastTaken = Math.min(this.#lastTaken, batch);
     }
-    this.#waitingSinceMs = exactMs();
+    this.#waitingSinceMs = this.#clock.monotonicMs();
   }
 
   /** Within the transaction that adds the records; `committed` comes after it. */
@@ -120,7 +122,7 @@ export class SqliteRollups implements LaterRollups {
 
   committed(): void {
     if (this.#uncommitted === undefined) return;
-    if (this.#waiting.size === 0) this.#waitingSinceMs = exactMs();
+    if (this.#waiting.size === 0) this.#waitingSinceMs = this.#clock.monotonicMs();
     this.#waiting.add(this.#uncommitted);
     this.#lastBatch++;
     this.#uncommitted = undefined;

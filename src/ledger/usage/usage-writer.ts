@@ -1,6 +1,7 @@
 // Writes usage into the database: records and their roll-ups, in one transaction.
 
 import { SQLiteError, type SQLQueryBindings } from "bun:sqlite";
+import { type Clock, systemClock } from "../../base/clock.ts";
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { type Database, dialectOf } from "../../storage/sql/database.ts";
 import { databaseFile } from "../../storage/sql/durable-commits.ts";
@@ -23,15 +24,23 @@ import { catchUp, columnsOf, keptUsage, type UsageWriter } from "./usage-rows.ts
 
 export type { UsageWriter };
 
-/**
- * `isAlone`: no other process adds usage to this database of SQLite while this is open, which the lock of its data directory
- * says. Beside a server roll-ups are kept up at once, and what that has gathered for later is left to it.
- */
-export async function openUsageWriter(db: Database, { isAlone = true } = {}): Promise<UsageWriter> {
+export interface UsageWriterOptions {
+  /**
+   * No other process adds usage to this database of SQLite while this is open, which the lock of its data directory says.
+   * Beside a server roll-ups are kept up at once, and what that has gathered for later is left to it. Default true.
+   */
+  isAlone?: boolean;
+  clock?: Pick<Clock, "monotonicMs">;
+}
+
+export async function openUsageWriter(
+  db: Database,
+  { isAlone = true, clock = systemClock }: UsageWriterOptions = {},
+): Promise<UsageWriter> {
   if (dialectOf(db) === "postgres") return new PostgresUsageWriter(db);
   const file = await databaseFile(db);
   if (file === undefined) throw new Error("The database is in memory, where usage would not outlive the process.");
-  const writer = new SqliteUsageWriter(file, isAlone);
+  const writer = new SqliteUsageWriter(file, isAlone, clock);
   if (!isAlone) return writer;
   try {
     await writer.rollups.recover(openingLockWaitMs);
@@ -83,9 +92,9 @@ class SqliteUsageWriter implements UsageWriter {
     (rows) => new Array<SQLQueryBindings>(kindColumns.length + rows * ownColumns.length),
   );
 
-  constructor(file: string, isAlone: boolean) {
+  constructor(file: string, isAlone: boolean, clock: Pick<Clock, "monotonicMs">) {
     this.#db = new PreparedSqlite(file);
-    this.rollups = new SqliteRollups(this.#db, isAlone);
+    this.rollups = new SqliteRollups(this.#db, isAlone, clock);
   }
 
   get tooOld(): number {

@@ -5,7 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection } from "../../storage/redis/redis-connection.ts";
 import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
-import { admitScript, applyScript, beatScript, leaveScript, sweepScript } from "./limit-scripts.ts";
+import { limitScripts } from "./limit-scripts.ts";
 
 /** The time that the scripts go by, in a test. */
 export interface ServerTime {
@@ -32,10 +32,9 @@ export interface LimitsLinkOptions {
   openLeases(): ReadonlySet<number>;
 }
 
-const scripts = { admit: admitScript, apply: applyScript, beat: beatScript, sweep: sweepScript, leave: leaveScript };
-type ScriptName = keyof typeof scripts;
+type ScriptName = keyof typeof limitScripts;
 const digests = Object.fromEntries(
-  Object.entries(scripts).map(([name, text]) => [name, new Bun.CryptoHasher("sha1").update(text).digest("hex")]),
+  Object.entries(limitScripts).map(([name, text]) => [name, new Bun.CryptoHasher("sha1").update(text).digest("hex")]),
 ) as Record<ScriptName, string>;
 
 const beatMs = 5_000;
@@ -161,7 +160,7 @@ export class LimitsLink {
     const version = /^redis_version:(\d+)/m.exec(info)?.[1];
     if (Number(version) < 7) throw new Error(`Redis 7 or later is needed, this is ${version}`);
     if (/^redis_mode:cluster/m.test(info)) throw new Error("Redis Cluster is not supported");
-    for (const text of Object.values(scripts)) await this.#connection.send("SCRIPT", ["LOAD", text]);
+    for (const text of Object.values(limitScripts)) await this.#connection.send("SCRIPT", ["LOAD", text]);
     await this.meet();
   }
 

@@ -19,7 +19,7 @@ import { startRedis } from "../../../tests/support/redis.ts";
 import type { Lease, LimitSet, Reservation } from "../../domain/limits/limits.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { MemoryLimits } from "../memory/memory-limits.ts";
-import { applyScript, sweepScript } from "./limit-scripts.ts";
+import { limitScripts } from "./limit-scripts.ts";
 import { SharedLimits } from "./shared-limits.ts";
 
 const redis = await startRedis();
@@ -214,7 +214,7 @@ describe("the server's clock", () => {
 test("an operation that arrives twice is carried out once", async () => {
   const key = "twice:quota:2026-11:a";
   const run = (first: number, ...operations: string[]) =>
-    redis.command("EVAL", applyScript, "0", "twice:", "me", "5000000", String(first), ...operations);
+    redis.command("EVAL", limitScripts.apply, "0", "twice:", "me", "5000000", String(first), ...operations);
   await redis.command("HSET", "twice:leases:me", "s", "1");
   await run(1, "1", "load", "4", key, "100", "0", "1");
   await run(2, "2", "use", "4", key, "10", "0", "6000000", "use", "4", key, "5", "0", "6000000");
@@ -231,7 +231,7 @@ test("nothing of a replica that has just beaten is dropped, whoever thinks it de
   await granted(limits.admit(set, reserve(900)));
   const [replica = ""] = (await redis.command("ZRANGE", "alive:replicas", "0", "-1")) as string[];
   const micros = String(clock.monotonicMs() * 1000 + 1_000_000);
-  await redis.command("EVAL", sweepScript, "0", "alive:", "me", micros, replica, "0", "30000");
+  await redis.command("EVAL", limitScripts.sweep, "0", "alive:", "me", micros, replica, "0", "30000");
   expect((await refusal(limits.admit(set, reserve(101)))).code).toBe("insufficient_quota");
 });
 

@@ -82,7 +82,7 @@ export class SharedLimits implements LimitStore {
     this.#options = options;
     this.#prefix = prefix;
     this.#seen = new SeenLimits(clock);
-    this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log);
+    this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log, clock);
     this.#link = new LimitsLink({
       url,
       prefix,

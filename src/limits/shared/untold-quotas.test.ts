@@ -2,28 +2,28 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { UntoldQuotas } from "./untold-quotas.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-untold-"));
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-test("what the disk did not take is written once it takes something again, and the failure is logged once", async () => {
+test("what the disk did not take is written once it takes something again, and the failure is logged once", () => {
   const spool = join(directory, "spool");
   const logged: string[] = [];
-  const log = { error: (event: string) => logged.push(event) } as unknown as ConstructorParameters<
-    typeof UntoldQuotas
-  >[2];
-  const untold = new UntoldQuotas(spool, "q:", log);
+  const log = { error: (event: string) => void logged.push(event) };
+  const clock = manualClock();
+  const untold = new UntoldQuotas(spool, "q:", log, clock);
   untold.add(["q:1"]);
   untold.add(["q:2"]);
   mkdirSync(spool);
   untold.add(["q:3"]);
   expect(logged).toEqual(["untold_quotas_failed"]);
-  await Bun.sleep(1_050);
+  clock.advance(1_000);
   // One that was added before is enough to try again.
   untold.add(["q:1"]);
-  expect([...new UntoldQuotas(spool, "q:", log).keys]).toEqual(["q:1", "q:2", "q:3"]);
+  expect([...new UntoldQuotas(spool, "q:", log, clock).keys]).toEqual(["q:1", "q:2", "q:3"]);
   untold.clear();
   expect(() => readFileSync(join(spool, "untold-quotas"))).toThrow("ENOENT");
   expect(logged).toHaveLength(1);

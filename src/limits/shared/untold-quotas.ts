@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { monotonicMs } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
 /** Milliseconds between two tries as long as the disk takes nothing. */
@@ -10,7 +10,8 @@ const againMs = 1_000;
 
 export class UntoldQuotas {
   readonly #path: string;
-  readonly #log: Log;
+  readonly #log: Pick<Log, "error">;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #keys: Set<string>;
   #isFailing = false;
   /** What the disk did not take. */
@@ -19,9 +20,10 @@ export class UntoldQuotas {
   #syncing: Promise<void> = Promise.resolve();
 
   /** `directory`: one that goes where the usage goes that the database lacks. `prefix`: what each key begins with. */
-  constructor(directory: string, prefix: string, log: Log) {
+  constructor(directory: string, prefix: string, log: Pick<Log, "error">, clock: Pick<Clock, "monotonicMs">) {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;
+    this.#clock = clock;
     const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
     // The last line may be torn after a power cut.
     this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
@@ -45,8 +47,9 @@ export class UntoldQuotas {
     }
     if (lines === "") return;
     this.#unwritten = lines;
-    if (this.#isFailing && monotonicMs() < this.#triedMs + againMs) return;
-    this.#triedMs = monotonicMs();
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#isFailing && nowMs < this.#triedMs + againMs) return;
+    this.#triedMs = nowMs;
     try {
       // The line feed ends a line that an earlier try may have torn.
       appendFileSync(this.#path, this.#isFailing ? `\n${lines}` : lines, { mode: 0o600 });

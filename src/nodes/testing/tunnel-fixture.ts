@@ -96,7 +96,10 @@ export interface TestNode extends Disposable {
 let nodes = 0;
 
 /** Known to the gateway unless its key is; started. */
-export function startNode(gateway: TestGateway, options: Partial<NodeLinkOptions> = {}): TestNode {
+export function startNode(
+  gateway: Pick<TestGateway, "url" | "keys">,
+  options: Partial<NodeLinkOptions> = {},
+): TestNode {
   const key = newNodeKey();
   const id = options.node?.id ?? `node_${++nodes}`;
   if (!options.node) gateway.keys.set(id, { publicKey: key.publicKey });

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { type RawEnd, rawGateway, rawHello, requestMessage, welcoming } from "../testing/raw-ends.ts";
-import { ScriptedBody, startNode, type TestGateway, until } from "../testing/tunnel-fixture.ts";
+import { ScriptedBody, startNode, until } from "../testing/tunnel-fixture.ts";
 import { tunnelCloseCodes } from "./contract.ts";
 import { creditPayload, messageTypes } from "./messages.ts";
 
@@ -14,7 +14,7 @@ describe("a gateway", () => {
   const answer = async () => ({ status: 200, headers: new Headers(), body: bodyOf(Buffer.from("ok")) });
 
   function connectedTo(gateway: { url: string }, options: Parameters<typeof startNode>[1] = {}) {
-    return startNode({ ...gateway, keys: new Map() } as unknown as TestGateway, { handle: answer, ...options });
+    return startNode({ url: gateway.url, keys: new Map() }, { handle: answer, ...options });
   }
 
   const refused: [what: string, greet: (it: RawEnd) => void, status: string][] = [

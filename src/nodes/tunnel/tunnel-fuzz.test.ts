@@ -4,7 +4,7 @@ import { seeded } from "../../../tests/support/seeded.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { json, messageOf, rawGateway, requestMessage, welcomedNode, welcoming } from "../testing/raw-ends.ts";
-import { requestOf, startGateway, startNode, type TestGateway, textOf, until } from "../testing/tunnel-fixture.ts";
+import { requestOf, startGateway, startNode, textOf, until } from "../testing/tunnel-fixture.ts";
 import { creditPayload, messageTypes } from "./messages.ts";
 
 const ok = json({ status: 200, headers: {} });
@@ -25,10 +25,13 @@ test("messages at random never crash, hang or leave anything open, at either end
   ];
   await using gateway = startGateway({ limits: { heartbeatMs: 100 } });
   await using hostile = rawGateway(welcoming);
-  using node = startNode({ ...hostile, keys: new Map() } as unknown as TestGateway, {
-    handle: async () => ({ status: 200, headers: new Headers(), body: bodyOf(Buffer.alloc(5_000)) }),
-    timings: { firstBackoffMs: 1, backoffMs: 1 },
-  });
+  using node = startNode(
+    { url: hostile.url, keys: new Map() },
+    {
+      handle: async () => ({ status: 200, headers: new Headers(), body: bodyOf(Buffer.alloc(5_000)) }),
+      timings: { firstBackoffMs: 1, backoffMs: 1 },
+    },
+  );
   for (let run = 0; run < 40; run++) {
     const raw = await welcomedNode(gateway);
     const heard = gateway.ends.at(-1);

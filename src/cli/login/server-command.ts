@@ -1,0 +1,61 @@
+// A command that asks a server: it takes what says which one, and connects with its first request.
+import type {
+  ArgumentEntry,
+  ArgumentValues,
+  Call,
+  CommandEntry,
+  CommandFields,
+  MaybeOutcome,
+  OptionEntries,
+  OptionValues,
+} from "../command.ts";
+import { interruptible } from "../terminal/terminal.ts";
+import { type ApiRequest, requestJson } from "./api-request.ts";
+import { type ConnectionOptions, connectionHelp, connectionOptions, findConnection } from "./client.ts";
+import type { Connection } from "./connection.ts";
+
+export interface ServerCall<Values> extends Call<Values> {
+  /** To the server that the options name; looked for at the first need. */
+  connect(): Promise<Connection>;
+  /** Work at the server that Ctrl-C ends. */
+  ask<Result>(work: (connection: Connection, signal: AbortSignal) => Promise<Result>): Promise<Result>;
+  /** The JSON of a successful answer of the API; `path` is below `/v1`. Rejects as `requestJson` does. */
+  request(path: string, request?: ApiRequest): Promise<unknown>;
+}
+
+/** The entry of such a command: its options and help are followed by those of the connection. */
+export function serverCommand<
+  const Options extends OptionEntries = Record<never, never>,
+  const Args extends readonly ArgumentEntry[] = [],
+>(
+  entry: CommandFields<Options, Args> & {
+    run(
+      call: ServerCall<OptionValues<Options & typeof connectionOptions>>,
+      ...args: ArgumentValues<Args>
+    ): Promise<MaybeOutcome>;
+  },
+): CommandEntry {
+  const { options, help = [] } = entry;
+  const made = {
+    ...entry,
+    options: { ...options, ...connectionOptions },
+    help: [...help, connectionHelp],
+    run: (call: Call<never>, ...args: never[]) => entry.run(withServer(call) as never, ...(args as never)),
+  };
+  return made as CommandEntry;
+}
+
+function withServer<Values extends ConnectionOptions>(call: Call<Values>): ServerCall<Values> {
+  let connection: Promise<Connection> | undefined;
+  const connect = () => (connection ??= findConnection(call.context, call.options));
+  const ask: ServerCall<Values>["ask"] = async (work) => {
+    const connected = await connect();
+    return interruptible((signal) => work(connected, signal));
+  };
+  return {
+    ...call,
+    connect,
+    ask,
+    request: (path, request) => ask((connected, signal) => requestJson(connected, path, signal, request)),
+  };
+}

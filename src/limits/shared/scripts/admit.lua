@@ -1,0 +1,98 @@
+-- Admits a request, or says why not.
+-- KEYS: 1 the hash of the replica's leases, then the buckets of requests, those of tokens, the quotas.
+-- ARGV, after the common ones: session, number of the lease (empty: none; 'peek': nothing is counted), tokens, nano-USD, least
+-- tokens, least nano-USD; how many keys of each kind; limit and window in milliseconds of each bucket, tokens and nano-USD of
+-- each quota, or '-'.
+-- Result: verdict, time in microseconds, tokens and nano-USD set aside, then backlog and time of refill of each bucket, and of
+-- each quota: used and held tokens, used and held nano-USD, when it was read, or 0. To a stranger the verdict alone.
+local session, lease = ARGV[4], ARGV[5]
+local tokens, nano, minTokens, minNano = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local requestCount, bucketCount, quotaCount = tonumber(ARGV[10]), ARGV[10] + ARGV[11], tonumber(ARGV[12])
+local ADMITTED, REFUSED, UNREAD, STRANGER = 0, 1, 2, 3
+
+if lease ~= 'peek' and call('HGET', KEYS[1], 's') ~= session then return { STRANGER } end
+local values = {}
+if #KEYS > 1 then values = call('MGET', unpack(KEYS, 2)) end
+local buckets, changed, seen = {}, {}, {}
+for i = 1, bucketCount do
+  local key = KEYS[1 + i]
+  local limit, window = tonumber(ARGV[11 + 2 * i]), tonumber(ARGV[12 + 2 * i])
+  if seen[key] then buckets[i] = seen[key]
+  else
+    buckets[i], changed[i] = bucketOf(values[i], limit, window, i > requestCount)
+    seen[key] = buckets[i]
+  end
+end
+local quotas, tokenLimits, nanoLimits = {}, {}, {}
+local isUnread = false
+for i = 1, quotaCount do
+  local at = 11 + 2 * (bucketCount + i)
+  quotas[i] = quotaOf(values[bucketCount + i])
+  tokenLimits[i], nanoLimits[i] = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  if quotas[i][READ_AT] == 0 then isUnread = true end
+end
+
+local function answer(verdict)
+  local reply = { verdict, micros, tokens, nano }
+  local size = 4
+  for i = 1, bucketCount do
+    reply[size + 1], reply[size + 2] = buckets[i][BACKLOG], buckets[i][REFILLED]
+    size = size + 2
+  end
+  for i = 1, quotaCount do
+    local q = quotas[i]
+    reply[size + 1], reply[size + 2], reply[size + 3] = q[USED], q[HELD], q[USED_NANO]
+    reply[size + 4], reply[size + 5] = q[HELD_NANO], q[READ_AT]
+    size = size + 5
+  end
+  return reply
+end
+
+local function keepChanged()
+  for i = 1, bucketCount do if changed[i] then keep(KEYS[1 + i], buckets[i]) end end
+end
+
+if lease == 'peek' then
+  keepChanged()
+  return answer(isUnread and UNREAD or ADMITTED)
+end
+
+local isRefused = false
+for i = 1, quotaCount do
+  local q = quotas[i]
+  if q[READ_AT] > 0 and (tokenLimits[i] and q[USED] + q[HELD] + minTokens > tokenLimits[i]
+    or nanoLimits[i] and q[USED_NANO] + q[HELD_NANO] + minNano > nanoLimits[i]) then isRefused = true end
+end
+for i = 1, bucketCount do
+  local b, needed = buckets[i], i > requestCount and minTokens or 1
+  if b[BACKLOG] > (b[LIMIT] - needed) * b[WINDOW] then isRefused = true end
+end
+if isRefused or isUnread then
+  keepChanged()
+  return answer(isRefused and REFUSED or UNREAD)
+end
+
+for i = 1, requestCount do take(buckets[i], 1) end
+for i = requestCount + 1, bucketCount do
+  local b = buckets[i]
+  tokens = min(tokens, max(0, floor((b[LIMIT] * b[WINDOW] - b[BACKLOG]) / b[WINDOW])))
+end
+for i = 1, quotaCount do
+  local q = quotas[i]
+  if tokenLimits[i] then tokens = min(tokens, tokenLimits[i] - q[USED] - q[HELD]) end
+  if nanoLimits[i] then nano = min(nano, nanoLimits[i] - q[USED_NANO] - q[HELD_NANO]) end
+end
+local rec = { tokens, nano, 1, bucketCount - requestCount }
+for i = requestCount + 1, bucketCount do
+  local b, size = buckets[i], #rec
+  rec[size + 1], rec[size + 2], rec[size + 3] = KEYS[1 + i], b[BORN], hold(b, tokens)
+end
+for i = 1, quotaCount do
+  local q, key = quotas[i], KEYS[1 + bucketCount + i]
+  q[HELD], q[HELD_NANO] = q[HELD] + tokens, q[HELD_NANO] + nano
+  rec[#rec + 1] = key
+  keepQuota(key, q)
+end
+for i = 1, bucketCount do keep(KEYS[1 + i], buckets[i]) end
+if lease ~= '' then call('HSET', KEYS[1], lease, pack(rec)) end
+return answer(ADMITTED)

@@ -1,0 +1,117 @@
+-- Carries out what happened to leases and figures, in order and each once.
+-- KEYS: none. ARGV, after the common ones: the number of the first operation and how many there are, then of each its name, how
+-- many arguments it has, and these. Those with a number that was seen before are skipped.
+-- Result: OK.
+local first, count = tonumber(ARGV[4]), tonumber(ARGV[5])
+local leases = prefix .. 'leases:' .. me
+local at = 5
+local function text() at = at + 1; return ARGV[at] end
+local function number() at = at + 1; return tonumber(ARGV[at]) end
+
+local function takeMore(more, rules)
+  if more <= 0 then return end
+  for _, rule in ipairs(rules) do
+    local b = bucketAt(rule[1], rule[2], rule[3], true)
+    take(b, more)
+    keep(rule[1], b)
+  end
+end
+
+-- Gives back what it did not use, of buckets and quotas.
+local function endLease(rec, tokens)
+  for i = 1, rec[BUCKETS] do
+    local from = REST + (i - 1) * 3
+    local value = call('GET', rec[from])
+    local b = value and unpacked(value)
+    -- Another than that of the lease was empty in between: nothing comes back.
+    if b and b[BORN] == rec[from + 1] then
+      refill(b)
+      release(b, rec[from + 2], max(rec[TOKENS], tokens) - tokens)
+      keep(rec[from], b)
+    end
+  end
+  local heldTokens, heldNano = heldBy(rec)
+  for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano) end
+end
+
+-- extend: the lease holds at least this much; where nothing is known of it, it holds that of quotas from here on.
+-- settle: it ends, and used this much. release: it ends; what it used is told in another way, or is nothing.
+local function onLease(name)
+  local id, tokens, nano, rules = text(), number(), number(), {}
+  for i = 1, number() do rules[i] = { text(), number(), number() } end
+  local value = call('HGET', leases, id)
+  local rec = value and unpacked(value)
+  if rec then takeMore(tokens - rec[TOKENS], rules) end
+  local quotaCount = number()
+  if name == 'extend' then
+    if not rec then
+      rec = { 0, 0, 0, 0 }
+      for i = 1, quotaCount do
+        local key, isLimited = text(), text()
+        if isLimited == '1' then rec[#rec + 1] = key end
+      end
+    end
+    local heldTokens, heldNano = heldBy(rec)
+    rec[TOKENS], rec[NANO], rec[COUNTS] = max(rec[TOKENS], tokens), max(rec[NANO], nano), 1
+    for i = quotasOf(rec), #rec do changeHeld(rec[i], rec[TOKENS] - heldTokens, rec[NANO] - heldNano) end
+    call('HSET', leases, id, pack(rec))
+    return
+  end
+  if rec then
+    endLease(rec, tokens)
+    call('HDEL', leases, id)
+  end
+  if name == 'release' then return end
+  for i = 1, quotaCount do
+    local key = text()
+    at = at + 1
+    local q = quotaOf(call('GET', key))
+    -- Where it is not read yet, the ledger's figures will stand in its place, this request included.
+    if q[READ_AT] > 0 then
+      q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+      keepQuota(key, q)
+    end
+  end
+end
+
+-- Taken elsewhere, while nobody could be asked here. Requests never owe.
+local function charge()
+  local key, limit, window, amount, isOfTokens = text(), number(), number(), number(), text() == '1'
+  local b = bucketAt(key, limit, window, isOfTokens)
+  take(b, amount)
+  if not isOfTokens then b[BACKLOG] = min(b[BACKLOG], b[LIMIT] * b[WINDOW]) end
+  keep(key, b)
+end
+
+-- use: used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
+-- load: read from the ledger; not by an earlier session, as what was settled since counted nowhere. forget: read it again.
+local function onQuota(name)
+  local key = text()
+  local q = quotaOf(call('GET', key))
+  if name == 'load' then
+    local tokens, nano, session = number(), number(), text()
+    if q[READ_AT] > 0 or call('HGET', leases, 's') ~= session then return end
+    q[USED], q[USED_NANO], q[READ_AT] = tokens, nano, micros
+  elseif q[READ_AT] == 0 then return
+  elseif name == 'forget' then q[READ_AT] = 0
+  else
+    local tokens, nano, since = number(), number(), number()
+    if q[READ_AT] < since then q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+    else q[READ_AT] = 0 end
+  end
+  keepQuota(key, q)
+end
+
+local last = tonumber(call('HGET', leases, '#') or 0)
+for i = first, first + count - 1 do
+  local name, size = text(), number()
+  local from = at
+  if i > last then
+    if name == 'settle' or name == 'extend' or name == 'release' then onLease(name)
+    elseif name == 'charge' then charge()
+    else onQuota(name) end
+  end
+  at = from + size
+end
+if first + count - 1 > last then call('HSET', leases, '#', string.format('%.0f', first + count - 1)) end
+return redis.status_reply('OK')
