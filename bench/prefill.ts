@@ -6,7 +6,7 @@ import { newAndUnbounded } from "../src/domain/principal.ts";
 import { keyDigest } from "../src/policy/credentials/key-digest.ts";
 import { deriveKey, loadSecret } from "../src/storage/files/secret-file.ts";
 import { type Database, openDatabase } from "../src/storage/sql/database.ts";
-import { keyToRow } from "../src/storage/tables/credential-rows.ts";
+import { apiKeys } from "../src/storage/tables/credential-rows.ts";
 import { keyLimits } from "./governance.ts";
 import { addUsageRows } from "./usage-rows.ts";
 
@@ -47,7 +47,7 @@ function rowOf(
   { accountId, createdAt, digest }: { accountId: string; createdAt: number; digest: string },
 ) {
   const id = `key_${Bun.randomUUIDv7()}`;
-  return keyToRow({
+  return apiKeys.row({
     id,
     kind: "key",
     personId: null,

@@ -20,7 +20,6 @@ export const headless: Readonly<Record<string, number>> = {
   "src/http": 33,
   "src/inference": 8,
   "src/policy": 8,
-  "src/storage": 48,
   "tests/browser": 7,
   "tests/e2e": 1,
   "tests/faults": 5,

@@ -18,7 +18,7 @@ import { Throttle } from "../../src/policy/throttle.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
-import { keyToRow } from "../../src/storage/tables/credential-rows.ts";
+import { apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { keyRecordFor, principalFor } from "../support/principal.ts";
@@ -313,7 +313,7 @@ describe("GET /v1/keys", () => {
       );
       await db.begin("IMMEDIATE", async (tx) => {
         for (let from = 0; from < many.length; from += 500) {
-          await tx`INSERT INTO api_keys ${tx(many.slice(from, from + 500).map(keyToRow))}`;
+          await tx`INSERT INTO api_keys ${tx(many.slice(from, from + 500).map(apiKeys.row))}`;
         }
       });
       const { body } = await call("GET", "/v1/keys?search=shop");

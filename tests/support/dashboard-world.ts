@@ -8,7 +8,7 @@ import { ensureDashboard } from "../../scripts/setup.mjs";
 import { membershipCredentialId } from "../../src/domain/people/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../src/domain/principal.ts";
 import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
-import { keyToRow } from "../../src/storage/tables/credential-rows.ts";
+import { apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { type Browser, invitation, invite, type Person, setUp } from "./browser.ts";
 import { operator } from "./browser-world.ts";
 import * as data from "./dashboard-data.ts";
@@ -133,7 +133,7 @@ async function fill(server: TestServer, browser: Browser, wanted: FillOptions, m
     ...grants.map(({ id, appId }) => ({ keyId: id, appId, weight: 2 })),
   ];
   await inTransaction(server.dataDir, (db) => {
-    insertRows(db, "api_keys", [...grants, ...keys].map(keyToRow));
+    insertRows(db, "api_keys", [...grants, ...keys].map(apiKeys.row));
     insertRows(
       db,
       "refresh_tokens",

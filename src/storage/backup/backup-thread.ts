@@ -17,7 +17,7 @@ self.onmessage = ({ data }: MessageEvent<CopyRequest>) => {
   }
 };
 
-/** Of this thread alone, which only Linux knows. */
+/** Lowers the priority of this thread alone, which only Linux knows. */
 function giveWay(): void {
   if (process.platform !== "linux") return;
   try {

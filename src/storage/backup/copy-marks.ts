@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { StartError } from "../../base/errors.ts";
 import { type Database, writing } from "../sql/database.ts";
+import { addInstallation, putInstallation, readInstallation } from "../sql/installation.ts";
 import { copyNames } from "../sql/sqlite-source.ts";
 
 const copyState = z.object({
-  /** Of the SQLite database as it is now: a server that starts on it takes the id away. */
+  /** Id of the SQLite database as it is now: a server that starts on it takes the id away. */
   source: z.string(),
   state: z.enum(["copying", "complete"]),
   /** How far each table is. `after`: the key of the last row, each value as text. */
@@ -15,28 +16,28 @@ const copyState = z.object({
 export type CopyState = z.infer<typeof copyState>;
 
 export async function readCopyState(db: Database): Promise<CopyState | undefined> {
-  const text = await find(db, copyNames.from);
+  const text = await readInstallation(db, copyNames.from);
   return text === undefined ? undefined : copyState.parse(JSON.parse(text));
 }
 
-/** As a part of the transaction that adds the rows. */
+/** Is a part of the transaction that adds the rows. */
 export async function writeCopyState(tx: Database, state: CopyState): Promise<void> {
-  await put(tx, copyNames.from, JSON.stringify(state));
+  await putInstallation(tx, copyNames.from, JSON.stringify(state));
 }
 
 export async function forgetCopy(tx: Database): Promise<void> {
   await tx`DELETE FROM installation WHERE name = ${copyNames.from}`;
 }
 
-/** Of this SQLite database, as long as no server starts on it. */
+/** Id of this SQLite database, as long as no server starts on it. */
 export async function copyIdOf(db: Database): Promise<string> {
-  await db`INSERT INTO installation (name, value) VALUES (${copyNames.id}, ${crypto.randomUUID()}) ON CONFLICT (name) DO NOTHING`;
-  return (await find(db, copyNames.id)) ?? "";
+  await addInstallation(db, copyNames.id, crypto.randomUUID());
+  return (await readInstallation(db, copyNames.id)) ?? "";
 }
 
 /** `place`: of the database that has all of it, without a password. */
 export async function markCopied(db: Database, place: string): Promise<void> {
-  await put(db, copyNames.to, place);
+  await putInstallation(db, copyNames.to, place);
 }
 
 /** Before a server writes anything: throws a StartError where the database is only half there. */
@@ -49,18 +50,8 @@ export async function requireWholeCopy(db: Database): Promise<void> {
 
 /** Once a server serves from it: no copy goes on from here. Gives where its records were copied to before, if so. */
 export async function beginServing(db: Database): Promise<string | undefined> {
-  if ((await find(db, copyNames.id)) !== undefined) {
+  if ((await readInstallation(db, copyNames.id)) !== undefined) {
     await writing(db, async (tx) => await tx`DELETE FROM installation WHERE name = ${copyNames.id}`);
   }
-  return await find(db, copyNames.to);
-}
-
-async function find(db: Database, name: string): Promise<string | undefined> {
-  const [row]: { value: string }[] = await db`SELECT value FROM installation WHERE name = ${name}`;
-  return row?.value;
-}
-
-async function put(db: Database, name: string, value: string): Promise<void> {
-  await db`INSERT INTO installation (name, value) VALUES (${name}, ${value})
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+  return await readInstallation(db, copyNames.to);
 }

@@ -18,14 +18,14 @@ import { type CopyState, forgetCopy, readCopyState, writeCopyState } from "./cop
 
 export interface CopyProgress {
   table: string;
-  /** Of all tables. */
+  /** Rows of all tables that were copied so far. */
   rows: number;
   totalRows: number;
 }
 
 export interface CopyOptions {
   source: SqliteSource;
-  /** As `copyIdOf` gives it. */
+  /** The id that `copyIdOf` gives. */
   sourceId: string;
   databaseUrl: string;
   onProgress(progress: CopyProgress): void;
@@ -36,16 +36,16 @@ export interface CopyOptions {
 export interface ComparedTable {
   table: string;
   rows: [source: number, target: number];
-  /** Of each column: its sum, of a text its length in bytes. */
+  /** The sum of each column; for a text, of its length in bytes. */
   sums: Record<string, [source: string, target: string]>;
   /** Columns in which the two differ, and `rows`. */
   differences: string[];
 }
 
 const defaultBatchRows = 5_000;
-/** Of the text of a statement: a stored chat may have megabytes. */
+/** The most text of a statement: a stored chat may have megabytes. */
 const batchBytes = 8_000_000;
-/** Of an advisory lock, within the database of Headrace. */
+/** Number of an advisory lock, within the database of Headrace. */
 const copyLock = 0x6865_6103;
 /** The server notices the end of a process that was killed soon. */
 const copyLockWaitMs = 10_000;
@@ -103,7 +103,7 @@ async function prepare(target: SQL, { source, sourceId }: CopyOptions): Promise<
   const state = known ?? { source: sourceId, state: "copying", tables: {} };
   if (!known) {
     await target.begin(async (tx) => {
-      // What the schema itself put there comes from the source as well.
+      // The rows that the schema itself put there come from the source as well.
       for (const [table] of await rowsOfNewDatabase()) await tx.unsafe(`DELETE FROM ${quoted(table)}`);
       await writeCopyState(tx, state);
     });

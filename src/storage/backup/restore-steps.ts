@@ -8,12 +8,12 @@ import { backupDatabase, backupSecret, backupSpool } from "./backup-manifest.ts"
 /** While it is there, what is in it belongs into the data directory: all of it was verified and is on the disk. */
 const restoring = "restoring";
 const planName = "restore.json";
-/** Of the old database: with another one they would damage it. */
+/** Files of the old database: beside another one they would damage it. */
 const journals = [`${backupDatabase}-wal`, `${backupDatabase}-shm`];
 
 const planShape = z.object({ aside: z.string().regex(/^replaced-[\w-]+$/) });
 
-/** What there is that a restore would replace, by name. */
+/** Names of those that are there, which a restore would replace. */
 export function whatIsThere(dataDir: string, names: readonly string[]): string[] {
   return names.filter((name) => existsSync(join(dataDir, name)));
 }

@@ -21,7 +21,7 @@ export function tryLockFile(file: string): (() => void) | undefined {
 }
 
 /**
- * For its owner alone, whatever the umask: who can lock it can keep a server from starting. One that is there is not opened,
+ * Makes the file for its owner alone, whatever the umask: who can lock it can keep a server from starting. One that is there is not opened,
  * as closing it would end a lock that this process has on it (POSIX, fcntl).
  */
 function makePrivate(file: string): void {

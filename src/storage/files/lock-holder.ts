@@ -37,7 +37,7 @@ function holderOf(file: string): number | undefined {
   return undefined;
 }
 
-/** As glibc's `makedev`, for the numbers that there are. */
+/** Does what glibc's `makedev` does, for the numbers that there are. */
 function sameDevice(dev: number, major: string, minor: string): boolean {
   const value = BigInt(dev);
   const ownMajor = (value >> 8n) & 0xfffn;

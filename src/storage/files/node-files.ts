@@ -96,7 +96,7 @@ export function readNodeReport(dataDir: string): NodeLinkReport | undefined {
   }
 }
 
-/** In one step, but not for after a power cut: the next server says anew how its connection does. */
+/** Replaces it in one step, but not for after a power cut: the next server says anew how its connection does. */
 export function writeNodeReport(dataDir: string, report: NodeLinkReport): void {
   const draft = draftOf(reportPath(dataDir));
   writeFileSync(draft, asText(report), { mode: 0o600 });

@@ -17,7 +17,7 @@ export function loadSecrets(dataDir: string, configured: readonly string[] | und
   const [first, ...older] = configured ?? [];
   if (first !== undefined) return [bytesOf(first), ...older.map(bytesOf)];
   const file = secretFile(dataDir);
-  // Of two first starts at once, both end up with the same secret.
+  // Two first starts at once both end up with the same secret.
   if (!existsSync(file)) createFile(file, `${newSecret()}\n`);
   chmodSync(file, 0o600);
   return readSecretFile(file);
@@ -47,7 +47,7 @@ export function readSecretFile(file: string): KeyRing {
   return [bytesOf(first), ...older.map(bytesOf)];
 }
 
-/** In the place of what it held; on the disk when this returns, as what is made under a secret must not outlive it. */
+/** Replaces what the file held; the new secrets are on the disk when this returns, as what is made under a secret must not outlive it. */
 export function writeSecretFile(file: string, secrets: KeyRing): void {
   replaceFile(file, secrets.map((secret) => `${Buffer.from(secret).toString("hex")}\n`).join(""));
 }

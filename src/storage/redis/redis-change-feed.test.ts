@@ -53,7 +53,7 @@ test("a listener that fails keeps no other from hearing", async () => {
   await until(() => heard.length === 1, "the second was told");
 });
 
-test("after a broken connection it listens again, and tells of everything, as something may have been missed", async () => {
+test("a feed whose connection broke listens again, and tells of everything, as something may have been missed", async () => {
   const [one, two] = [await replica(), await replica()];
   await redis.stop();
   one.feed.announce("credentials");

@@ -23,7 +23,7 @@ const silent: Log = { info() {}, warn() {}, error() {} };
 export class RedisChangeFeed implements ChangeFeed {
   readonly #channel: string;
   readonly #log: Log;
-  /** What this process says begins with it. */
+  /** Begins whatever this process says. */
   readonly #sender = crypto.randomUUID();
   readonly #listeners = new Map<ChangeTopic, Set<(ids?: readonly string[]) => void>>();
   readonly #speaker: RedisConnection;

@@ -9,7 +9,7 @@ export interface RedisConnectionOptions {
   /** Has a password: it never leaves this class. */
   url: string;
   log: Log;
-  /** For the log: what the connection is for. */
+  /** What the connection is for, as the log says it. */
   purpose: string;
   /**
    * There is a connection, which `send` uses already. It is up once this resolves; where it rejects, it is given up.
@@ -19,7 +19,7 @@ export interface RedisConnectionOptions {
   onAway(): void;
   /** How long an answer may take, in milliseconds. */
   deadlineMs?: number | undefined;
-  /** Between two tries. */
+  /** Time between two tries. */
   retryMs?: number | undefined;
   /** How often it asks whether anybody is there, where nothing else is asked: a cable that was cut says nothing. */
   pingMs?: number;
@@ -137,7 +137,7 @@ export class RedisConnection {
   }
 
   #lose(client: RedisClient | undefined, reason: string): void {
-    // Of a connection that was given up before, this is no news.
+    // The connection was given up before: this is no news.
     if (client !== this.#client) return;
     this.#reason = reason;
     const { log, purpose, onAway } = this.#options;
@@ -148,7 +148,7 @@ export class RedisConnection {
     this.#watch = undefined;
     clearInterval(this.#pings);
     if (client) onAway();
-    // In the order in which they were sent: the first to hear of it takes what this process may still give by itself.
+    // They hear of it in the order in which they were sent: the first to hear of it takes what this process may still give by itself.
     for (const waiting of [...this.#waiting].sort((a, b) => a.sentMs - b.sentMs)) {
       this.#waiting.delete(waiting);
       waiting.reject(new RedisAwayError(reason));
@@ -189,7 +189,7 @@ export class RedisConnection {
     }, secondLookMs);
   }
 
-  /** Of a command that was sent just now. */
+  /** Waits for the answer to a command that was sent just now. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { inBag: nowhere, sentMs: exactMs(), reject };

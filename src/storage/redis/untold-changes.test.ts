@@ -14,7 +14,7 @@ test("what changes are about is kept together by topic, and forgotten once it is
   expect(untold.take()).toEqual([]);
 });
 
-test("of more than one message names, nothing is kept but that something changed: others look at everything", () => {
+test("where one message cannot name all, nothing is kept but that something changed: others look at everything", () => {
   const untold = new UntoldChanges();
   for (let n = 0; n < mostToldIds; n++) untold.add("credentials", [`key_${n}`]);
   expect(untold.take()[0]?.[1]).toHaveLength(mostToldIds);

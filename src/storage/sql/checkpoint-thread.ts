@@ -29,7 +29,7 @@ self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
   self.postMessage({ done } satisfies CheckpointAnswer);
 };
 
-/** By the kind of checkpoint that keeps neither readers nor writers waiting. */
+/** Uses the kind of checkpoint that keeps neither readers nor writers waiting. */
 function movedAll(db: Sqlite): boolean {
   // A statement that nobody finalizes keeps its connection, with two open files, until the collector comes.
   using statement = db.prepare<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(PASSIVE)");

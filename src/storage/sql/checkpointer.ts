@@ -6,7 +6,7 @@ import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
-/** For each connection that writes, in the thread that serves requests. */
+/** Each connection that writes in the thread that serves requests is set so. */
 export const checkpointsElsewhere = [
   // Its own checkpoints begin only where those of the other thread have failed for 256 MB.
   "PRAGMA wal_autocheckpoint = 65536",
@@ -43,7 +43,7 @@ class Checkpointer {
   #running: Promise<void> | undefined;
   #usedMs = 0;
   #closed = false;
-  /** Of the log, after the last checkpoint: one that a reader kept from its end is not repeated for nothing. */
+  /** Size of the log after the last checkpoint: one that a reader kept from its end is not repeated for nothing. */
   #seenBytes = 0;
 
   constructor(file: string) {

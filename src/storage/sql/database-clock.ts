@@ -3,7 +3,7 @@ import { type Clock, exactMs, wallMs } from "../../base/clock.ts";
 import { type Database, databaseSeconds, dialectOf } from "./database.ts";
 
 export interface TimedAnswer {
-  /** Of the quickest of a few. */
+  /** The quickest of a few round trips. */
   roundTripMs: number;
   /** Its clock less this machine's, milliseconds, as exact as half of the round trip; undefined: it has none of its own. */
   aheadMs: number | undefined;

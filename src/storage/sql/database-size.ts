@@ -4,9 +4,9 @@ import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
 
 export interface DatabaseSize {
-  /** null: it cannot be asked. */
+  /** Null where it cannot be asked. */
   bytes: number | null;
-  /** Of SQLite's write-ahead log; null where that is not ours to look after. */
+  /** Size of SQLite's write-ahead log; null where that is not ours to look after. */
   walBytes: number | null;
 }
 

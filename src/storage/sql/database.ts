@@ -46,7 +46,7 @@ export function databaseSeconds(db: Database) {
     : db`CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)`;
 }
 
-/** Of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
+/** Number of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 
 /** How long an opening waits for others that do the same. */
@@ -58,7 +58,7 @@ const openingMs = 5_000;
  */
 export async function openDatabase(file: string): Promise<Database> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: true });
-  // First of all: what follows already may meet another process that starts.
+  // This comes first: what follows already may meet another process that starts.
   await db.unsafe(`PRAGMA busy_timeout = ${openingMs}`);
   await useWriteAheadLog(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
@@ -68,7 +68,7 @@ export async function openDatabase(file: string): Promise<Database> {
   return db;
 }
 
-/** Of two connections that make the same new file one is refused at once, however long it would wait for a lock. */
+/** Where two connections make the same new file, one is refused at once, however long it would wait for a lock. */
 async function useWriteAheadLog(db: Database): Promise<void> {
   const deadlineMs = exactMs() + openingMs;
   for (;;) {

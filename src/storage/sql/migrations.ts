@@ -197,7 +197,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN role TEXT`,
     `CREATE INDEX api_keys_by_person ON api_keys (person_id) WHERE person_id IS NOT NULL`,
     `CREATE INDEX api_keys_by_app ON api_keys (app_id) WHERE app_id IS NOT NULL`,
-    // Null: of the account, and not of one member.
+    // It is null where the chat is the account's, and not one member's.
     `ALTER TABLE stored_chats ADD COLUMN person_id TEXT`,
 
     `CREATE INDEX usage_rollups_by_app ON usage_rollups (app_id, span, start) WHERE app_id <> ''`,
@@ -342,7 +342,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
   ],
   [
-    // Of the answers whose first token was timed: how many, and the sums that means are made of.
+    // How many answers had their first token timed, and the sums that means are made of.
     `ALTER TABLE usage_rollups ADD COLUMN timed BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN first_token_ms BIGINT NOT NULL DEFAULT 0`,
     `ALTER TABLE usage_rollups ADD COLUMN generated_tokens BIGINT NOT NULL DEFAULT 0`,
@@ -389,7 +389,7 @@ const migrations: readonly (readonly string[])[] = [
       WHERE person_id IS NOT NULL`,
   ],
   [
-    // Of the second row: raised by every change of upstreams and nodes, so that other processes look again.
+    // The second row is raised by every change of upstreams and nodes, so that other processes look again.
     `INSERT INTO credential_revision (id, revision) VALUES (2, 1)`,
     // What all processes that share the database must have in common, such as a check value of the secret.
     `CREATE TABLE installation (
@@ -457,7 +457,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE app_secrets ADD COLUMN secret_id TEXT`,
   ],
   [
-    // Of SQLite alone: what the roll-ups lack for now. `sums`: JSON of the ids of a batch's requests; below batch 0, of sums
+    // SQLite alone has it: what the roll-ups lack for now. `sums`: JSON of the ids of a batch's requests; below batch 0, of sums
     // that were added since, with a minus; at batch 0, the last batch that counts no more.
     `CREATE TABLE usage_unrolled (
       batch BIGINT PRIMARY KEY,

@@ -8,9 +8,9 @@ import { databaseOf, openPool, type PoolBounds } from "./postgres-pool.ts";
 import { bringUpToDate, requireCurrent } from "./schema.ts";
 
 const oldestServer = 150_000;
-/** Of an advisory lock, within the database of Headrace. */
+/** Number of an advisory lock, within the database of Headrace. */
 const migrationsLock = 0x6865_6102;
-/** For another process that migrates. */
+/** The longest wait for another process that migrates. */
 const migrationWaitMs = 60_000;
 /** A change of a table waits for all who use it, and all who come after wait behind it: soon it gives way, and tries again. */
 const tableWaitMs = 2_000;
@@ -22,7 +22,7 @@ const startWaitMs = 10_000;
 export interface PostgresOptions {
   /** How long to wait for a server that is not there yet. */
   waitMs?: number;
-  /** What nobody waits longer for; the usual unless told otherwise. */
+  /** How long anybody waits at most; the usual unless told otherwise. */
   bounds?: PoolBounds | undefined;
 }
 
@@ -43,7 +43,7 @@ export function openPostgres(url: string, { waitMs = startWaitMs, bounds }: Post
   });
 }
 
-/** For a command beside a server: throws a StartError where its schema is not that of this version. */
+/** Opens it for a command beside a server: throws a StartError where its schema is not that of this version. */
 export function openExistingPostgres(url: string): Promise<SQL> {
   return open(url, { waitMs: 0 }, (db) => requireCurrent(db, "postgres"));
 }

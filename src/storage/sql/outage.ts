@@ -1,6 +1,7 @@
 // Tells a database that cannot be used now from a fault of ours: the one is 503 and worth a retry, the other is not.
 import { SQL } from "bun";
 import { GatewayError } from "../../base/errors.ts";
+import { adding, type Database, writing } from "./database.ts";
 import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 
 const retryAfterSeconds = 1;
@@ -15,6 +16,16 @@ export async function available<Value>(work: Promise<Value> | PromiseLike<Value>
   } catch (error) {
     throw translated(error);
   }
+}
+
+/** Does `work`, such as a single statement, as `writing` does; throws as `available` does. */
+export function written<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
+  return available(writing(db, async (tx) => await work(tx)));
+}
+
+/** Does `work`, such as a single statement, as `adding` does; throws as `available` does. */
+export function added<Result>(db: Database, work: (tx: Database) => PromiseLike<Result>): Promise<Result> {
+  return available(adding(db, async (tx) => await work(tx)));
 }
 
 /** The database's own message may quote values: only its code goes on. */

@@ -5,11 +5,11 @@ import { type ServerFacts, serverFacts } from "./open-postgres.ts";
 export interface PostgresFacts extends ServerFacts {
   tls: boolean;
   maxConnections: number;
-  /** Of everybody, this one included. */
+  /** Connections of everybody, this one included. */
   connections: number;
   /** Kept for superusers and the like. */
   reservedConnections: number;
-  /** Of this role; undefined: none. */
+  /** The most connections of this role; undefined where it has no limit. */
   roleLimit: number | undefined;
   /** Whether the role may make tables where ours are. */
   mayCreate: boolean;

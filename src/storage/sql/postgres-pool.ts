@@ -7,15 +7,14 @@ import { GatewayError } from "../../base/errors.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
 
-/** Connections of one process, for all but the next. */
+/** Connections of one process for all but lookups of credentials. */
 const connections = 8;
-/** For what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
+/** Connections for what tells whether a credential holds: reports that are slow must neither keep keys out, nor a revocation from being seen. */
 const lookupConnections = 2;
-/** All of one process. */
 export const connectionsOfProcess = connections + lookupConnections;
 /** How many of a transaction, about, read what a newer version may have added to. */
 const statementsOfWork = 4;
-/** Before another try, for the event loop to hear of other connections that broke. */
+/** Passes before another try, for the event loop to hear of other connections that broke. */
 const pauseMs = 10;
 
 /** Each but the first two is kept by the server. */
@@ -40,16 +39,16 @@ const usualBounds: PoolBounds = {
 };
 /** A bound is kept to a twelfth of the shortest. */
 const looksPerBound = 12;
-/** Of a server that went silent nobody waits longer than for a sixth of the bound, until it answers something. */
+/** Nobody waits for a server that went silent longer than a sixth of the bound, until it answers something. */
 const silentPart = 6;
 
 function connect(url: string, max: number, { statementMs, lockMs, idleInTransactionMs }: PoolBounds): SQL {
   return new SQL(url, {
     max,
     database: databaseOf(url),
-    // In seconds.
+    // All three are in seconds.
     connectionTimeout: 3,
-    // Before a firewall forgets them, and so that all move to a server that took over in the end.
+    // They end before a firewall forgets them, and so that all move to a server that took over in the end.
     idleTimeout: 240,
     maxLifetime: 1_800,
     connection: {

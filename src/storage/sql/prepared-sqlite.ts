@@ -16,7 +16,7 @@ export class PreparedSqlite {
   constructor(file: string) {
     this.#db = new Sqlite(file, { readwrite: true });
     this.#db.run("PRAGMA busy_timeout = 0");
-    // As on the other connection. The journal mode is the file's.
+    // The other connection has the same; the journal mode is the file's.
     this.#db.run("PRAGMA synchronous = NORMAL");
     for (const pragma of checkpointsElsewhere) this.#db.run(pragma);
   }

@@ -21,7 +21,7 @@ onEachDatabase((databases) => {
     ...(await db`SELECT version, checksum FROM schema_migrations ORDER BY version`),
   ];
 
-  test("is applied once: what was stored is there after another start", async () => {
+  test("a schema is applied once: what was stored is there after another start", async () => {
     await db`INSERT INTO tiers (name, environments) VALUES ('kept', 'live')`;
     const before = await applied();
     expect(before).toHaveLength(steps);
@@ -30,26 +30,26 @@ onEachDatabase((databases) => {
     expect(await applied()).toEqual(before);
   });
 
-  test("of a newer Headrace is refused with the way out, and left alone", async () => {
+  test("the schema of a newer Headrace is refused with the way out, and left alone", async () => {
     await db`INSERT INTO schema_migrations (version, applied_at) VALUES (${steps + 1}, 0)`;
     await expect(opened.openAgain()).rejects.toThrow(/start the newer Headrace/);
     await db`DELETE FROM schema_migrations WHERE version = ${steps + 1}`;
     await opened.openAgain();
   });
 
-  test("of which a step is not the one that is known here is refused, and the step is named", async () => {
+  test("a schema with a step that is not the one known here is refused, and the step is named", async () => {
     await db`UPDATE schema_migrations SET checksum = 'of another build' WHERE version = 3`;
     await expect(opened.openAgain()).rejects.toThrow(/^Step 3 of the database's schema is not the one/);
   });
 
-  test("from before checksums were kept gets them, and goes on", async () => {
+  test("a schema from before checksums were kept gets them, and goes on", async () => {
     const before = await applied();
     await db`ALTER TABLE schema_migrations DROP COLUMN checksum`;
     await opened.openAgain();
     expect(await applied()).toEqual(before);
   });
 
-  test("is not half applied: a step that fails leaves nothing of itself", async () => {
+  test("a schema is not half applied: a step that fails leaves nothing of itself", async () => {
     const broken = await databases.empty();
     // Stands in the way of the last statements of the first step.
     await broken.run("CREATE TABLE usage_records (x INTEGER)");
@@ -59,7 +59,7 @@ onEachDatabase((databases) => {
     await (await broken.open()).close();
   });
 
-  test("is applied once by several starts at once on a new database, and all of them succeed", async () => {
+  test("a schema is applied once by several starts at once on a new database, and all of them succeed", async () => {
     const fresh = await databases.empty();
     const script = `const db = await ${fresh.openingCode}; await db.close();`;
     const starts = Array.from({ length: 6 }, () => Bun.spawn([process.execPath, "-e", script], { stderr: "pipe" }));

@@ -15,15 +15,15 @@ interface AppliedStep {
 }
 
 /**
- * In a transaction from the first look on, in which nobody else does the same: of several starts at once one migrates and
- * the others see it. `last`: the step after which it stops, as an older Headrace would.
+ * Is called in a transaction in which nobody else does the same: of several starts at once one migrates and the others see
+ * it. `last`: the step after which it stops, as an older Headrace would.
  */
 export async function bringUpToDate(tx: SQL, dialect: Dialect, last = knownSteps): Promise<void> {
   const applied = await appliedSteps(tx, dialect);
   requireKnown(applied);
   const steps = migrationsFor(dialect).slice(0, last);
   for (const { version, checksum } of applied) {
-    // From before checksums were kept.
+    // A step from before checksums were kept has none.
     if (checksum !== null) continue;
     await tx`UPDATE schema_migrations SET checksum = ${checksumOf(Number(version))} WHERE version = ${version}`;
   }
@@ -43,7 +43,7 @@ export interface PendingSteps {
 }
 
 /**
- * What bringing it up to date would do, without doing it. Undefined: nothing, or there are no tables yet. Throws a
+ * Tells what `bringUpToDate` would do, without doing it; undefined where that is nothing, or there are no tables yet. Throws a
  * StartError for a database that this Headrace does not know.
  */
 export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSteps | undefined> {
@@ -58,7 +58,7 @@ export async function pendingSteps(db: SQL, dialect: Dialect): Promise<PendingSt
   return from > 0 && from < knownSteps ? { from, to: knownSteps } : undefined;
 }
 
-/** For a command beside a server: to bring the schema up to date would take the server's own from under it. */
+/** A command beside a server asks for this alone: to bring the schema up to date would take the server's own from under it. */
 export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
   const columns = await columnsOfSteps(db, dialect);
   const [row] = columns.length === 0 ? [] : await db`SELECT max(version) AS version FROM schema_migrations`;
@@ -75,7 +75,7 @@ export async function requireCurrent(db: SQL, dialect: Dialect): Promise<void> {
 export interface SchemaState {
   /** 0: nothing was ever made. */
   version: number;
-  /** Of this Headrace. */
+  /** The version that this Headrace knows. */
   known: number;
   /** A step that is not the one that this Headrace knows. */
   foreignStep: number | undefined;
@@ -132,7 +132,7 @@ function otherStep(applied: readonly AppliedStep[]): AppliedStep | undefined {
   return applied.find(({ version, checksum }) => checksum !== null && checksum !== checksumOf(Number(version)));
 }
 
-/** Of a step as it is written down, the same for both databases; how its lines are broken is no part of it. */
+/** Checksum of a step as it is written down, the same for both databases; how its lines are broken is no part of it. */
 function checksumOf(version: number): string {
   const statements = migrationsFor("sqlite")[version - 1] ?? [];
   return createHash("sha256")

@@ -5,7 +5,7 @@ import { StartError } from "../../base/errors.ts";
 export interface SourceTable {
   name: string;
   columns: readonly SourceColumn[];
-  /** By which its rows are in order, and found again. */
+  /** Columns by which its rows are in order, and found again. */
   key: readonly string[];
   /** Rows that belong to it alone are left out; a condition, or empty. */
   condition: string;
@@ -19,7 +19,7 @@ export interface SourceColumn {
 export type Value = string | number | bigint | null;
 export type Row = Readonly<Record<string, Value>>;
 
-/** Of a running process, or of the database itself: they are another's there. */
+/** Tables of a running process, or of the database itself: where they are copied to they are another's. */
 const tablesLeftOut: ReadonlySet<string> = new Set(["schema_migrations", "replicas", "node_connections"]);
 
 /** Names in `installation` that speak of a copy. */

@@ -12,7 +12,7 @@ export class WriteTurns {
   readonly #waiting = new Set<Waiting>();
   #busy = false;
 
-  /** In the order in which they came. Throws `service_unavailable` where that takes too long; the work is not begun then. */
+  /** Works are done in the order in which they came. Throws `service_unavailable` where that takes too long; the work is not begun then. */
   async take<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#busy) await this.#turn();
     this.#busy = true;

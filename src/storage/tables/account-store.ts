@@ -1,18 +1,19 @@
 // Accounts, and the tiers that were added at run time, in the database.
 import type { Account, AccountChanges, AccountStore, Tier } from "../../domain/account.ts";
-import type { Environment } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
-import { type Amount, amounts, type ByWire, byName, byWire } from "../../domain/limits/amounts.ts";
+import { amounts, byName } from "../../domain/limits/amounts.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
+import { integer, named, table, text, words } from "../sql/table.ts";
 import { changeCredentials } from "./credential-change.ts";
-import { type AccountRow, accountFromRow, accountToRow, integer, readAccount, words } from "./credential-rows.ts";
+import { accounts, readAccount } from "./credential-rows.ts";
 
-interface TierRow extends ByWire<Amount, number | string | null> {
-  name: string;
-  environments: string;
-}
+const tiers = table<Tier>({
+  name: text,
+  ...byName(amounts, ({ wire }) => named(wire, integer)),
+  environments: words,
+});
 
 export class SqlAccountStore implements AccountStore {
   readonly #db: Database;
@@ -48,7 +49,7 @@ export class SqlAccountStore implements AccountStore {
     return await changeCredentials(this.#db, event, async (tx) => {
       const first = await firstAccountId(tx);
       if (first !== undefined) return { result: first, changed: false };
-      await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
+      await tx`INSERT INTO accounts ${tx(accounts.row(account))}`;
       return { result: account.id, changed: true };
     });
   }
@@ -57,17 +58,17 @@ export class SqlAccountStore implements AccountStore {
     return available(readAccount(this.#db, id));
   }
 
-  /** In the order of their ids, which begin with the time. */
-  async listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
+  /** Lists them in the order of their ids, which begin with the time. */
+  listAccounts({ after, limit }: { after: string | undefined; limit: number }): Promise<Account[]> {
     const db = this.#db;
-    const rows: AccountRow[] = await available(db`
-      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
-    return rows.map(accountFromRow);
+    const rows = db`
+      SELECT * FROM accounts ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`;
+    return available(accounts.all(rows));
   }
 
   async insertAccount(account: Account, event: AuditEvent): Promise<void> {
     await changeCredentials(this.#db, event, async (tx) => {
-      await tx`INSERT INTO accounts ${tx(accountToRow(account))}`;
+      await tx`INSERT INTO accounts ${tx(accounts.row(account))}`;
       return { result: undefined, changed: true };
     });
   }
@@ -76,35 +77,28 @@ export class SqlAccountStore implements AccountStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const current = await readAccount(tx, id);
       if (!current) return { result: undefined, changed: false };
-      const row = accountToRow({ ...current, ...changes, overrides: { ...current.overrides, ...changes.overrides } });
-      await tx`
-        UPDATE accounts SET name = ${row.name}, tier = ${row.tier}, status = ${row.status},
-          overrides = ${row.overrides}, store_chats = ${row.store_chats}
-        WHERE id = ${row.id}`;
-      return { result: accountFromRow(row), changed: true };
+      const overrides = Object.entries({ ...current.overrides, ...changes.overrides });
+      const updated: Account = {
+        ...current,
+        ...changes,
+        // One that is undefined is none.
+        overrides: Object.fromEntries(overrides.filter(([, amount]) => amount !== undefined)),
+      };
+      const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats");
+      await tx`UPDATE accounts SET ${tx(row)} WHERE id = ${id}`;
+      return { result: updated, changed: true };
     });
   }
 
-  async listTiers(): Promise<Tier[]> {
-    const rows: TierRow[] = await available(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`);
-    return rows.map((row) => ({
-      name: row.name,
-      ...byName(amounts, ({ wire }) => integer(row[wire])),
-      environments: words(row.environments) as Environment[],
-    }));
+  listTiers(): Promise<Tier[]> {
+    return available(tiers.all(lookupsOf(this.#db)`SELECT * FROM tiers ORDER BY name`));
   }
 
   /** Adds it, or replaces the one of this name. */
   async putTier(tier: Tier, event: AuditEvent): Promise<void> {
-    const { name } = tier;
-    const figures = {
-      ...byWire(amounts, (amount) => tier[amount.name]),
-      environments: tier.environments.join(" "),
-    };
+    const { name: _, ...figures } = tiers.row(tier);
     await changeCredentials(this.#db, event, async (tx) => {
-      await tx`
-        INSERT INTO tiers ${tx({ name, ...figures } satisfies TierRow)}
-        ON CONFLICT (name) DO UPDATE SET ${tx(figures)}`;
+      await tx`INSERT INTO tiers ${tx(tiers.row(tier))} ON CONFLICT (name) DO UPDATE SET ${tx(figures)}`;
       return { result: undefined, changed: true };
     });
   }

@@ -1,20 +1,23 @@
 // The audit log in the database: added to and read, never changed.
-import type { AuditAction, AuditActor, AuditEvent, AuditFilter, AuditLog } from "../../domain/audit.ts";
-import { adding, type Database } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
+import type { AuditActor, AuditEvent, AuditFilter, AuditLog } from "../../domain/audit.ts";
+import type { Database } from "../sql/database.ts";
+import { added, available } from "../sql/outage.ts";
+import { integer, json, table, text } from "../sql/table.ts";
 
-interface AuditRow {
-  id: string;
-  at: number | string;
-  action: string;
-  actor_type: string;
-  actor_id: string | null;
-  account_id: string | null;
-  target_id: string | null;
-  client_address: string | null;
-  request_id: string | null;
-  detail: string;
-}
+type Entry = Omit<AuditEvent, "actor" | "standing"> & { actorType: AuditActor["type"]; actorId: string | null };
+
+const entries = table<Entry>({
+  id: text,
+  at: integer,
+  action: text,
+  actorType: text,
+  actorId: text,
+  accountId: text,
+  targetId: text,
+  clientAddress: text,
+  requestId: text,
+  detail: json,
+});
 
 /** Rows of one statement, well below the number of parameters that either database takes. */
 const maxBatch = 500;
@@ -42,23 +45,22 @@ export class SqlAuditLog implements AuditLog {
   /** All of them or none. What is already there is left as it is, so that a failed batch can be tried again. */
   async append(events: readonly AuditEvent[]): Promise<void> {
     if (events.length === 0) return;
-    const write = adding(this.#db, async (tx) => {
+    await added(this.#db, async (tx) => {
       for (let start = 0; start < events.length; start += maxBatch) {
         const rows = events.slice(start, start + maxBatch).map(toRow);
         await tx`INSERT INTO audit_log ${tx(rows)} ON CONFLICT (id) DO NOTHING`;
       }
     });
-    await available(write);
   }
 
   async list(filter: AuditFilter, { after, downTo, limit }: Page): Promise<AuditEvent[]> {
-    const found: AuditRow[] = [];
+    const found: Entry[] = [];
     for (let before = after; ; ) {
       const next = isSought(filter) ? await this.#idBelow(filter, before, lookedAtOnce) : undefined;
       const isLast = next === undefined || (downTo !== undefined && next <= downTo);
       const floor = isLast ? downTo : next;
       found.push(...(await this.#read(filter, { before, floor, limit: limit - found.length })));
-      if (isLast || found.length >= limit) return found.map(fromRow);
+      if (isLast || found.length >= limit) return found.map(eventOf);
       before = next;
       await new Promise(setImmediate);
     }
@@ -68,7 +70,7 @@ export class SqlAuditLog implements AuditLog {
     return isSought(filter) ? await this.#idBelow(filter, after, mostLookedAt) : undefined;
   }
 
-  /** Of the last one of so many rows; undefined: there are fewer. */
+  /** Id of the last one of so many rows; undefined where there are fewer. */
   async #idBelow(filter: AuditFilter, before: string | undefined, rows: number): Promise<string | undefined> {
     const [row]: { id: string }[] = await available(this.#db`
       SELECT id FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
@@ -76,27 +78,28 @@ export class SqlAuditLog implements AuditLog {
     return row?.id;
   }
 
-  async #read(
+  #read(
     filter: AuditFilter,
     { before, floor, limit }: { before: string | undefined; floor: string | undefined; limit: number },
-  ): Promise<AuditRow[]> {
+  ): Promise<Entry[]> {
     const db = this.#db;
     const { start, end, accountId, action } = filter;
-    return available(db`
+    const rows = db`
       SELECT * FROM audit_log WHERE ${this.#indexed(filter)} ${this.#older(before)}
       ${floor === undefined ? db`` : db`AND id >= ${floor}`}
       ${accountId === undefined ? db`` : db`AND account_id || '' = ${accountId}`}
       ${action === undefined ? db`` : db`AND action || '' = ${action}`}
       ${start === undefined ? db`` : db`AND at + 0 >= ${start}`}
       ${end === undefined ? db`` : db`AND at + 0 < ${end}`}
-      ORDER BY id DESC LIMIT ${limit}`);
+      ORDER BY id DESC LIMIT ${limit}`;
+    return available(entries.all(rows));
   }
 
   #older(before: string | undefined) {
     return before === undefined ? this.#db`` : this.#db`AND id < ${before}`;
   }
 
-  /** What one index finds, in the order of ids; the other filters are written as expressions that no index serves. */
+  /** The condition by which one index finds rows, in the order of ids; the other filters are written as expressions that no index serves. */
   #indexed({ targetId, accountId, action }: AuditFilter) {
     const db = this.#db;
     if (targetId !== undefined) return db`target_id = ${targetId}`;
@@ -111,36 +114,15 @@ function isSought({ targetId, accountId, action, start, end }: AuditFilter): boo
   return filters > 1 || start !== undefined || end !== undefined;
 }
 
-/** In the transaction of what it tells of. */
+/** Belongs into the transaction of what the event tells of. */
 export async function insertAuditEvent(tx: Database, event: AuditEvent): Promise<void> {
   await tx`INSERT INTO audit_log ${tx(toRow(event))}`;
 }
 
-function toRow(event: AuditEvent): AuditRow {
-  return {
-    id: event.id,
-    at: event.at,
-    action: event.action,
-    actor_type: event.actor.type,
-    actor_id: "id" in event.actor ? event.actor.id : null,
-    account_id: event.accountId,
-    target_id: event.targetId,
-    client_address: event.clientAddress,
-    request_id: event.requestId,
-    detail: JSON.stringify(event.detail),
-  };
+function toRow({ actor, ...event }: AuditEvent) {
+  return entries.row({ ...event, actorType: actor.type, actorId: "id" in actor ? actor.id : null });
 }
 
-function fromRow(row: AuditRow): AuditEvent {
-  return {
-    id: row.id,
-    at: Number(row.at),
-    action: row.action as AuditAction,
-    actor: { type: row.actor_type, ...(row.actor_id === null ? {} : { id: row.actor_id }) } as AuditActor,
-    accountId: row.account_id,
-    targetId: row.target_id,
-    clientAddress: row.client_address,
-    requestId: row.request_id,
-    detail: JSON.parse(row.detail) as Record<string, unknown>,
-  };
+function eventOf({ actorType, actorId, ...event }: Entry): AuditEvent {
+  return { ...event, actor: { type: actorType, ...(actorId === null ? {} : { id: actorId }) } as AuditActor };
 }

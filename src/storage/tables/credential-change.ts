@@ -4,11 +4,12 @@ import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import type { Acting, AuditEvent, Standing } from "../../domain/audit.ts";
 import { type Role, roles } from "../../domain/people/role.ts";
 import { keyStatus } from "../../domain/principal.ts";
-import { type Database, writing } from "../sql/database.ts";
+import type { Database } from "../sql/database.ts";
 import { syncCommits } from "../sql/durable-commits.ts";
-import { available } from "../sql/outage.ts";
+import { written } from "../sql/outage.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { readChain } from "./credential-rows.ts";
+import { raiseRevision } from "./revisions.ts";
 
 /**
  * What the work came to; with `changed: false` it wrote nothing, and nothing is recorded. `added`: there is something new,
@@ -34,7 +35,7 @@ export async function changeCredentials<Result>(
     const outcome = await work(tx);
     if (!outcome.changed) return outcome;
     await insertAuditEvent(tx, outcome.event ?? event);
-    if (outcome.changed !== "added") await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+    if (outcome.changed !== "added") await raiseRevision(tx, "credentials");
     return outcome;
   });
   // A power cut must not undo a revocation that was answered. Where the disk cannot be asked, the change stands all the same.
@@ -49,11 +50,9 @@ export async function whileActive<Result>(
   work: (tx: Database) => Promise<Result>,
 ): Promise<Result> {
   // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
-  const done = await available(
-    writing(db, async (tx): Promise<{ result: Result } | undefined> => {
-      return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
-    }),
-  );
+  const done = await written(db, async (tx) => {
+    return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;
+  });
   if (done) return done.result;
   throw invalidApiKey("ended_meanwhile");
 }

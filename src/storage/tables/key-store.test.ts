@@ -219,7 +219,7 @@ onEachDatabase((databases) => {
       expect(await audit.list({ action: "key.updated" }, { after: undefined, limit: 9 })).toEqual([change]);
     });
 
-    test("of a key that is not there changes and records nothing", async () => {
+    test("a change of a key that is not there changes and records nothing", async () => {
       expect(
         await recorded(async () => expect(await keys.updateKey("key_9", { name: "b" }, event())).toBeUndefined()),
       ).toEqual({ events: 0, revisions: 0 });
@@ -253,7 +253,7 @@ onEachDatabase((databases) => {
       expect((await keys.updateKey("key_1", { revokedAt: now + 1 }, event()))?.revokedAt).toBe(now + 1);
     });
 
-    test("by a key that ended since it was authenticated is refused and leaves nothing", async () => {
+    test("a change by a key that ended since it was authenticated is refused and leaves nothing", async () => {
       await add({ id: "key_1" });
       await add({ id: "key_2", parentId: "key_1" });
       await add({ id: "key_3" });
@@ -273,7 +273,7 @@ onEachDatabase((databases) => {
       expect(await read("key_3")).toEqual(record({ id: "key_3" }));
     });
 
-    test("by a key of a suspended account is refused", async () => {
+    test("a change by a key of a suspended account is refused", async () => {
       await add();
       await new SqlAccountStore(db).updateAccount(accountId, { status: "suspended" }, event());
       await expect(keys.insertKey(record({ id: "key_2" }), event({ actor: by("key_1") }))).rejects.toThrow(
@@ -302,7 +302,7 @@ onEachDatabase((databases) => {
       return key && keyStatus(key, atSeconds);
     };
 
-    test("that was scheduled becomes final when its time has come, and raises the revision where one did", async () => {
+    test("a revocation that was scheduled becomes final when its time has come, and raises the revision where one did", async () => {
       await add({ id: "key_1", revokedAt: now + 10 });
       await add({ id: "key_2", revokedAt: now + 11 });
       await add({ id: "key_3" });
@@ -320,7 +320,7 @@ onEachDatabase((databases) => {
       expect(await finals()).toEqual(["key_1", "key_2"]);
     });
 
-    test("that is final is not lifted by a clock that is set back: not for reading, changing or rotating", async () => {
+    test("a revocation that is final is not lifted by a clock that is set back: not for reading, changing or rotating", async () => {
       await add({ id: "key_1", revokedAt: now + 10 });
       expect(await statusAt("key_1", now)).toBe("active");
       await keys.endDue(now + 10);
@@ -338,7 +338,7 @@ onEachDatabase((databases) => {
       expect(await statusAt("key_1", now)).toBe("revoked");
     });
 
-    test("that takes effect at once is final at once, by itself or with a rotation; a later one is not", async () => {
+    test("a revocation that takes effect at once is final at once, by itself or with a rotation; a later one is not", async () => {
       for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
       await keys.updateKey("key_1", { revokedAt: now }, event());
       await keys.updateKey("key_2", { revokedAt: now + 1 }, event());

@@ -7,7 +7,8 @@ import { type Database, dialectOf, writing } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
 import { changeCredentials } from "./credential-change.ts";
-import { type KeyRow, keyFromRow, keyToRow, readChain } from "./credential-rows.ts";
+import { apiKeys, readChain, readKey } from "./credential-rows.ts";
+import { raiseRevision, readRevision } from "./revisions.ts";
 
 const touchAtOnce = 200;
 
@@ -35,18 +36,18 @@ export class SqlKeyStore implements KeyStore {
     return readFirstKey(this.#db, environment);
   }
 
-  /** In the order of their ids, which begin with the time. */
-  async listKeys(
+  /** Lists them in the order of their ids, which begin with the time. */
+  listKeys(
     { accountId, environment, personId }: { accountId: string; environment: Environment; personId?: string },
     { after, limit }: { after: string | undefined; limit: number },
   ): Promise<ApiKeyRecord[]> {
     const db = this.#db;
-    const rows: KeyRow[] = await available(db`
+    const rows = db`
       SELECT * FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND kind = 'key'
       ${personId === undefined ? db`` : db`AND person_id = ${personId}`}
       ${after === undefined ? db`` : db`AND id < ${after}`}
-      ORDER BY id DESC LIMIT ${limit}`);
-    return rows.map(keyFromRow);
+      ORDER BY id DESC LIMIT ${limit}`;
+    return available(apiKeys.all(rows));
   }
 
   async insertKey(key: ApiKeyRecord, event: AuditEvent): Promise<void> {
@@ -109,7 +110,7 @@ export class SqlKeyStore implements KeyStore {
     await writing(this.#db, async (tx) => {
       const ended = await tx`
         UPDATE api_keys SET revoked = 1 WHERE revoked = 0 AND revoked_at <= ${nowSeconds} RETURNING id`;
-      if (ended.length > 0) await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+      if (ended.length > 0) await raiseRevision(tx, "credentials");
     });
   }
 
@@ -119,7 +120,7 @@ export class SqlKeyStore implements KeyStore {
     for (let start = 0; start < used.length; start += touchAtOnce) {
       const list = JSON.stringify(used.slice(start, start + touchAtOnce));
       await writing(this.#db, async (tx) => {
-        // As one parameter: a statement with two for each key costs half as much again.
+        // They are one parameter: a statement with two for each key costs half as much again.
         const rows =
           dialectOf(tx) === "postgres"
             ? tx`json_array_elements(CAST(CAST(${list} AS TEXT) AS JSON))`
@@ -132,41 +133,33 @@ export class SqlKeyStore implements KeyStore {
     }
   }
 
-  async credentialRevision(): Promise<number> {
-    const [row]: { revision: number | string }[] = await this
-      .#lookups`SELECT revision FROM credential_revision WHERE id = 1`;
-    return Number(row?.revision);
+  credentialRevision(): Promise<number> {
+    return readRevision(this.#lookups, "credentials");
   }
 
-  #newRow(key: ApiKeyRecord): KeyRow & { secret_id: string | null } {
-    return { ...keyToRow(key), secret_id: this.#secretId };
+  #newRow(key: ApiKeyRecord) {
+    return { ...apiKeys.row(key), secret_id: this.#secretId };
   }
 }
 
-async function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRecord | undefined> {
-  const [row]: KeyRow[] = await db`
+function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRecord | undefined> {
+  return apiKeys.first(db`
     SELECT * FROM api_keys WHERE limit_id = (
       SELECT limit_id FROM api_keys
       WHERE environment = ${environment} AND kind = 'key' AND created_by IS NULL AND scopes NOT LIKE '%admin:manage%'
       ORDER BY created_at, id LIMIT 1
-    ) ORDER BY created_at DESC, id DESC LIMIT 1`;
-  return row && keyFromRow(row);
+    ) ORDER BY created_at DESC, id DESC LIMIT 1`);
 }
 
-async function readKey(tx: Database, id: string): Promise<ApiKeyRecord | undefined> {
-  const [row]: KeyRow[] = await tx`SELECT * FROM api_keys WHERE id = ${id}`;
-  return row && keyFromRow(row);
-}
-
-/** What may ever change. */
-const changeable = ["name", "scopes", "expires_at", "revoked_at", "revoked", "allowed_ips"] as const;
-const ownLimits = ["rate_limit", "rate_limit_window", ...keyAmounts.map(({ wire }) => wire)] as const;
+/** Nothing else of a key ever changes, but when it was last used. */
+const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
+const ownLimits = ["rateLimit", "rateLimitWindow", ...keyAmounts.map(({ name }) => name)] as const;
 
 async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
-  await tx`UPDATE api_keys SET ${tx({ ...keyToRow(key) }, ...changeable, ...ownLimits)} WHERE id = ${key.id}`;
+  await tx`UPDATE api_keys SET ${tx(apiKeys.part(key, ...changeable, ...ownLimits))} WHERE id = ${key.id}`;
 }
 
-/** From then on it is final, and no longer a question of any clock. */
+/** A revocation that is due is final, and no longer a question of any clock. */
 function isDue(revokedAt: number | null, nowSeconds: number): boolean {
   return revokedAt !== null && revokedAt <= nowSeconds;
 }

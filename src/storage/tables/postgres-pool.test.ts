@@ -72,7 +72,7 @@ test("while reports hold every other connection, credentials are looked up, and 
     keys.credentialRevision(),
     new SqlAccountStore(db).listTiers(),
   ]);
-  // Of one queue with the reports they would be the last.
+  // In one queue with the reports they would be the last.
   expect(ended).toBeLessThan(16);
   await Promise.all(reports);
 });
@@ -157,7 +157,7 @@ describe("a server that does not answer any more", () => {
 });
 
 describe("somebody else", () => {
-  test("who hangs in a transaction with the writers' lock holds the others up for a moment alone", async () => {
+  test("a process that hangs in a transaction with the writers' lock holds the others up for a moment alone", async () => {
     const other = openPool(url, bounds);
     const entered = Promise.withResolvers<void>();
     let awake = false;
@@ -178,7 +178,7 @@ describe("somebody else", () => {
     await other.close();
   });
 
-  test("who is killed with the writers' lock holds nobody up", async () => {
+  test("a process that is killed with the writers' lock holds nobody up", async () => {
     const script = `
       const { openPool } = await import(${JSON.stringify(join(import.meta.dir, "../sql/postgres-pool.ts"))});
       const { writing } = await import(${JSON.stringify(join(import.meta.dir, "../sql/database.ts"))});
@@ -194,7 +194,7 @@ describe("somebody else", () => {
     expect(await took(writing(db, (tx) => raise(tx)))).toBeLessThan(withinMs(200));
   });
 
-  test("who adds a column meanwhile makes no statement fail that was prepared before", async () => {
+  test("a column that is added meanwhile makes no statement fail that was prepared before", async () => {
     const own = await server.freshDatabase();
     const [using, migrating] = [openPool(own, bounds), new SQL(own, { max: 1 })];
     const read = (on: SQL) => on`SELECT *, ${"free"} AS asked FROM tiers WHERE name = ${"free"}`;

@@ -1,11 +1,11 @@
-// A row of `usage_records` and the record that it says, whichever database it is of; what a row of a refused request has of it as well.
+// A row of `usage_records` and the record that it says, whichever database it is of. Read by the thousand: no table of columns.
 import type { Environment } from "../../domain/api-key.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
 import { readTrail } from "./trail-text.ts";
 
-/** Who asked for what, when, and how long it took. PostgreSQL gives its large integers as text. */
-export interface RequestRow {
+/** PostgreSQL gives its large integers as text. */
+export interface RecordRow {
   request_id: string;
   at: number | string;
   account_id: string;
@@ -14,9 +14,6 @@ export interface RequestRow {
   environment: Environment;
   operation: Operation;
   duration_ms: number | string;
-}
-
-export interface RecordRow extends RequestRow {
   model: string;
   stream: number;
   outcome: UsageOutcome;
@@ -32,7 +29,8 @@ export interface RecordRow extends RequestRow {
   trail: string | null;
 }
 
-export function requestOf(row: RequestRow) {
+export function recordOf(row: RecordRow): UsageRecord {
+  const trail = row.trail === null ? undefined : readTrail(row.trail);
   return {
     requestId: row.request_id,
     at: Number(row.at),
@@ -42,13 +40,6 @@ export function requestOf(row: RequestRow) {
     environment: row.environment,
     operation: row.operation,
     durationMs: Number(row.duration_ms),
-  };
-}
-
-export function recordOf(row: RecordRow): UsageRecord {
-  const trail = row.trail === null ? undefined : readTrail(row.trail);
-  return {
-    ...requestOf(row),
     model: row.model,
     stream: Number(row.stream) === 1,
     outcome: row.outcome,

@@ -1,18 +1,25 @@
 // Refused requests in the database, newest first.
 
-import type { ErrorCode } from "../../base/errors.ts";
 import type { RefusedPage, RefusedRequest, RefusedRequestStore } from "../../domain/usage/refused-request.ts";
 import type { RequestFilter, RequestOwner, RequestPosition } from "../../domain/usage/request-log.ts";
-import { adding, type Database } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
-import { type RequestRow, requestOf } from "./record-row.ts";
+import type { Database } from "../sql/database.ts";
+import { added, available } from "../sql/outage.ts";
+import { flag, integer, table, text } from "../sql/table.ts";
 
-interface Row extends RequestRow {
-  model: string | null;
-  stream: number | null;
-  error_code: ErrorCode;
-  message: string;
-}
+const refusedRequests = table<RefusedRequest>({
+  requestId: text,
+  at: integer,
+  accountId: text,
+  keyId: text,
+  appId: text,
+  environment: text,
+  operation: text,
+  model: text,
+  stream: flag,
+  errorCode: text,
+  message: text,
+  durationMs: integer,
+});
 
 /** How many rows one query looks at, and how many queries one page takes: SQLite works in the thread that serves requests. */
 const rowsAtOnce = 2_000;
@@ -26,21 +33,17 @@ export class SqlRefusedRequests implements RefusedRequestStore {
   }
 
   async add(refused: readonly RefusedRequest[]): Promise<void> {
-    const rows = refused.map(toRow);
-    await available(
-      adding(this.#db, async (tx) => {
-        await tx`INSERT INTO refused_requests ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`;
-      }),
-    );
+    const rows = refused.map(refusedRequests.row);
+    await added(this.#db, (tx) => tx`INSERT INTO refused_requests ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`);
   }
 
-  async find({ accountId, environment, appId }: RequestOwner, requestId: string): Promise<RefusedRequest | undefined> {
+  find({ accountId, environment, appId }: RequestOwner, requestId: string): Promise<RefusedRequest | undefined> {
     const db = this.#db;
-    const [row]: Row[] = await available(db`
+    const rows = db`
       SELECT * FROM refused_requests
       WHERE request_id = ${requestId} AND account_id = ${accountId} AND environment = ${environment}
-        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}`);
-    return row && fromRow(row);
+        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}`;
+    return available(refusedRequests.first(rows));
   }
 
   async list(
@@ -53,8 +56,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
       if (queries === queriesOfPage) return { refused, next: { at: until, requestId: "" } };
       if (queries > 0) await new Promise(setImmediate);
       const from = await this.#sliceStart(filter, until);
-      const rows = await this.#read(filter, { from, until }, after, limit + 1 - refused.length);
-      refused.push(...rows.map(fromRow));
+      refused.push(...(await this.#read(filter, { from, until }, after, limit + 1 - refused.length)));
       const last = refused[limit - 1];
       if (refused.length > limit && last) {
         return { refused: refused.slice(0, limit), next: { at: last.at, requestId: last.requestId } };
@@ -64,7 +66,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     return { refused, next: null };
   }
 
-  /** From where on to read up to `until`: all of a second at least. */
+  /** Start of what is read up to `until`: all of a second at least. */
   async #sliceStart({ accountId, environment, start }: RequestFilter, until: number): Promise<number> {
     const [row]: { at: number | string }[] = await available(this.#db`
       SELECT at FROM refused_requests
@@ -73,14 +75,14 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     return row === undefined ? start : Math.min(Math.max(start, Number(row.at)), until - 1);
   }
 
-  async #read(
+  #read(
     { accountId, environment, appId, keyId, model, stream }: RequestFilter,
     { from, until }: { from: number; until: number },
     after: RequestPosition | undefined,
     limit: number,
-  ): Promise<Row[]> {
+  ): Promise<RefusedRequest[]> {
     const db = this.#db;
-    return await available(db`
+    const rows = db`
       SELECT * FROM refused_requests
       WHERE account_id = ${accountId} AND environment = ${environment} AND at >= ${from} AND at < ${until}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id < ${after.requestId})`}
@@ -88,34 +90,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
-      ORDER BY at DESC, request_id DESC LIMIT ${limit}`);
+      ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
+    return available(refusedRequests.all(rows));
   }
-}
-
-function toRow(refused: RefusedRequest): Row {
-  const { stream } = refused;
-  return {
-    request_id: refused.requestId,
-    at: refused.at,
-    account_id: refused.accountId,
-    key_id: refused.keyId,
-    app_id: refused.appId,
-    environment: refused.environment,
-    operation: refused.operation,
-    model: refused.model,
-    stream: stream === null ? null : stream ? 1 : 0,
-    error_code: refused.errorCode,
-    message: refused.message,
-    duration_ms: refused.durationMs,
-  };
-}
-
-function fromRow(row: Row): RefusedRequest {
-  return {
-    ...requestOf(row),
-    model: row.model,
-    stream: row.stream === null ? null : Number(row.stream) === 1,
-    errorCode: row.error_code,
-    message: row.message,
-  };
 }

@@ -44,7 +44,7 @@ onEachDatabase((databases) => {
     expect((again?.seenAt ?? 0) - (again?.startedAt ?? 0)).toBeGreaterThanOrEqual(10);
   });
 
-  test(`not seen for ${replicaGoneSeconds} s it is gone, until it is seen again; after minutes its row goes as well`, async () => {
+  test(`a process that was not seen for ${replicaGoneSeconds} s is gone, until it is seen again; after minutes its row goes as well`, async () => {
     await store.beat(replica("rep_a"), false);
     await age("rep_a", replicaGoneSeconds + 1);
     expect(ids(await store.beat(replica("rep_b"), false))).toEqual(["rep_b"]);

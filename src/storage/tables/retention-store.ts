@@ -8,8 +8,9 @@ import type {
   SeenTimes,
   SeenTimesStore,
 } from "../../domain/usage/retention.ts";
-import { adding, type Database, dialectOf, writing } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
+import { type Database, dialectOf } from "../sql/database.ts";
+import { addInstallation, putInstallation, readInstallation } from "../sql/installation.ts";
+import { added, available, written } from "../sql/outage.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 
 const names = {
@@ -24,12 +25,12 @@ const defaultsName = "retention_defaults_from";
 /** `believed`, or `believed from seen`. */
 const seenName = "retention_seen_times";
 
-/** In `installation`: usage of before that time was deleted, and counted before. */
+/** Name in `installation` of a time: usage of before it was deleted, and counted before. */
 export const requestsKeptFrom = names.requests;
 
 /**
- * Of an advisory lock of PostgreSQL, within the database of Headrace. Shared by who adds usage, so that none is added of a
- * time from before which it is deleted.
+ * Number of an advisory lock of PostgreSQL, within the database of Headrace. Whoever adds usage shares it, so that none is
+ * added of a time from before which it is deleted.
  */
 export const usageAgeLock = 0x6865_6105;
 
@@ -70,19 +71,16 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean> {
-    return available(
-      writing(this.#db, async (tx) => {
-        if (kind === "requests" && dialectOf(tx) === "postgres")
-          await tx`SELECT pg_advisory_xact_lock(${usageAgeLock})`;
-        const moved: unknown[] = await tx`
-          INSERT INTO installation ${tx({ name: names[kind], value: String(from) })}
-          ON CONFLICT (name) DO UPDATE SET value = excluded.value
-          WHERE CAST(installation.value AS BIGINT) < CAST(excluded.value AS BIGINT)
-          RETURNING name`;
-        if (moved.length > 0 && event) await insertAuditEvent(tx, event);
-        return moved.length > 0;
-      }),
-    );
+    return written(this.#db, async (tx) => {
+      if (kind === "requests" && dialectOf(tx) === "postgres") await tx`SELECT pg_advisory_xact_lock(${usageAgeLock})`;
+      const moved: unknown[] = await tx`
+        INSERT INTO installation ${tx({ name: names[kind], value: String(from) })}
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE CAST(installation.value AS BIGINT) < CAST(excluded.value AS BIGINT)
+        RETURNING name`;
+      if (moved.length > 0 && event) await insertAuditEvent(tx, event);
+      return moved.length > 0;
+    });
   }
 
   async hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean> {
@@ -105,37 +103,28 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   async defaultsFrom(): Promise<number | undefined> {
-    const [row]: { value: string }[] = await available(this.#db`
-      SELECT value FROM installation WHERE name = ${defaultsName}`);
-    return row === undefined ? undefined : Number(row.value);
+    const from = await available(readInstallation(this.#db, defaultsName));
+    return from === undefined ? undefined : Number(from);
   }
 
   async beginDefaults(from: number): Promise<number> {
-    const row = { name: defaultsName, value: String(from) };
-    await available(adding(this.#db, (tx) => tx`INSERT INTO installation ${tx(row)} ON CONFLICT (name) DO NOTHING`));
+    await added(this.#db, (tx) => addInstallation(tx, defaultsName, String(from)));
     return (await this.defaultsFrom()) ?? from;
   }
 
   async seenTimes(): Promise<SeenTimes | undefined> {
-    const [row]: { value: string }[] = await available(this.#db`
-      SELECT value FROM installation WHERE name = ${seenName}`);
-    const [believed, from, seen] = row?.value.split(" ").map(Number) ?? [];
+    const times = await available(readInstallation(this.#db, seenName));
+    const [believed, from, seen] = times?.split(" ").map(Number) ?? [];
     if (believed === undefined) return undefined;
     return { believed, doubted: from === undefined || seen === undefined ? undefined : { from, seen } };
   }
 
   async saveSeenTimes({ believed, doubted }: SeenTimes): Promise<void> {
     const value = [believed, ...(doubted ? [doubted.from, doubted.seen] : [])].join(" ");
-    await available(
-      writing(this.#db, async (tx) => {
-        await tx`
-          INSERT INTO installation ${tx({ name: seenName, value })}
-          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-      }),
-    );
+    await written(this.#db, (tx) => putInstallation(tx, seenName, value));
   }
 
-  /** By the index of times. */
+  /** Finds them by the index of times. */
   async #purgeByTime(kind: RetainedKind, before: number, limit: number) {
     const [table, key] = byTime[kind] ?? ["usage_records", "request_id"];
     const deleted = await this.#delete(
@@ -147,7 +136,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     return { deleted, next: deleted < limit ? null : undefined };
   }
 
-  /** One account and environment after the other: the primary key begins with them, and no index with the time. */
+  /** Goes through one account and environment after the other: the primary key begins with them, and no index with the time. */
   async #purgeOwned({ name, key, only }: OwnedTable, before: number, cursor: PurgeCursor | undefined, limit: number) {
     const db = this.#db;
     const owner = cursor ?? (await this.#ownerAfter(name, { accountId: "", environment: "" }));
@@ -173,6 +162,6 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   async #delete(statement: (tx: Database) => PromiseLike<unknown[]>): Promise<number> {
-    return (await available(writing(this.#db, async (tx) => await statement(tx)))).length;
+    return (await written(this.#db, statement)).length;
   }
 }

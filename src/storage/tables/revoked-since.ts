@@ -8,7 +8,7 @@ export interface RevokedCredential {
   name: string;
 }
 
-/** By what `current` says; undefined where it cannot be read, as it is damaged or of an old version. */
+/** Goes by what `current` says; undefined where that cannot be read, as it is damaged or of an old version. */
 export function revokedSince(current: string, restored: string, nowSeconds: number): RevokedCredential[] | undefined {
   try {
     const valid = new Set(

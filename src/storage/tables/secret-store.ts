@@ -1,6 +1,7 @@
 // What hangs on the installation's secret in the database: which one is in use, and what there is under which.
-import { type Database, writing } from "../sql/database.ts";
-import { available } from "../sql/outage.ts";
+import type { Database } from "../sql/database.ts";
+import { addInstallation, putInstallation, readInstallation } from "../sql/installation.ts";
+import { available, written } from "../sql/outage.ts";
 
 /** Names in `installation`. `first`: the secret of rows from before they said theirs; `since`: when the one in use became it. */
 const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
@@ -26,11 +27,11 @@ export interface SealedValue {
   /** Id or name. */
   id: string;
   sealed: string;
-  /** Of an upstream. */
+  /** Where an upstream is; null for a signing key. */
   url: string | null;
 }
 
-/** What can be used still, by the id of the secret that it was made under. */
+/** How many there are that can be used still, by the id of the secret that they were made under. */
 export interface SecretUse {
   keys: Map<string, number>;
   appSecrets: Map<string, number>;
@@ -77,24 +78,14 @@ export class SqlSecretStore {
    */
   claim(given: { own: string; accepted: readonly string[]; before: string; nowSeconds: number }): Promise<boolean> {
     const { own, accepted, before, nowSeconds } = given;
-    return available(
-      writing(this.#db, async (tx) => {
-        const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${names.check}`;
-        const inUse = row?.value ?? before;
-        if (!accepted.includes(inUse)) return false;
-        await tx`
-          INSERT INTO installation ${tx({ name: names.first, value: secretIdOf(inUse) })} ON CONFLICT (name) DO NOTHING`;
-        await tx`
-          INSERT INTO installation ${tx({ name: names.check, value: own })}
-          ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        if (inUse !== own) {
-          await tx`
-            INSERT INTO installation ${tx({ name: names.since, value: String(nowSeconds) })}
-            ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
-        }
-        return true;
-      }),
-    );
+    return written(this.#db, async (tx) => {
+      const inUse = (await readInstallation(tx, names.check)) ?? before;
+      if (!accepted.includes(inUse)) return false;
+      await addInstallation(tx, names.first, secretIdOf(inUse));
+      await putInstallation(tx, names.check, own);
+      if (inUse !== own) await putInstallation(tx, names.since, String(nowSeconds));
+      return true;
+    });
   }
 
   /**
@@ -104,21 +95,17 @@ export class SqlSecretStore {
   async renewDigests(renewals: readonly DigestRenewal[], own: string): Promise<void> {
     for (let start = 0; start < renewals.length; start += renewedAtOnce) {
       const batch = renewals.slice(start, start + renewedAtOnce);
-      await available(
-        writing(this.#db, async (tx) => {
-          const inUse: unknown[] = await tx`
-            SELECT value FROM installation WHERE name = ${names.check} AND value = ${own}`;
-          if (inUse.length === 0) return;
-          for (const { table, id, from, to } of batch) {
-            await tx`
-              UPDATE ${tx(table)} SET digest = ${to}, secret_id = ${secretIdOf(own)} WHERE id = ${id} AND digest = ${from}`;
-          }
-        }),
-      );
+      await written(this.#db, async (tx) => {
+        if ((await readInstallation(tx, names.check)) !== own) return;
+        for (const { table, id, from, to } of batch) {
+          await tx`
+            UPDATE ${tx(table)} SET digest = ${to}, secret_id = ${secretIdOf(own)} WHERE id = ${id} AND digest = ${from}`;
+        }
+      });
     }
   }
 
-  /** Of keys and secrets of apps that have not ended. `first`: as in `SecretState`. */
+  /** Counts the keys and the secrets of apps that have not ended. `first`: the same as in `SecretState`. */
   async use(first: string, nowSeconds: number): Promise<SecretUse> {
     const db = this.#db;
     const keys = new Map<string, number>();
@@ -160,7 +147,7 @@ export class SqlSecretStore {
     return Number(row?.tokens ?? 0);
   }
 
-  /** What is opened again and again; answers and entries that live for minutes are not among it. */
+  /** Gives what is opened again and again; answers and entries that live for minutes are not among it. */
   async sealedValues(nowSeconds: number): Promise<SealedValue[]> {
     const keys: { id: string; sealed: string }[] = await available(this.#db`
       SELECT id, sealed_private_jwk AS sealed FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds}`);
@@ -172,18 +159,16 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Where it is still as it was found. */
+  /** Does nothing where the value is no longer as it was found. */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
-    await available(
-      writing(this.#db, async (tx) => {
-        if (table === "upstreams") {
-          await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
-        } else if (by !== null) {
-          await tx`
-            UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;
-        }
-      }),
-    );
+    await written(this.#db, async (tx) => {
+      if (table === "upstreams") {
+        await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
+      } else if (by !== null) {
+        await tx`
+          UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;
+      }
+    });
   }
 
   #usable(nowSeconds: number) {

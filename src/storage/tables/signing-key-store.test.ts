@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
     return text === "true\n";
   }
 
-  test("of several processes that add the first key, or a successor, at the same moment one is first", async () => {
+  test("one alone is first of several processes that add the first key, or a successor, at the same moment", async () => {
     const [store] = stores as [SqlSigningKeyStore];
     const race = (predecessor: { id: string; retiresAt: number } | undefined, name: string) =>
       Promise.all([0, 1, 2].map((i) => addElsewhere(key(`${name}${i}`, 10), predecessor, Date.now() + 300)));

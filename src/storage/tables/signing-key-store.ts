@@ -3,16 +3,18 @@ import type { AuditEvent } from "../../domain/audit.ts";
 import type { SigningKey, SigningKeyStore } from "../../domain/people/signing-key.ts";
 import { type Database, writing } from "../sql/database.ts";
 import { syncCommits } from "../sql/durable-commits.ts";
+import { integer, json, table, text } from "../sql/table.ts";
 import { insertAuditEvent } from "./audit-log.ts";
+import { raiseRevision } from "./revisions.ts";
 
-interface SigningKeyRow {
-  id: string;
-  public_jwk: string;
-  sealed_private_jwk: string;
-  created_at: number | string;
-  active_at: number | string;
-  retires_at: number | string | null;
-}
+const signingKeys = table<SigningKey>({
+  id: text,
+  publicJwk: json,
+  sealedPrivateJwk: text,
+  createdAt: integer,
+  activeAt: integer,
+  retiresAt: integer,
+});
 
 export class SqlSigningKeyStore implements SigningKeyStore {
   readonly #db: Database;
@@ -21,16 +23,15 @@ export class SqlSigningKeyStore implements SigningKeyStore {
     this.#db = db;
   }
 
-  async listSigningKeys(nowSeconds: number): Promise<SigningKey[]> {
-    const rows: SigningKeyRow[] = await this.#db`
-      SELECT * FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds} ORDER BY created_at, id`;
-    return rows.map(fromRow);
+  listSigningKeys(nowSeconds: number): Promise<SigningKey[]> {
+    return signingKeys.all(this.#db`
+      SELECT * FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds} ORDER BY created_at, id`);
   }
 
   async addSigningKey(key: SigningKey, predecessor: { id: string; retiresAt: number } | undefined): Promise<boolean> {
     return await writing(this.#db, async (tx) => {
       if (predecessor) {
-        // Of several processes only one finds the predecessor still without a successor.
+        // Only one of several processes finds the predecessor still without a successor.
         const retired: unknown[] = await tx`
           UPDATE signing_keys SET retires_at = ${predecessor.retiresAt}
           WHERE id = ${predecessor.id} AND retires_at IS NULL RETURNING id`;
@@ -39,7 +40,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
         const newest: unknown[] = await tx`SELECT id FROM signing_keys WHERE retires_at IS NULL LIMIT 1`;
         if (newest.length > 0) return false;
       }
-      await insert(tx, key);
+      await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
       return true;
     });
   }
@@ -53,11 +54,11 @@ export class SqlSigningKeyStore implements SigningKeyStore {
       // No clock, of another machine or one that is set back, makes any of them count again.
       const rows: { id: string }[] = await tx`
         UPDATE signing_keys SET retires_at = 0 WHERE retires_at IS NULL OR retires_at > ${at} RETURNING id`;
-      await insert(tx, key);
+      await tx`INSERT INTO signing_keys ${tx(signingKeys.row(key))}`;
       const ids = rows.map(({ id }) => id);
       for (const event of events(ids)) await insertAuditEvent(tx, event);
-      // As for a revoked credential: what processes remember of tokens holds no more.
-      await tx`UPDATE credential_revision SET revision = revision + 1 WHERE id = 1`;
+      // Tokens end as they do with a revoked credential: what processes remember of them holds no more.
+      await raiseRevision(tx, "credentials");
       return ids;
     });
     await syncCommits(this.#db).catch(() => {});
@@ -70,22 +71,4 @@ export class SqlSigningKeyStore implements SigningKeyStore {
       async (tx) => void (await tx`DELETE FROM signing_keys WHERE retires_at < ${retiredBefore}`),
     );
   }
-}
-
-async function insert(tx: Database, key: SigningKey): Promise<void> {
-  await tx`
-    INSERT INTO signing_keys (id, public_jwk, sealed_private_jwk, created_at, active_at, retires_at)
-    VALUES (${key.id}, ${JSON.stringify(key.publicJwk)}, ${key.sealedPrivateJwk}, ${key.createdAt}, ${key.activeAt},
-      ${key.retiresAt})`;
-}
-
-function fromRow(row: SigningKeyRow): SigningKey {
-  return {
-    id: row.id,
-    publicJwk: JSON.parse(row.public_jwk) as Readonly<Record<string, unknown>>,
-    sealedPrivateJwk: row.sealed_private_jwk,
-    createdAt: Number(row.created_at),
-    activeAt: Number(row.active_at),
-    retiresAt: row.retires_at === null ? null : Number(row.retires_at),
-  };
 }

@@ -76,7 +76,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("of a busy minute only the newest are read, and they leave room for those of other minutes", async () => {
+  test("only the newest answers of a busy minute are read, and they leave room for those of other minutes", async () => {
     const busy = Array.from({ length: 700 }, (_, i) =>
       record({ at: now - (i < 200 ? 59 : 1), first_token_ms: i < 200 ? 900 : 10 }),
     );

@@ -14,7 +14,7 @@ interface Row {
 
 const minuteSeconds = 60;
 const minutes = 15;
-/** Of each minute: enough for a mean, and read in a millisecond, as SQLite works in the thread that serves requests. */
+/** The most rows of each minute: enough for a mean, and read in a millisecond, as SQLite works in the thread that serves requests. */
 const rowsPerMinute = 500;
 
 export class SqlSpeeds implements Speeds {

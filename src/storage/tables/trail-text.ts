@@ -18,7 +18,7 @@ const stepSchema = z.tuple(
   z.unknown(),
 );
 
-/** Of a trail as it stands in a line of the spool. */
+/** Reads a trail as it stands in a line of the spool. */
 export const trailSchema: z.ZodType<Trail> = z.array(stepSchema).transform((steps) => steps.map(named));
 
 export function trailText(trail: Trail): string {
@@ -26,7 +26,7 @@ export function trailText(trail: Trail): string {
 }
 
 /**
- * As much of it as fits into so many bytes of UTF-8: the last step, then the first ones, each without its reason where
+ * Gives as much of it as fits into so many bytes of UTF-8: the last step, then the first ones, each without its reason where
  * that is too long. Undefined where not even the last one fits.
  */
 export function shortTrailText(trail: Trail, mostBytes: number): string | undefined {

@@ -113,7 +113,7 @@ onEachDatabase((databases) => {
     expect(await store.listDrained()).toEqual([]);
   });
 
-  test("who lost the right to act meanwhile changes nothing", async () => {
+  test("somebody who lost the right to act meanwhile changes nothing", async () => {
     const late: AuditEvent = { ...event("upstream.created"), actor: { type: "key", id: "key_gone" } };
     await expect(store.insertUpstream(upstream("a"), late)).rejects.toMatchObject({ code: "invalid_api_key" });
     expect(await store.listUpstreams()).toEqual([]);

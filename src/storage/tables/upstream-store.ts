@@ -2,22 +2,21 @@
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { StoredUpstream, UpstreamChange, UpstreamStore } from "../../domain/models/upstream.ts";
 import type { Database } from "../sql/database.ts";
-import { syncCommits } from "../sql/durable-commits.ts";
 import { available } from "../sql/outage.ts";
-import { insertAuditEvent } from "./audit-log.ts";
-import { whileActive } from "./credential-change.ts";
-import { raiseRoutingRevision } from "./routing-revision.ts";
-
-interface UpstreamRow {
-  name: string;
-  url: string;
-  sealed_api_key: string | null;
-  settings: string;
-  created_at: number | string;
-}
+import { integer, json, table, text } from "../sql/table.ts";
+import { readRevision } from "./revisions.ts";
+import { changeRouting } from "./routing-change.ts";
 
 /** What the column `settings` holds. */
 type Settings = Pick<StoredUpstream, "discover" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">;
+
+const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Settings }>({
+  name: text,
+  url: text,
+  sealedApiKey: text,
+  settings: json,
+  createdAt: integer,
+});
 
 export class SqlUpstreamStore implements UpstreamStore {
   readonly #db: Database;
@@ -27,8 +26,8 @@ export class SqlUpstreamStore implements UpstreamStore {
   }
 
   async listUpstreams(): Promise<StoredUpstream[]> {
-    const rows: UpstreamRow[] = await available(this.#db`SELECT * FROM upstreams ORDER BY name`);
-    return rows.map(fromRow);
+    const stored = await available(upstreams.all(this.#db`SELECT * FROM upstreams ORDER BY name`));
+    return stored.map(({ settings, ...upstream }) => ({ ...upstream, ...settings }));
   }
 
   async listDrained(): Promise<string[]> {
@@ -37,11 +36,11 @@ export class SqlUpstreamStore implements UpstreamStore {
   }
 
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean> {
-    return this.#change(event, async (tx) => {
+    return changeRouting(this.#db, event, async (tx) => {
       const nodes: unknown[] = await tx`SELECT id FROM nodes WHERE name = ${upstream.name}`;
       if (nodes.length > 0) return false;
       const added: unknown[] = await tx`
-        INSERT INTO upstreams ${tx(toRow(upstream))} ON CONFLICT (name) DO NOTHING RETURNING name`;
+        INSERT INTO upstreams ${tx(upstreams.row(inColumns(upstream)))} ON CONFLICT (name) DO NOTHING RETURNING name`;
       if (added.length === 0) return false;
       await tx`DELETE FROM drained_upstreams WHERE name = ${upstream.name}`;
       return true;
@@ -49,12 +48,10 @@ export class SqlUpstreamStore implements UpstreamStore {
   }
 
   changeUpstream(name: string, { upstream, draining }: UpstreamChange, event: AuditEvent): Promise<boolean> {
-    return this.#change(event, async (tx) => {
+    return changeRouting(this.#db, event, async (tx) => {
       if (upstream) {
-        const row = toRow(upstream);
-        const changed: unknown[] = await tx`
-          UPDATE upstreams SET url = ${row.url}, sealed_api_key = ${row.sealed_api_key}, settings = ${row.settings}
-          WHERE name = ${name} RETURNING name`;
+        const row = upstreams.part(inColumns(upstream), "url", "sealedApiKey", "settings");
+        const changed: unknown[] = await tx`UPDATE upstreams SET ${tx(row)} WHERE name = ${name} RETURNING name`;
         if (changed.length === 0) return false;
       }
       if (draining === false) await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
@@ -67,7 +64,7 @@ export class SqlUpstreamStore implements UpstreamStore {
   }
 
   deleteUpstream(name: string, keep: { draining: boolean }, event: AuditEvent): Promise<boolean> {
-    return this.#change(event, async (tx) => {
+    return changeRouting(this.#db, event, async (tx) => {
       const deleted: unknown[] = await tx`DELETE FROM upstreams WHERE name = ${name} RETURNING name`;
       if (deleted.length === 0) return false;
       if (!keep.draining) await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
@@ -75,41 +72,13 @@ export class SqlUpstreamStore implements UpstreamStore {
     });
   }
 
-  async routingRevision(): Promise<number> {
-    const [row]: { revision: number | string }[] = await available(
-      this.#db`SELECT revision FROM credential_revision WHERE id = 2`,
-    );
-    return Number(row?.revision);
-  }
-
-  /** `work` gives whether it wrote anything. No credential changes by it, so no cache has to forget one. */
-  async #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
-    const changed = await whileActive(this.#db, event, async (tx) => {
-      const done = await work(tx);
-      if (!done) return false;
-      await insertAuditEvent(tx, event);
-      await raiseRoutingRevision(tx);
-      return true;
-    });
-    // What was answered as drained must not be asked again after a power cut. Where the disk cannot be asked, it stands.
-    if (changed) await syncCommits(this.#db).catch(() => {});
-    return changed;
+  routingRevision(): Promise<number> {
+    return available(readRevision(this.#db, "routing"));
   }
 }
 
-function toRow(upstream: StoredUpstream): UpstreamRow {
-  const { name, url, sealedApiKey, createdAt } = upstream;
+function inColumns(upstream: StoredUpstream) {
   const { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency } = upstream;
   const settings: Settings = { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency };
-  return { name, url, sealed_api_key: sealedApiKey, settings: JSON.stringify(settings), created_at: createdAt };
-}
-
-function fromRow(row: UpstreamRow): StoredUpstream {
-  return {
-    name: row.name,
-    url: row.url,
-    sealedApiKey: row.sealed_api_key,
-    ...(JSON.parse(row.settings) as Settings),
-    createdAt: Number(row.created_at),
-  };
+  return { ...upstream, settings };
 }

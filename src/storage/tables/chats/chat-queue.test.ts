@@ -101,7 +101,7 @@ onEachDatabase((databases) => {
       await until(async () => (await count()) === 1, "the chat is stored at the next try");
     });
 
-    test("beyond 1,000 chats the newest are not stored, and it is logged how many", async () => {
+    test("once 1,000 chats wait, newer ones are not stored, and it is logged how many", async () => {
       for (let i = 0; i < 1_003; i++) queue.add(chat(`a${i}`), 100);
       await until(() => logged.length === 2, "both are logged");
       expect(logged[1]).toEqual({ event: "chats_not_stored", fields: { count: 3, pending: 1_000 } });
@@ -110,7 +110,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(1_000);
     });
 
-    test("beyond 64 million characters as well, but a small one still fits; room is made again by storing", async () => {
+    test("a chat beyond 64 million characters is not stored, but a small one still fits; room is made again by storing", async () => {
       for (let i = 0; i < 6; i++) queue.add(chat(`large${i}`), 12_000_000);
       queue.add(chat("small"), 100);
       await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");

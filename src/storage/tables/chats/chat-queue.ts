@@ -6,16 +6,16 @@ import type { ChatStore, ChatWriter, NewChat } from "../../../domain/models/stor
 export interface ChatQueueOptions {
   chats: ChatStore;
   log: Log;
-  /** Read for every chat: a reload may change it. */
+  /** Is read for every chat: a reload may change it. */
   retentionDays(): number;
 }
 
 const writeAfterMs = 200;
 const retryAfterMs = 2_000;
-/** Beyond either the newest are not stored, so that a store that is away cannot exhaust memory. */
+/** Beyond either of these the newest are not stored, so that a store that is away cannot exhaust memory. */
 const maxPending = 1_000;
 const maxPendingSize = 64_000_000;
-/** Of what the process may hold in all, which requests need as well. */
+/** Part of what the process may hold in all, which requests need as well. */
 const maxPendingPart = 1 / 2;
 /** A batch becomes JSON and rows in one go, for which all requests wait. */
 const maxBatch = 100;

@@ -4,10 +4,10 @@ import type { ChatStore } from "../../../domain/models/stored-chat.ts";
 
 export interface ChatRetentionOptions {
   chats: Pick<ChatStore, "deleteExpired">;
-  /** By which it deletes: what has expired by another one is not found any more, but still there. */
+  /** The clock by which it deletes: what has expired by another one is not found any more, but still there. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
-  /** Default one minute. */
+  /** One minute unless told otherwise. */
   everyMs?: number;
 }
 

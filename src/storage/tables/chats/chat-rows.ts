@@ -1,22 +1,23 @@
 // Stored chats between their rows and their records, and the tags that their labels are found by.
 import { createHash } from "node:crypto";
-import type { Environment } from "../../../domain/api-key.ts";
 import type { NewChat, StoredChat } from "../../../domain/models/stored-chat.ts";
+import { integer, json, table, text } from "../../sql/table.ts";
 
-export interface ChatRow {
-  id: string;
-  account_id: string;
-  environment: Environment;
-  key_id: string;
-  app_id: string | null;
-  person_id: string | null;
-  model: string;
-  created_at: number | string;
-  expires_at: number | string;
-  metadata: string;
-  parameters: string;
-  completion: string;
-}
+/** What is shown of a chat: all but its messages, which are read for themselves. */
+export const storedChats = table<StoredChat>({
+  id: text,
+  accountId: text,
+  environment: text,
+  keyId: text,
+  appId: text,
+  personId: text,
+  model: text,
+  createdAt: integer,
+  expiresAt: integer,
+  metadata: json,
+  parameters: json,
+  completion: json,
+});
 
 /** Only equality is ever asked for; a digest is short, whatever the text, and no second copy of it. */
 export function tagOf([name, value]: readonly [string, string]): string {
@@ -39,39 +40,7 @@ export function tagRows(
 }
 
 export function toRow(chat: NewChat) {
-  const parameters = JSON.stringify(chat.parameters);
-  const completion = JSON.stringify(chat.completion);
-  return {
-    id: chat.id,
-    account_id: chat.accountId,
-    environment: chat.environment,
-    key_id: chat.keyId,
-    app_id: chat.appId,
-    person_id: chat.personId,
-    model: chat.model,
-    created_at: chat.createdAt,
-    expires_at: chat.expiresAt,
-    list_size: parameters.length + completion.length,
-    metadata: JSON.stringify(chat.metadata),
-    parameters,
-    completion,
-    messages: JSON.stringify(chat.messages),
-  };
-}
-
-export function chatFromRow(row: ChatRow): StoredChat {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    environment: row.environment,
-    keyId: row.key_id,
-    appId: row.app_id,
-    personId: row.person_id,
-    model: row.model,
-    createdAt: Number(row.created_at),
-    expiresAt: Number(row.expires_at),
-    metadata: JSON.parse(row.metadata),
-    parameters: JSON.parse(row.parameters),
-    completion: JSON.parse(row.completion),
-  };
+  const row = storedChats.row(chat);
+  const size = String(row["parameters"]).length + String(row["completion"]).length;
+  return { ...row, list_size: size, messages: JSON.stringify(chat.messages) };
 }

@@ -17,13 +17,13 @@ export interface SearchedPlace {
 }
 
 export interface ChatSearch<Place extends SearchedPlace> {
-  /** Of matching chats. */
+  /** The most matching chats that are given. */
   limit: number;
   /** Characters of what a page shows; a single chat may have more. */
   maxSize: number;
-  /** Up to `limit` after this one, or from the beginning. */
+  /** Up to `limit` places after this one, or from the beginning. */
   places(after: Place | undefined, limit: number): Promise<Place[]>;
-  /** Undefined for one that is gone meanwhile. */
+  /** Is undefined for a chat that is gone meanwhile. */
   texts(id: string): Promise<{ messages: string; completion: string } | undefined>;
   isSought(messages: string, completion: string): boolean;
 }

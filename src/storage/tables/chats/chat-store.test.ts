@@ -132,7 +132,7 @@ onEachDatabase((databases) => {
       }
     }
 
-    test("of any size together give every chat once, by creation, in both directions", async () => {
+    test("pages of any size together give every chat once, by creation, in both directions", async () => {
       for (const limit of [1, 2, 3, 9, 10, 11]) {
         expect(await walk({}, "asc", limit)).toEqual(all);
         expect(await walk({}, "desc", limit)).toEqual(all.toReversed());
@@ -141,7 +141,7 @@ onEachDatabase((databases) => {
       expect(await walk({ model: "odd" }, "desc", 2)).toEqual(["c9", "c7", "c5", "c3", "c1"]);
     });
 
-    test("after an id that nobody has there is none", async () => {
+    test("no page follows an id that nobody has", async () => {
       expect(await ids({}, { after: "nobody" })).toBeUndefined();
     });
 
@@ -235,7 +235,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("of any page size gives every match once", async () => {
+    test("a search gives every match once, whatever the size of its pages", async () => {
       const names = Array.from({ length: 130 }, (_, i) => `c${String(i).padStart(3, "0")}`);
       await store.insert(names.map((id, i) => chat(id, says(i % 7 === 0 ? "mill" : "none"))));
       const matches = names.filter((_, i) => i % 7 === 0);

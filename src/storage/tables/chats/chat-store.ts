@@ -14,14 +14,14 @@ import { checkpoint } from "../../sql/checkpointer.ts";
 import { adding, type Database, dialectOf, writing } from "../../sql/database.ts";
 import { translated } from "../../sql/outage.ts";
 import { postgresCode } from "../../sql/postgres-errors.ts";
-import { type ChatRow, chatFromRow, tagOf, tagRows, toRow } from "./chat-rows.ts";
+import { storedChats, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 
 /** Characters of JSON that one page holds in memory; a single chat may be larger. */
 const maxPageSize = 16_000_000;
 /** How long a deleted chat marks its place. */
 const deletedMarkSeconds = 3_600;
-/** From a deletion until no file has the content any more, about. */
+/** About the time from a deletion until no file has the content any more. */
 const eraseAfterMs = 1_000;
 /** Pieces of metadata are told apart by how rare they are up to this many. */
 const rarityBound = 1_000;
@@ -68,9 +68,10 @@ export class SqlChatStore implements ChatStore {
   }
 
   async find(owner: ChatOwner, id: string, nowSeconds: number): Promise<StoredChat | undefined> {
-    const [row]: ChatRow[] = await available(this.#db`
-      SELECT ${this.#shown()} FROM stored_chats AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`);
-    return row && chatFromRow(row);
+    const rows = this.#db`
+      SELECT ${this.#db.unsafe(storedChats.list)} FROM stored_chats AS c
+      WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`;
+    return storedChats.first(available(rows));
   }
 
   async has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
@@ -186,14 +187,14 @@ export class SqlChatStore implements ChatStore {
     return { chats: await this.#chats(owner, ids, nowSeconds), hasMore: found.length > ids.length };
   }
 
-  /** In the order of the ids. */
+  /** Gives them in the order of the ids. */
   async #chats(owner: ChatOwner, ids: readonly string[], nowSeconds: number): Promise<StoredChat[]> {
     if (ids.length === 0) return [];
-    const rows: ChatRow[] = await this.#db`
-      SELECT ${this.#shown()} FROM stored_chats AS c
-      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`;
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    return ids.flatMap((id) => byId.get(id) ?? []).map(chatFromRow);
+    const found = await storedChats.all(this.#db`
+      SELECT ${this.#db.unsafe(storedChats.list)} FROM stored_chats AS c
+      WHERE id IN ${this.#db(ids)} AND ${this.#visible(owner, nowSeconds)}`);
+    const byId = new Map(found.map((chat) => [chat.id, chat]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
   #search(owner: ChatOwner, filter: ChatFilter, page: PlacedPage, text: string, now: number): Promise<SearchedPage> {
@@ -222,7 +223,7 @@ export class SqlChatStore implements ChatStore {
     const db = this.#db;
     const { accountId, environment, appId, personId } = owner;
     const [rarest, ...others] = await this.#byRarity(owner, Object.entries(metadata).map(tagOf));
-    // However much others have beside it. Of a person first, who stands behind the large columns of a row.
+    // What a place costs does not depend on what others have. A person comes first, who stands behind the large columns.
     let indexed = model === undefined ? db`` : db`AND c.model = ${model}`;
     if (appId !== null) indexed = db`AND c.app_id = ${appId}`;
     if (personId !== null) indexed = db`AND c.person_id = ${personId}`;
@@ -268,11 +269,6 @@ export class SqlChatStore implements ChatStore {
       counted.push({ tag, count: Number(row?.count) });
     }
     return counted.sort((a, b) => a.count - b.count).map(({ tag }) => tag);
-  }
-
-  #shown() {
-    return this.#db`id, account_id, environment, key_id, app_id, person_id, model, created_at, expires_at,
-      metadata, parameters, completion`;
   }
 
   /** Written so that no index serves it: SQLite would look through all that the account has rather than take some by id. */

@@ -1,29 +1,35 @@
 // Which apps a person allowed, read from the grants that have not ended.
-import type { Environment } from "../../../domain/api-key.ts";
 import { commandLineAppId, commandLineName, commandLinePublisher } from "../../../domain/people/app.ts";
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
 import { type Scope, scopes } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";
-import { words } from "../credential-rows.ts";
+import { integer, table, text, words } from "../../sql/table.ts";
 
-export interface GrantRow {
-  app_id: string;
+export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
   /** Null for the command line tool, which nobody registered. */
-  app_name: string | null;
+  appName: string | null;
   publisher: string | null;
-  homepage_url: string | null;
-  account_id: string;
-  account_name: string;
-  environment: string;
-  parent_id: string;
-  scopes: string;
-  created_at: number | string;
-  last_used_at: number | string | null;
+  parentId: string;
+  createdAt: number;
 }
 
-/** Oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
-export async function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<GrantRow[]> {
-  return db`
+const liveGrants = table<LiveGrant>({
+  appId: text,
+  appName: text,
+  publisher: text,
+  homepageUrl: text,
+  accountId: text,
+  accountName: text,
+  environment: text,
+  parentId: text,
+  scopes: words,
+  createdAt: integer,
+  lastUsedAt: integer,
+});
+
+/** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
+export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
+  return liveGrants.all(db`
     SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.created_at, g.last_used_at,
       accounts.name AS account_name, apps.name AS app_name, apps.homepage_url, publishers.name AS publisher
     FROM api_keys g
@@ -35,34 +41,35 @@ export async function readLiveGrants(db: Database, personId: string, nowSeconds:
       AND m.revoked = 0 AND (m.revoked_at IS NULL OR m.revoked_at > ${nowSeconds})
       AND (apps.id IS NOT NULL OR g.app_id = ${commandLineAppId})
       AND EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND t.expires_at > ${nowSeconds})
-    ORDER BY g.created_at, g.id`;
+    ORDER BY g.created_at, g.id`);
 }
 
-export function allowedApps(grants: readonly GrantRow[]): AllowedApp[] {
-  const together = Map.groupBy(grants, (grant) => [grant.app_id, grant.account_id, grant.environment].join(" "));
+export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
+  const together = Map.groupBy(grants, (grant) => [grant.appId, grant.accountId, grant.environment].join(" "));
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** In the order of `accountScopes`, each once. */
-export function scopesOf(grants: readonly Pick<GrantRow, "scopes">[]): Scope[] {
-  const names = new Set(grants.flatMap((grant) => words(grant.scopes)));
+/** Gives each scope once, in the order of `scopes`. */
+export function scopesOf(grants: readonly Pick<LiveGrant, "scopes">[]): Scope[] {
+  const names = new Set(grants.flatMap((grant) => grant.scopes));
   return scopes.filter((scope) => names.has(scope));
 }
 
-function allowedApp(grants: readonly GrantRow[]): AllowedApp | undefined {
+function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
   const [first] = grants;
   if (!first) return undefined;
-  const used = grants.flatMap(({ last_used_at: at }) => (at === null ? [] : [Number(at)]));
+  const { appId, appName, publisher, homepageUrl, accountId, accountName, environment } = first;
+  const used = grants.flatMap(({ lastUsedAt: at }) => (at === null ? [] : [at]));
   return {
-    appId: first.app_id,
-    appName: first.app_name ?? commandLineName,
-    publisher: first.publisher ?? commandLinePublisher,
-    homepageUrl: first.homepage_url,
-    accountId: first.account_id,
-    accountName: first.account_name,
-    environment: first.environment as Environment,
+    appId,
+    appName: appName ?? commandLineName,
+    publisher: publisher ?? commandLinePublisher,
+    homepageUrl,
+    accountId,
+    accountName,
+    environment,
     scopes: scopesOf(grants),
-    allowedAt: Number(first.created_at),
+    allowedAt: first.createdAt,
     lastUsedAt: used.length === 0 ? null : Math.max(...used),
   };
 }

@@ -80,7 +80,7 @@ onEachDatabase((databases) => {
       expect(await apps.findApp("app_1")).toMatchObject(bare);
     });
 
-    test("that is unknown, or of a suspended account, is not found", async () => {
+    test("an app that is unknown, or of a suspended account, is not found", async () => {
       await apps.insertApp(app(), event());
       expect(await apps.findApp("app_2")).toBeUndefined();
       await accounts.updateAccount(accountId, { status: "suspended" }, event());
@@ -148,7 +148,7 @@ onEachDatabase((databases) => {
       expect(await list({}, "app_1")).toEqual([]);
     });
 
-    test("of one member has only the member's own", async () => {
+    test("the list of one member has only the member's own", async () => {
       expect(await list({ personId: "usr_1" })).toEqual([["app_2", "sec_2"]]);
     });
   });
@@ -182,7 +182,7 @@ onEachDatabase((databases) => {
       expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
     });
 
-    test("after a clock was set back keeps the secret that is in use", async () => {
+    test("a rotation after a clock was set back keeps the secret that is in use", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now - 3_600), now + 100, event(now - 3_600));
       await apps.rotateSecret("app_1", secret("sec_3", now - 3_500), now + 100, event(now - 3_500));
       const left = (await apps.findApp("app_1"))?.secrets ?? [];
@@ -192,14 +192,14 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("by many at once leaves two secrets, of which one ends", async () => {
+    test("rotations by many at once leave two secrets, of which one ends", async () => {
       const ids = Array.from({ length: 20 }, (_, i) => `sec_n${String(i).padStart(2, "0")}`);
       await Promise.all(ids.map((id) => apps.rotateSecret("app_1", secret(id, now + 1), now + 100, event(now + 1))));
       const left = (await apps.findApp("app_1"))?.secrets ?? [];
       expect(left.map(({ expiresAt }) => expiresAt)).toEqual([now + 100, null]);
     });
 
-    test("of an app that is not there changes nothing", async () => {
+    test("a rotation of an app that is not there changes nothing", async () => {
       expect(await apps.rotateSecret("app_2", secret("sec_2"), now, event())).toBeUndefined();
       expect(await secretIds()).toEqual(["sec_1"]);
     });
@@ -264,7 +264,7 @@ onEachDatabase((databases) => {
       expect(await left("apps", "id")).toEqual(["app_2"]);
     });
 
-    test("of what is not there says so", async () => {
+    test("a deletion of what is not there says so", async () => {
       const before = await revision();
       expect(await apps.deleteApp("app_9", event())).toBe(false);
       expect(await revision()).toBe(before);

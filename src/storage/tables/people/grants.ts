@@ -7,10 +7,10 @@ import { membershipCredentialId } from "../../../domain/people/person.ts";
 import { type ApiKeyRecord, type KeyChain, keyStatus } from "../../../domain/principal.ts";
 import type { Database } from "../../sql/database.ts";
 import { insertAuditEvent } from "../audit-log.ts";
-import { keyToRow, readChain } from "../credential-rows.ts";
-import { refreshTokenToRow } from "./oauth-rows.ts";
+import { apiKeys, readChain } from "../credential-rows.ts";
+import { refreshTokens } from "./oauth-rows.ts";
 
-/** Of one person for one app and account: of more, the oldest ends. */
+/** The most grants of one person for one app and account; the oldest of more ends. */
 const mostGrants = 50;
 const mostLogins = 20;
 
@@ -45,7 +45,7 @@ export function mayAllow(tx: Database, authorization: Authorization, nowSeconds:
   return mayGrant(tx, { ...authorization, parentId }, nowSeconds);
 }
 
-/** What is to be told of it to credential caches: `true` where an older grant had to end for it. */
+/** Gives what credential caches are to be told of it: `true` where an older grant had to end for it. */
 export async function addGrant(
   tx: Database,
   { grant, refreshToken }: IssuedGrant,
@@ -62,8 +62,8 @@ export async function addGrant(
     await endGrant(tx, id, event.at);
     await insertAuditEvent(tx, endEvent(event, id, "too_many"));
   }
-  await tx`INSERT INTO api_keys ${tx(keyToRow(grant))}`;
-  await tx`INSERT INTO refresh_tokens ${tx(refreshTokenToRow(refreshToken))}`;
+  await tx`INSERT INTO api_keys ${tx(apiKeys.row(grant))}`;
+  await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(refreshToken))}`;
   return ending.length > 0 ? true : "added";
 }
 
@@ -75,7 +75,7 @@ export async function endGrant(tx: Database, id: string, nowSeconds: number): Pr
   return ended.length > 0;
 }
 
-/** All that a person allowed an app, or that for one account, but the grant `exceptId`; those that ended. */
+/** Ends all that a person allowed an app, or that for one account, but the grant `exceptId`; gives those that ended. */
 export async function endGrantsFor(
   tx: Database,
   of: { personId: string; appId: string; accountId?: string | undefined; exceptId?: string },
@@ -93,7 +93,7 @@ export async function endGrantsFor(
   return ended.map((row) => ({ id: row.id, accountId: row.account_id }));
 }
 
-/** Where no refresh token is left of it, nobody can use it any more. */
+/** Ends a grant of which no refresh token is left: nobody can use it any more. */
 export async function endIdle(tx: Database, id: string, nowSeconds: number): Promise<void> {
   const tokens: unknown[] = await tx`SELECT digest FROM refresh_tokens WHERE grant_id = ${id} LIMIT 1`;
   const chain = tokens.length === 0 ? await readChain(tx, { id }) : undefined;

@@ -5,17 +5,16 @@ import { type Role, roles } from "../../../domain/people/role.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../../domain/principal.ts";
 import { accountScopes } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";
-import { keyToRow } from "../credential-rows.ts";
-import { type MembershipRow, membershipFromRow, membershipToRow } from "./person-rows.ts";
+import { apiKeys } from "../credential-rows.ts";
+import { memberships } from "./person-rows.ts";
 
-export async function readMembership(tx: Database, id: string): Promise<Membership | undefined> {
-  const [row]: MembershipRow[] = await tx`SELECT * FROM memberships WHERE id = ${id}`;
-  return row && membershipFromRow(row);
+export function readMembership(tx: Database, id: string): Promise<Membership | undefined> {
+  return memberships.first(tx`SELECT * FROM memberships WHERE id = ${id}`);
 }
 
 /** `email` is the person's: by it the credentials are known in lists of usage. */
 export async function addMembership(tx: Database, membership: Membership, email: string): Promise<void> {
-  await tx`INSERT INTO memberships ${tx(membershipToRow(membership))}`;
+  await tx`INSERT INTO memberships ${tx(memberships.row(membership))}`;
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
     const credential: ApiKeyRecord = {
@@ -38,7 +37,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       createdAt: membership.createdAt,
       ...newAndUnbounded,
     };
-    await tx`INSERT INTO api_keys ${tx(keyToRow(credential))}`;
+    await tx`INSERT INTO api_keys ${tx(apiKeys.row(credential))}`;
   }
 }
 
@@ -76,7 +75,7 @@ async function forgetInvitationsBy(tx: Database, { accountId, personId }: Member
     WHERE purpose = 'invitation' AND account_id = ${accountId} AND created_by = ${personId} AND used_at IS NULL`;
 }
 
-/** The same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
+/** Does the same for somebody who is no operator any more: links of theirs may be into any account, and for anybody. */
 export async function forgetLinksBy(tx: Database, personId: string): Promise<void> {
   await tx`DELETE FROM one_time_links WHERE created_by = ${personId} AND used_at IS NULL`;
 }

@@ -133,7 +133,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: A8
-    test("of 50 redemptions at once is taken by one, whose grant the others end", async () => {
+    test("a code is taken by one of 50 redemptions at once, whose grant the others end", async () => {
       await oauth.insertCode(code(), event());
       const before = await keys.credentialRevision();
       const outcomes = await Promise.all(
@@ -218,7 +218,7 @@ onEachDatabase((databases) => {
       expect(found?.grant.keys.map(({ id }) => id)).toEqual(["grt_1", "mbr_1_live"]);
     });
 
-    test("of 50 uses at once has one successor, and the others see what the one was answered", async () => {
+    test("a refresh token that is used 50 times at once has one successor, and the others see what the one was answered", async () => {
       await redeemed("grt_1");
       const outcomes = await Promise.all(
         times(50, (n) => {
@@ -234,7 +234,7 @@ onEachDatabase((databases) => {
       expect([...tokens]).toEqual([{ digest: `next ${winner}` }, { digest: "token of grt_1" }]);
     });
 
-    test("of a grant that has ended, or whose member left, is not used up", async () => {
+    test("a refresh token of a grant that has ended, or whose member left, is not used up", async () => {
       await redeemed("grt_1");
       await redeemed("grt_2");
       expect(await oauth.revokeGrant("grt_1", event("grant.revoked"))).toBeTrue();
@@ -273,7 +273,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("of more than 50 grants for one app, or 20 logins, the oldest end, and that is told", async () => {
+  test("the oldest of more than 50 grants for one app, or 20 logins, end, and that is told", async () => {
     for (let n = 0; n < 52; n++) await redeemed(`grt_${n}`, { createdAt: now + n });
     for (let n = 0; n < 21; n++) await redeemed(`login_${n}`, { appId: commandLineAppId, createdAt: now + n });
     const live: { id: string }[] = await db`
@@ -348,7 +348,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("of 20 redemptions at once is taken by one, and only once approved", async () => {
+    test("a device code is taken by one of 20 redemptions at once, and only once approved", async () => {
       await oauth.insertDeviceCode(deviceCode());
       const redeem = (n: number, more: Partial<ApiKeyRecord> = {}) =>
         oauth.redeemDeviceCode("device", issued(`grt_${n}`, { appId: commandLineAppId, ...more }), event());

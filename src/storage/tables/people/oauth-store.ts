@@ -11,27 +11,17 @@ import type {
 import { membershipCredentialId } from "../../../domain/people/person.ts";
 import type { KeyChain } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
-import { type Database, writing } from "../../sql/database.ts";
-import { available } from "../../sql/outage.ts";
+import type { Database } from "../../sql/database.ts";
+import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, whileActive } from "../credential-change.ts";
 import { readChain } from "../credential-rows.ts";
 import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
 import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
-import {
-  type CodeRow,
-  codeFromRow,
-  codeToRow,
-  type DeviceCodeRow,
-  deviceCodeFromRow,
-  deviceCodeToRow,
-  type RefreshTokenRow,
-  refreshTokenFromRow,
-  refreshTokenToRow,
-} from "./oauth-rows.ts";
+import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts";
 
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
-/** And so many transactions in a row: more rows than can be made from one time to the next. */
+/** The most transactions in a row: more rows than can be made from one time to the next. */
 const mostPieces = 200;
 /** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
 const keptSeconds = 86_400;
@@ -39,7 +29,7 @@ const keptSeconds = 86_400;
 const deviceCodesKeptSeconds = 3_600;
 /** Several times as long as any used token is answered again. */
 const sealedSeconds = 60;
-/** RFC 8628, 3.5. */
+/** RFC 8628, 3.5: what an interval grows by. */
 const slowDownSeconds = 5;
 
 export class SqlOAuthStore implements OAuthStore {
@@ -52,7 +42,7 @@ export class SqlOAuthStore implements OAuthStore {
   insertCode(code: AuthorizationCode, by: Acting): Promise<boolean> {
     return whileActive(this.#db, by, async (tx) => {
       if (!(await mayAllow(tx, code, by.at))) return false;
-      await tx`INSERT INTO authorization_codes ${tx(codeToRow(code))}`;
+      await tx`INSERT INTO authorization_codes ${tx(authorizationCodes.row(code))}`;
       return true;
     });
   }
@@ -103,7 +93,7 @@ export class SqlOAuthStore implements OAuthStore {
         UPDATE refresh_tokens SET used_at = ${used.at}, sealed_answer = ${used.sealedAnswer}
         WHERE digest = ${digest} AND used_at IS NULL RETURNING digest`;
       if (taken.length === 0) return { result: (await readRefreshToken(tx, digest))?.token, changed: false };
-      await tx`INSERT INTO refresh_tokens ${tx(refreshTokenToRow(successor))}`;
+      await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(successor))}`;
       // An old token together with the database must not give a newer one.
       await tx`
         UPDATE refresh_tokens SET sealed_answer = NULL
@@ -121,16 +111,16 @@ export class SqlOAuthStore implements OAuthStore {
 
   async insertDeviceCode(code: DeviceCode): Promise<boolean> {
     const added: unknown[] = await this.#write(
-      (tx) => tx`INSERT INTO device_codes ${tx(deviceCodeToRow(code))} ON CONFLICT DO NOTHING RETURNING digest`,
+      (tx) => tx`INSERT INTO device_codes ${tx(deviceCodes.row(code))} ON CONFLICT DO NOTHING RETURNING digest`,
     );
     return added.length > 0;
   }
 
-  async findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined> {
-    const [row]: DeviceCodeRow[] = await available(this.#db`
+  findByUserCode(userCode: string, nowSeconds: number): Promise<DeviceCode | undefined> {
+    const rows = this.#db`
       SELECT * FROM device_codes
-      WHERE user_code = ${userCode} AND state = 'pending' AND expires_at > ${nowSeconds}`);
-    return row && deviceCodeFromRow(row);
+      WHERE user_code = ${userCode} AND state = 'pending' AND expires_at > ${nowSeconds}`;
+    return available(deviceCodes.first(rows));
   }
 
   pollDeviceCode(digest: string, nowSeconds: number): Promise<{ code: DeviceCode; tooEarly: boolean } | undefined> {
@@ -184,7 +174,7 @@ export class SqlOAuthStore implements OAuthStore {
     const { personId, appId, membershipId, environment } = authorization;
     const parentId = membershipCredentialId(membershipId, environment);
     const grants = await available(readLiveGrants(this.#db, personId, nowSeconds));
-    return scopesOf(grants.filter((grant) => grant.app_id === appId && grant.parent_id === parentId));
+    return scopesOf(grants.filter((grant) => grant.appId === appId && grant.parentId === parentId));
   }
 
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number> {
@@ -216,7 +206,7 @@ export class SqlOAuthStore implements OAuthStore {
     });
   }
 
-  /** Until a piece is not a whole one. */
+  /** Goes on until a piece is not a whole one. */
   async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
     for (let n = 0; n < mostPieces; n++) {
       const forgotten = await this.#write(forget);
@@ -225,27 +215,25 @@ export class SqlOAuthStore implements OAuthStore {
   }
 
   #write<Result>(work: (tx: Database) => Promise<Result> | PromiseLike<Result>): Promise<Result> {
-    return available(writing(this.#db, async (tx) => work(tx)));
+    return written(this.#db, work);
   }
 }
 
-async function readCode(db: Database, digest: string): Promise<AuthorizationCode | undefined> {
-  const [row]: CodeRow[] = await db`SELECT * FROM authorization_codes WHERE digest = ${digest}`;
-  return row && codeFromRow(row);
+function readCode(db: Database, digest: string): Promise<AuthorizationCode | undefined> {
+  return authorizationCodes.first(db`SELECT * FROM authorization_codes WHERE digest = ${digest}`);
 }
 
-async function readDeviceCode(db: Database, digest: string): Promise<DeviceCode | undefined> {
-  const [row]: DeviceCodeRow[] = await db`SELECT * FROM device_codes WHERE digest = ${digest}`;
-  return row && deviceCodeFromRow(row);
+function readDeviceCode(db: Database, digest: string): Promise<DeviceCode | undefined> {
+  return deviceCodes.first(db`SELECT * FROM device_codes WHERE digest = ${digest}`);
 }
 
 async function readRefreshToken(
   db: Database,
   digest: string,
 ): Promise<{ token: RefreshToken; grant: KeyChain } | undefined> {
-  const [row]: RefreshTokenRow[] = await db`SELECT * FROM refresh_tokens WHERE digest = ${digest}`;
-  const grant = row && (await readChain(db, { id: row.grant_id }));
-  return grant && { token: refreshTokenFromRow(row), grant };
+  const token = await refreshTokens.first(db`SELECT * FROM refresh_tokens WHERE digest = ${digest}`);
+  const grant = token && (await readChain(db, { id: token.grantId }));
+  return grant && { token, grant };
 }
 
 function approvedColumns(tx: Database, { personId, accountId, membershipId, environment, scopes }: Authorization) {

@@ -35,7 +35,7 @@ onEachDatabase((databases) => {
     expect(await store.take("b", "d", 99)).toBe("of another kind");
   });
 
-  test("after its time it is not given, and is forgotten in the background", async () => {
+  test("an entry is not given after its time, and is forgotten in the background", async () => {
     await put("a", "old", "x", 100);
     await put("a", "new", "x", 101);
     expect(await store.has("a", "old", 100)).toBe(false);
@@ -44,7 +44,7 @@ onEachDatabase((databases) => {
     expect(await store.take("a", "new", 101)).toBeUndefined();
   });
 
-  test("of a kind that is too many those go that end first; other kinds stay", async () => {
+  test("where there are too many of a kind, those go that end first; other kinds stay", async () => {
     for (let i = 0; i < 10; i++) await put("a", `a${i}`, "x", 100 + i);
     await put("b", "b", "x", 1);
     await store.trim("a", 3);

@@ -1,9 +1,9 @@
 // What was begun and waits for its second half, in the database: any process that shares it may finish it, once.
 import type { PendingEntry, PendingStore } from "../../../domain/people/pending.ts";
-import { adding, type Database } from "../../sql/database.ts";
-import { available } from "../../sql/outage.ts";
+import type { Database } from "../../sql/database.ts";
+import { added, available } from "../../sql/outage.ts";
 
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 1_000;
 
 export class SqlPendingStore implements PendingStore {
@@ -14,23 +14,19 @@ export class SqlPendingStore implements PendingStore {
   }
 
   async put({ kind, digest, value, expiresAt }: PendingEntry): Promise<void> {
-    await available(
-      adding(
-        this.#db,
-        (tx) => tx`
-          INSERT INTO pending_entries ${tx({ kind, digest, value, expires_at: expiresAt })}
-          ON CONFLICT (kind, digest) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at`,
-      ),
+    await added(
+      this.#db,
+      (tx) => tx`
+        INSERT INTO pending_entries ${tx({ kind, digest, value, expires_at: expiresAt })}
+        ON CONFLICT (kind, digest) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at`,
     );
   }
 
   async take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined> {
-    const [row]: { value: string; expires_at: number | string }[] = await available(
-      adding(
-        this.#db,
-        (tx) => tx`
-          DELETE FROM pending_entries WHERE kind = ${kind} AND digest = ${digest} RETURNING value, expires_at`,
-      ),
+    const [row]: { value: string; expires_at: number | string }[] = await added(
+      this.#db,
+      (tx) => tx`
+        DELETE FROM pending_entries WHERE kind = ${kind} AND digest = ${digest} RETURNING value, expires_at`,
     );
     return row && Number(row.expires_at) > nowSeconds ? row.value : undefined;
   }
@@ -42,25 +38,21 @@ export class SqlPendingStore implements PendingStore {
   }
 
   async trim(kind: string, most: number): Promise<void> {
-    await available(
-      adding(
-        this.#db,
-        (tx) => tx`
-          DELETE FROM pending_entries WHERE kind = ${kind} AND digest IN (
-            SELECT digest FROM pending_entries WHERE kind = ${kind}
-            ORDER BY expires_at DESC, digest LIMIT ${pruneAtOnce} OFFSET ${most})`,
-      ),
+    await added(
+      this.#db,
+      (tx) => tx`
+        DELETE FROM pending_entries WHERE kind = ${kind} AND digest IN (
+          SELECT digest FROM pending_entries WHERE kind = ${kind}
+          ORDER BY expires_at DESC, digest LIMIT ${pruneAtOnce} OFFSET ${most})`,
     );
   }
 
   async prune(nowSeconds: number): Promise<void> {
-    await available(
-      adding(
-        this.#db,
-        (tx) => tx`
-          DELETE FROM pending_entries WHERE (kind, digest) IN (
-            SELECT kind, digest FROM pending_entries WHERE expires_at <= ${nowSeconds} LIMIT ${pruneAtOnce})`,
-      ),
+    await added(
+      this.#db,
+      (tx) => tx`
+        DELETE FROM pending_entries WHERE (kind, digest) IN (
+          SELECT kind, digest FROM pending_entries WHERE expires_at <= ${nowSeconds} LIMIT ${pruneAtOnce})`,
     );
   }
 }

@@ -3,10 +3,10 @@ import type { AuditEvent } from "../../../domain/audit.ts";
 import type { PeopleChange, PeopleConflict } from "../../../domain/people/person.ts";
 import type { Database } from "../../sql/database.ts";
 import { addMembership, forgetLinksBy } from "./membership-changes.ts";
-import { type PersonRow, personToRow } from "./person-rows.ts";
+import { peopleWithPasswords } from "./person-rows.ts";
 import { type SignedOut, signOut } from "./sign-outs.ts";
 
-/** Asked before anything is written: what conflicts leaves nothing behind. */
+/** Is asked before anything is written: what conflicts leaves nothing behind. */
 export async function conflictOf(tx: Database, change: PeopleChange): Promise<PeopleConflict | undefined> {
   const { useLink, addPerson, addIdentity, addMembership: added, setPassword, setOperator } = change;
   if (useLink) {
@@ -32,7 +32,8 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
     if (same.length > 0) return "member_already";
   }
   if (setPassword?.insteadOf !== undefined) {
-    const [row]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${setPassword.personId}`;
+    const [row]: { password_hash: string | null }[] = await tx`
+      SELECT password_hash FROM people WHERE id = ${setPassword.personId}`;
     if (row?.password_hash !== setPassword.insteadOf) return "password_changed";
   }
   if (setOperator) {
@@ -47,18 +48,19 @@ export async function conflictOf(tx: Database, change: PeopleChange): Promise<Pe
   return undefined;
 }
 
-/** What it ended. */
+/** Gives what the change ended. */
 export async function writeChange(tx: Database, change: PeopleChange, event: AuditEvent): Promise<SignedOut> {
   const { useLink, addPerson, addIdentity, setPassword, setEmailProven, removePasskeys, setName } = change;
   const { setOperator, endSessions } = change;
   if (useLink) await tx`UPDATE one_time_links SET used_at = ${useLink.nowSeconds} WHERE id = ${useLink.id}`;
-  if (addPerson) await tx`INSERT INTO people ${tx(personToRow(addPerson))}`;
+  if (addPerson) await tx`INSERT INTO people ${tx(peopleWithPasswords.row(addPerson))}`;
   if (addIdentity) {
     const { issuer, subject, personId, createdAt } = addIdentity;
     await tx`INSERT INTO identities ${tx({ issuer, subject, person_id: personId, created_at: createdAt })}`;
   }
   if (change.addMembership) {
-    const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${change.addMembership.personId}`;
+    const [person]: { email: string }[] =
+      await tx`SELECT email FROM people WHERE id = ${change.addMembership.personId}`;
     if (person) await addMembership(tx, change.addMembership, person.email);
   }
   if (setPassword) {

@@ -155,7 +155,7 @@ onEachDatabase((databases) => {
       expect(await eventIds()).toEqual(before);
     });
 
-    test("who is in no account with an owner may leave it", async () => {
+    test("a member of an account without an owner may leave it", async () => {
       const membership = await all.addMember(await all.addPerson({ email: "a@x.org" }), "admin");
       expect(await all.people.removeMembership(membership.id, event())).toBe("done");
     });
@@ -256,7 +256,7 @@ onEachDatabase((databases) => {
       expect(await eventIds()).toEqual(before);
     });
 
-    test("by one link happens once, of fifty at the same time", async () => {
+    test("a change by one link happens once, of fifty at the same time", async () => {
       const invitation = link();
       await all.people.insertLink(invitation, event());
       const useLink = { id: invitation.id, nowSeconds: now() };
@@ -280,7 +280,7 @@ onEachDatabase((databases) => {
       expect(await all.people.listMembers(all.accountId, firstPage)).toHaveLength(1);
     });
 
-    test("by a link that has expired in the second of its end does not happen", async () => {
+    test("a change by a link does not happen in the second in which the link ends", async () => {
       const invitation = link();
       await all.people.insertLink(invitation, event());
       const use = (nowSeconds: number) => all.people.apply({ useLink: { id: invitation.id, nowSeconds } }, event());
@@ -332,7 +332,7 @@ onEachDatabase((databases) => {
       expect((await all.people.findByEmail("ada@x.org"))?.passwordHash).toBe("second");
     });
 
-    test("to another password ends the links to set one", async () => {
+    test("a change to another password ends the links to set one", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const reset = link({ purpose: "password_reset", personId: ada.id, accountId: null, email: null, role: null });
       await all.people.insertLink(reset, event());
@@ -433,7 +433,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("that an address is proven is kept, found with the person in each way, and taken away", async () => {
+  test("the proof of an address is kept, found with the person in each way, and taken away", async () => {
     const ada = await all.addPerson({ email: "a@x.org", isEmailProven: false });
     const { cookie } = await all.startSession(ada);
     const identity = { issuer: "https://idp.example", subject: "s", personId: ada.id, createdAt: now() };

@@ -1,4 +1,5 @@
 // People, their memberships, one-time links and passkeys in the database.
+import type { SQL } from "bun";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type {
   Member,
@@ -12,33 +13,20 @@ import type {
   PersonStore,
 } from "../../../domain/people/person.ts";
 import type { Role } from "../../../domain/people/role.ts";
-import { type Database, writing } from "../../sql/database.ts";
-import { available } from "../../sql/outage.ts";
+import type { Database } from "../../sql/database.ts";
+import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, type Outcome } from "../credential-change.ts";
 import { changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
 import { conflictOf, writeChange } from "./people-change.ts";
-import {
-  type LinkRow,
-  linkFromRow,
-  linkToRow,
-  type MemberRow,
-  type MembershipRow,
-  memberFromRow,
-  membershipFromRow,
-  type PasskeyRow,
-  type PersonRow,
-  passkeyFromRow,
-  passkeyToRow,
-  personFromRow,
-} from "./person-rows.ts";
+import { members, memberships, oneTimeLinks, passkeys, people, peopleWithPasswords } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
 
 /** Caches of credentials hold memberships and logins, and nothing else of what is kept here. */
 const notCached = "added";
 
-/** For whoever asks what became of a link, or uses one late; the audit log tells for good. */
+/** They stay for whoever asks what became of a link, or uses one late; the audit log tells for good. */
 const linksKeptSeconds = 30 * 86_400;
-/** In one transaction, for which others wait. */
+/** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
 
 export class SqlPersonStore implements PersonStore {
@@ -48,28 +36,26 @@ export class SqlPersonStore implements PersonStore {
     this.#db = db;
   }
 
-  async findPerson(id: string): Promise<Person | undefined> {
-    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE id = ${id}`);
-    return row && personFromRow(row);
+  findPerson(id: string): Promise<Person | undefined> {
+    return available(people.first(this.#db`SELECT * FROM people WHERE id = ${id}`));
   }
 
-  async findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined> {
-    const [row]: PersonRow[] = await available(this.#db`SELECT * FROM people WHERE email = ${email}`);
-    return row && { ...personFromRow(row), passwordHash: row.password_hash };
+  findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined> {
+    return available(peopleWithPasswords.first(this.#db`SELECT * FROM people WHERE email = ${email}`));
   }
 
-  async findByIdentity(issuer: string, subject: string): Promise<Person | undefined> {
-    const [row]: PersonRow[] = await available(this.#db`
+  findByIdentity(issuer: string, subject: string): Promise<Person | undefined> {
+    const rows = this.#db`
       SELECT p.* FROM people p JOIN identities i ON i.person_id = p.id
-      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`);
-    return row && personFromRow(row);
+      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`;
+    return available(people.first(rows));
   }
 
-  async listPeople({ after, limit }: { after: string | undefined; limit: number }): Promise<Person[]> {
+  listPeople({ after, limit }: { after: string | undefined; limit: number }): Promise<Person[]> {
     const db = this.#db;
-    const rows: PersonRow[] = await available(db`
-      SELECT * FROM people ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`);
-    return rows.map(personFromRow);
+    const rows = db`
+      SELECT * FROM people ${after === undefined ? db`` : db`WHERE id > ${after}`} ORDER BY id LIMIT ${limit}`;
+    return available(people.all(rows));
   }
 
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict> {
@@ -83,11 +69,11 @@ export class SqlPersonStore implements PersonStore {
 
   deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator"> {
     return changeCredentials(this.#db, event, async (tx): Promise<Outcome<"done" | "missing" | "operator">> => {
-      const [person]: PersonRow[] = await tx`SELECT * FROM people WHERE id = ${id}`;
+      const person = await people.first(tx`SELECT * FROM people WHERE id = ${id}`);
       if (!person) return { result: "missing", changed: false };
-      if (person.is_operator) return { result: "operator", changed: false };
-      const memberships: MembershipRow[] = await tx`SELECT * FROM memberships WHERE person_id = ${id}`;
-      for (const row of memberships) await endMembership(tx, membershipFromRow(row), event.at);
+      if (person.isOperator) return { result: "operator", changed: false };
+      const held = await memberships.all(tx`SELECT * FROM memberships WHERE person_id = ${id}`);
+      for (const membership of held) await endMembership(tx, membership, event.at);
       await tx`DELETE FROM identities WHERE person_id = ${id}`;
       await tx`DELETE FROM passkeys WHERE person_id = ${id}`;
       await tx`DELETE FROM sessions WHERE person_id = ${id}`;
@@ -105,16 +91,13 @@ export class SqlPersonStore implements PersonStore {
     return available(readMembership(this.#db, id));
   }
 
-  async listMembers(
-    accountId: string,
-    { after, limit }: { after: string | undefined; limit: number },
-  ): Promise<Member[]> {
+  listMembers(accountId: string, { after, limit }: { after: string | undefined; limit: number }): Promise<Member[]> {
     const db = this.#db;
-    const rows: MemberRow[] = await available(db`
+    const rows = db`
       SELECT m.*, p.email, p.name, (SELECT max(last_seen_at) FROM sessions WHERE person_id = p.id) AS last_seen_at
       FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.account_id = ${accountId}
-      ${after === undefined ? db`` : db`AND m.id > ${after}`} ORDER BY m.id LIMIT ${limit}`);
-    return rows.map(memberFromRow);
+      ${after === undefined ? db`` : db`AND m.id > ${after}`} ORDER BY m.id LIMIT ${limit}`;
+    return available(members.all(rows));
   }
 
   setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
@@ -143,34 +126,25 @@ export class SqlPersonStore implements PersonStore {
 
   ensureLink(link: OneTimeLink, after: number, event: AuditEvent): Promise<OneTimeLink> {
     return changeCredentials(this.#db, event, async (tx) => {
-      const [open]: LinkRow[] = await tx`
+      const open = await oneTimeLinks.first(tx`
         SELECT * FROM one_time_links
-        WHERE purpose = ${link.purpose} AND used_at IS NULL AND expires_at > ${after} ORDER BY id DESC LIMIT 1`;
-      if (open) return { result: linkFromRow(open), changed: false };
+        WHERE purpose = ${link.purpose} AND used_at IS NULL AND expires_at > ${after} ORDER BY id DESC LIMIT 1`);
+      if (open) return { result: open, changed: false };
       await writeLink(tx, link);
       return { result: link, changed: notCached };
     });
   }
 
-  async findLink(digest: string): Promise<OneTimeLink | undefined> {
-    const [row]: LinkRow[] = await available(this.#db`SELECT * FROM one_time_links WHERE digest = ${digest}`);
-    return row && linkFromRow(row);
+  findLink(digest: string): Promise<OneTimeLink | undefined> {
+    return available(oneTimeLinks.first(this.#db`SELECT * FROM one_time_links WHERE digest = ${digest}`));
   }
 
-  async listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]> {
-    const rows: LinkRow[] = await available(this.#db`
-      SELECT * FROM one_time_links
-      WHERE account_id = ${accountId} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
-      ORDER BY id DESC`);
-    return rows.map(linkFromRow);
+  listInvitations(accountId: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    return this.#invitations(this.#db`account_id = ${accountId}`, nowSeconds);
   }
 
-  async findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]> {
-    const rows: LinkRow[] = await available(this.#db`
-      SELECT * FROM one_time_links
-      WHERE email = ${email} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
-      ORDER BY id DESC`);
-    return rows.map(linkFromRow);
+  findInvitations(email: string, nowSeconds: number): Promise<OneTimeLink[]> {
+    return this.#invitations(this.#db`email = ${email}`, nowSeconds);
   }
 
   deleteInvitation(id: string, accountId: string, event: AuditEvent): Promise<boolean> {
@@ -184,54 +158,46 @@ export class SqlPersonStore implements PersonStore {
 
   async pruneLinks(nowSeconds: number): Promise<void> {
     const ended = nowSeconds - linksKeptSeconds;
-    await available(
-      writing(
-        this.#db,
-        (tx) => tx`
-          DELETE FROM one_time_links WHERE id IN (
-            SELECT id FROM one_time_links WHERE expires_at <= ${ended} OR used_at <= ${ended} LIMIT ${pruneAtOnce})`,
-      ),
+    await written(
+      this.#db,
+      (tx) => tx`
+        DELETE FROM one_time_links WHERE id IN (
+          SELECT id FROM one_time_links WHERE expires_at <= ${ended} OR used_at <= ${ended} LIMIT ${pruneAtOnce})`,
     );
   }
 
-  async listPasskeys(personId: string): Promise<Passkey[]> {
-    const rows: PasskeyRow[] = await available(this.#db`
-      SELECT * FROM passkeys WHERE person_id = ${personId} ORDER BY created_at, id`);
-    return rows.map(passkeyFromRow);
+  listPasskeys(personId: string): Promise<Passkey[]> {
+    const rows = this.#db`SELECT * FROM passkeys WHERE person_id = ${personId} ORDER BY created_at, id`;
+    return available(passkeys.all(rows));
   }
 
-  async findPasskey(id: string): Promise<Passkey | undefined> {
-    const [row]: PasskeyRow[] = await available(this.#db`SELECT * FROM passkeys WHERE id = ${id}`);
-    return row && passkeyFromRow(row);
+  findPasskey(id: string): Promise<Passkey | undefined> {
+    return available(passkeys.first(this.#db`SELECT * FROM passkeys WHERE id = ${id}`));
   }
 
   insertPasskey(passkey: Passkey, event: AuditEvent): Promise<boolean> {
     return changeCredentials(this.#db, event, async (tx) => {
       const added: unknown[] = await tx`
-        INSERT INTO passkeys ${tx(passkeyToRow(passkey))} ON CONFLICT (id) DO NOTHING RETURNING id`;
+        INSERT INTO passkeys ${tx(passkeys.row(passkey))} ON CONFLICT (id) DO NOTHING RETURNING id`;
       return found(added);
     });
   }
 
   /** The counter only goes up, where the authenticator has one: of two uses with the same, one is a copy's. */
   async passkeyUsed(id: string, counter: number, backedUp: boolean, nowSeconds: number): Promise<boolean> {
-    const used: unknown[] = await available(
-      writing(
-        this.#db,
-        (tx) => tx`
-          UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
-          WHERE id = ${id} AND (counter < ${counter} OR (counter = 0 AND ${counter} = 0)) RETURNING id`,
-      ),
+    const used: unknown[] = await written(
+      this.#db,
+      (tx) => tx`
+        UPDATE passkeys SET counter = ${counter}, backed_up = ${backedUp ? 1 : 0}, last_used_at = ${nowSeconds}
+        WHERE id = ${id} AND (counter < ${counter} OR (counter = 0 AND ${counter} = 0)) RETURNING id`,
     );
     return used.length > 0;
   }
 
   async renamePasskey(id: string, personId: string, name: string): Promise<boolean> {
-    const renamed: unknown[] = await available(
-      writing(
-        this.#db,
-        (tx) => tx`UPDATE passkeys SET name = ${name} WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
-      ),
+    const renamed: unknown[] = await written(
+      this.#db,
+      (tx) => tx`UPDATE passkeys SET name = ${name} WHERE id = ${id} AND person_id = ${personId} RETURNING id`,
     );
     return renamed.length > 0;
   }
@@ -242,6 +208,15 @@ export class SqlPersonStore implements PersonStore {
         DELETE FROM passkeys WHERE id = ${id} AND person_id = ${personId} RETURNING id`;
       return found(deleted);
     });
+  }
+
+  /** Newest first. */
+  #invitations(whose: SQL.Query<unknown>, nowSeconds: number): Promise<OneTimeLink[]> {
+    const rows = this.#db`
+      SELECT * FROM one_time_links
+      WHERE ${whose} AND purpose = 'invitation' AND used_at IS NULL AND expires_at > ${nowSeconds}
+      ORDER BY id DESC`;
+    return available(oneTimeLinks.all(rows));
   }
 
   #changeMembership(
@@ -262,12 +237,12 @@ function found(rows: readonly unknown[]): Outcome<boolean> {
   return { result: rows.length > 0, changed: rows.length > 0 && notCached };
 }
 
-/** In the place of the unused ones for the same. */
+/** Replaces the unused links for the same. */
 async function writeLink(tx: Database, link: OneTimeLink): Promise<void> {
   const { purpose, personId, email, accountId } = link;
   await tx`
     DELETE FROM one_time_links WHERE purpose = ${purpose} AND used_at IS NULL
     ${purpose === "password_reset" ? tx`AND person_id = ${personId}` : tx``}
     ${purpose === "invitation" ? tx`AND email = ${email} AND account_id = ${accountId}` : tx``}`;
-  await tx`INSERT INTO one_time_links ${tx(linkToRow(link))}`;
+  await tx`INSERT INTO one_time_links ${tx(oneTimeLinks.row(link))}`;
 }

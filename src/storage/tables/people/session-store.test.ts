@@ -205,7 +205,7 @@ onEachDatabase((databases) => {
       expect([await isRevoked(asking), await isRevoked(other)]).toEqual([false, true]);
     });
 
-    test("that are none raise no revision: caches of keys stay warm", async () => {
+    test("sessions that end without logins raise no revision: caches of keys stay warm", async () => {
       await insert("d1");
       const revision = await all.keys.credentialRevision();
       await all.sessionStore.endAll(ada.id, null, event());

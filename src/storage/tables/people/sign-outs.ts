@@ -12,7 +12,7 @@ export interface SignedOut {
   logins: number;
 }
 
-/** `exceptId`: of the session or login that stays. The event is the one that it is done with. */
+/** `exceptId`: id of the session or login that stays. The event is the one that it is done with. */
 export async function signOut(
   tx: Database,
   { personId, exceptId = "" }: { personId: string; exceptId?: string },

@@ -1,0 +1,18 @@
+// What all processes that share the database have in common: a text by its name, in the table `installation`.
+import type { Database } from "./database.ts";
+
+export async function readInstallation(db: Database, name: string): Promise<string | undefined> {
+  const [row]: { value: string }[] = await db`SELECT value FROM installation WHERE name = ${name}`;
+  return row?.value;
+}
+
+/** Replaces what the name stood for, if anything. */
+export async function putInstallation(tx: Database, name: string, value: string): Promise<void> {
+  await tx`
+    INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+}
+
+/** Leaves what the name stands for already. */
+export async function addInstallation(tx: Database, name: string, value: string): Promise<void> {
+  await tx`INSERT INTO installation ${tx({ name, value })} ON CONFLICT (name) DO NOTHING`;
+}

@@ -1,0 +1,28 @@
+// The one way in which upstreams, nodes and models change: the work, its audit event and the raised revision, or nothing.
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Database } from "../sql/database.ts";
+import { syncCommits } from "../sql/durable-commits.ts";
+import { insertAuditEvent } from "./audit-log.ts";
+import { whileActive } from "./credential-change.ts";
+import { raiseRevision } from "./revisions.ts";
+
+/**
+ * `work` gives whether it wrote anything, and so does this. No credential changes by it, so no cache has to forget one.
+ * Throws as `whileActive` does.
+ */
+export async function changeRouting(
+  db: Database,
+  event: AuditEvent,
+  work: (tx: Database) => Promise<boolean>,
+): Promise<boolean> {
+  const changed = await whileActive(db, event, async (tx) => {
+    if (!(await work(tx))) return false;
+    await insertAuditEvent(tx, event);
+    await raiseRevision(tx, "routing");
+    return true;
+  });
+  // A power cut must not undo what was answered: a price that was set, a server that was drained. Where the disk cannot be
+  // asked, the change stands all the same.
+  if (changed) await syncCommits(db).catch(() => {});
+  return changed;
+}
