@@ -6,7 +6,7 @@ import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -19,13 +19,7 @@ import { nodesPath } from "./use-node-change.ts";
 import { type ReplicaName, useReplicas } from "./use-replicas.ts";
 import { WaitingNodes } from "./waiting-nodes.tsx";
 
-export function NodesPage() {
-  return (
-    <OperatorsOnly title="Nodes">
-      <Nodes />
-    </OperatorsOnly>
-  );
-}
+export const NodesPage = operatorsOnly("Nodes", Nodes);
 
 function Nodes() {
   const [search, setSearch] = useSearchParams();

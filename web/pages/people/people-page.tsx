@@ -7,7 +7,7 @@ import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -15,13 +15,7 @@ import { day } from "../../parts/words/figures.ts";
 import { State } from "../../parts/words/state.tsx";
 import { PersonDrawer } from "./person-drawer.tsx";
 
-export function PeoplePage() {
-  return (
-    <OperatorsOnly title="People">
-      <People />
-    </OperatorsOnly>
-  );
-}
+export const PeoplePage = operatorsOnly("People", People);
 
 function People() {
   const [search, setSearch] = useSearchParams();

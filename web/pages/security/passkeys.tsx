@@ -1,13 +1,12 @@
 // One's own passkeys: added, renamed, removed.
 import { Anchor, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
 import { Fragment, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useRead } from "../../api/queries.ts";
+import { useRead } from "../../api/queries.ts";
 import type { Passkey, PasskeyList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
@@ -20,15 +19,10 @@ export function Passkeys() {
   const { data, error, isPending, refetch } = useRead<PasskeyList>(passkeysPath);
   const [adding, setAdding] = useState(false);
   const [renaming, setRenaming] = useState<Passkey>();
-  const [removing, setRemoving] = useState<Passkey>();
-  const removed = useLast(removing);
   const support = passkeySupport();
-  const remove = useChange(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
+  const removal = useQuestion(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
     stale: [passkeysPath],
-    done(_answer, { name }) {
-      setRemoving(undefined);
-      notifications.show({ message: `The passkey “${name}” is removed.` });
-    },
+    said: (_answer, { name }) => `The passkey “${name}” is removed.`,
   });
   const passkeys = data?.data ?? [];
   return (
@@ -51,14 +45,7 @@ export function Passkeys() {
           {passkeys.map((passkey, index) => (
             <Fragment key={passkey.id}>
               {index > 0 && <Divider component="li" aria-hidden />}
-              <PasskeyLine
-                passkey={passkey}
-                rename={() => setRenaming(passkey)}
-                remove={() => {
-                  remove.reset();
-                  setRemoving(passkey);
-                }}
-              />
+              <PasskeyLine passkey={passkey} rename={() => setRenaming(passkey)} remove={() => removal.ask(passkey)} />
             </Fragment>
           ))}
         </Stack>
@@ -76,15 +63,7 @@ export function Passkeys() {
       )}
       <AddPasskey opened={adding} known={passkeys} close={() => setAdding(false)} />
       <RenamePasskey passkey={renaming} close={() => setRenaming(undefined)} />
-      <Confirm
-        opened={removing !== undefined}
-        title={`Remove “${removed?.name ?? ""}”?`}
-        action="Remove the passkey"
-        busy={remove.isPending}
-        error={remove.error}
-        confirm={() => removing && remove.mutate(removing)}
-        close={() => setRemoving(undefined)}
-      >
+      <Confirm {...removal.dialog} title={`Remove “${removal.about?.name ?? ""}”?`} action="Remove the passkey">
         It signs nobody in here any more. Browsers that are signed in stay so: where the device was lost, sign out
         everywhere else as well. Without another passkey, you sign in by password or single sign-on.
       </Confirm>

@@ -6,7 +6,7 @@ import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -21,13 +21,7 @@ const sourceNames: Record<Tier["source"], string> = {
   database: "Made here",
 };
 
-export function TiersPage() {
-  return (
-    <OperatorsOnly title="Tiers">
-      <Tiers />
-    </OperatorsOnly>
-  );
-}
+export const TiersPage = operatorsOnly("Tiers", Tiers);
 
 function Tiers() {
   const [search, setSearch] = useSearchParams();

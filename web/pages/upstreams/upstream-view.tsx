@@ -11,18 +11,19 @@ import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count, span } from "../../parts/words/figures.ts";
-import { Draining } from "./draining.tsx";
+import { DrainUpstream } from "./drain-upstream.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
 import { RemoveUpstream } from "./remove-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
 import { UnpricedModels } from "./unpriced-models.tsx";
+import { upstreamsPath } from "./upstream-paths.ts";
 import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
   const { name, url, source, state, error, overrides_database: hidesOne } = upstream;
   const test = useChange(() => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body: { name } }), {
-    stale: ["/v1/admin/upstreams"],
+    stale: [upstreamsPath],
   });
   if (editing) return <EditUpstream upstream={upstream} done={() => setEditing(false)} />;
   const told = readOnlyText[source];
@@ -59,7 +60,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
         >
           Test
         </Button>
-        <Draining upstream={upstream} />
+        <DrainUpstream upstream={upstream} />
         {source === "node" && (
           <Button component={Link} href={`/admin/nodes?node=${encodeURIComponent(name)}`} variant="default">
             Show the node

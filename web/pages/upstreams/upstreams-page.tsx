@@ -5,7 +5,7 @@ import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -13,13 +13,7 @@ import { count } from "../../parts/words/figures.ts";
 import { UpstreamDrawer } from "./upstream-drawer.tsx";
 import { placeOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
-export function UpstreamsPage() {
-  return (
-    <OperatorsOnly title="Upstreams">
-      <Upstreams />
-    </OperatorsOnly>
-  );
-}
+export const UpstreamsPage = operatorsOnly("Upstreams", Upstreams);
 
 function Upstreams() {
   const [search, setSearch] = useSearchParams();

@@ -1,12 +1,10 @@
 // A button that removes what is shown, after a question that says what ends with it.
 import { Button } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
 import { TrashIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import { Confirm } from "./confirm.tsx";
+import { useQuestion } from "./question.ts";
 
 interface RemovalProps {
   name: string;
@@ -27,37 +25,18 @@ interface RemovalProps {
 }
 
 export function Removal({ name, path, stale, label = "Remove", action, children, done, close }: RemovalProps) {
-  const [asking, { open, close: stop }] = useDisclosure();
-  const remove = useChange(() => call("DELETE", path), {
-    stale,
-    leave: close,
-    done() {
-      stop();
-      notifications.show({ message: done });
-    },
-  });
+  const removal = useQuestion(() => call("DELETE", path), { stale, leave: close, said: () => done });
   return (
     <>
       <Button
         variant="default"
         c="var(--mantine-color-error)"
         leftSection={<TrashIcon />}
-        onClick={() => {
-          remove.reset();
-          open();
-        }}
+        onClick={() => removal.ask()}
       >
         {label}
       </Button>
-      <Confirm
-        opened={asking}
-        title={`Remove ${name}?`}
-        action={action}
-        busy={remove.isPending}
-        error={remove.error}
-        confirm={() => remove.mutate(undefined)}
-        close={stop}
-      >
+      <Confirm {...removal.dialog} title={`Remove ${name}?`} action={action}>
         {children}
       </Confirm>
     </>

@@ -1,12 +1,10 @@
 // The invitations into an account that nobody has followed yet, and taking them back.
 import { Button, Stack, Text, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { type Listing, useChange } from "../../api/queries.ts";
+import type { Listing } from "../../api/queries.ts";
 import type { Invitation } from "../../api/types.ts";
 import { Confirm } from "../editing/confirm.tsx";
-import { useLast } from "../editing/use-last.ts";
+import { useQuestion } from "../editing/question.ts";
 import type { Column } from "../table/column.ts";
 import { LongTable } from "../table/long-table.tsx";
 import { Ago } from "../words/ago.tsx";
@@ -20,26 +18,17 @@ interface InvitationsProps {
 }
 
 export function Invitations({ path, listing, mayTakeBack }: InvitationsProps) {
-  const [asking, setAsking] = useState<Invitation>();
-  const asked = useLast(asking);
-  const removal = useChange(({ id }: Invitation) => call("DELETE", `${path}/${id}`), {
+  const removal = useQuestion(({ id }: Invitation) => call("DELETE", `${path}/${id}`), {
     stale: [path],
-    done(_answer, { email }) {
-      setAsking(undefined);
-      notifications.show({ message: `The invitation of ${email} is taken back.` });
-    },
+    said: (_answer, { email }) => `The invitation of ${email} is taken back.`,
   });
-  const ask = (invitation: Invitation) => {
-    removal.reset();
-    setAsking(invitation);
-  };
   return (
     <Stack gap="sm">
       <Title order={2}>Open invitations</Title>
       <LongTable
         label="Open invitations"
         listing={listing}
-        columns={columnsOf(mayTakeBack, ask)}
+        columns={columnsOf(mayTakeBack, removal.ask)}
         keyOf={({ id }) => id}
         rowHeight={58}
         height="24rem"
@@ -49,16 +38,8 @@ export function Invitations({ path, listing, mayTakeBack }: InvitationsProps) {
           </Text>
         }
       />
-      <Confirm
-        opened={asking !== undefined}
-        title="Take the invitation back?"
-        action="Take it back"
-        busy={removal.isPending}
-        error={removal.error}
-        confirm={() => asking && removal.mutate(asking)}
-        close={() => setAsking(undefined)}
-      >
-        The link that {asked?.email} got no longer works. You can invite them again.
+      <Confirm {...removal.dialog} title="Take the invitation back?" action="Take it back">
+        The link that {removal.about?.email} got no longer works. You can invite them again.
       </Confirm>
     </Stack>
   );

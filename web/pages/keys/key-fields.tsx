@@ -21,7 +21,7 @@ import { at, span } from "../../parts/words/figures.ts";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 
-interface KeyFormProps {
+interface KeyFieldsProps {
   draft: KeyDraft;
   change(part: Partial<KeyDraft>): void;
   errorOf(field: Field): string | undefined;
@@ -38,7 +38,7 @@ const windows: readonly [number, string][] = [
   [86_400, "day"],
 ];
 
-export function KeyForm({ draft, change, errorOf, grantable, children }: KeyFormProps) {
+export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFieldsProps) {
   const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
   return (
     <Stack gap="lg">
@@ -105,7 +105,7 @@ function separate(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }
 
-interface ExpiryFieldProps extends Pick<KeyFormProps, "draft" | "change"> {
+interface ExpiryFieldProps extends Pick<KeyFieldsProps, "draft" | "change"> {
   error: string | undefined;
 }
 
@@ -145,7 +145,7 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
   );
 }
 
-function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change" | "errorOf">) {
+function Limits({ draft, change, errorOf }: Pick<KeyFieldsProps, "draft" | "change" | "errorOf">) {
   const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
   const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
   return (
