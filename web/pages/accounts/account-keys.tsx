@@ -1,13 +1,13 @@
 // The API keys of an account, which an operator may make and revoke.
-import { Button, Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
+import { Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { Account, ApiKey } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { AddButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -49,17 +49,13 @@ export function AccountKeys({ account }: { account: Account }) {
       numeric: true,
       cell: (key) =>
         key.status === "active" && (
-          <Button size="xs" variant="default" onClick={() => revocation.ask(key)} aria-label={`Revoke ${key.name}`}>
+          <SmallButton onClick={() => revocation.ask(key)} aria-label={`Revoke ${key.name}`}>
             Revoke
-          </Button>
+          </SmallButton>
         ),
     },
   ];
-  const add = (
-    <Button leftSection={<PlusIcon />} onClick={open}>
-      Create API key
-    </Button>
-  );
+  const add = <AddButton onClick={open}>Create API key</AddButton>;
   const isFiltered = environment !== "";
   return (
     <Stack>

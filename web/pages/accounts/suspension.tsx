@@ -1,10 +1,11 @@
 // Suspends an account, after a question, or lets it work again.
-import { Button, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 
 export function Suspension({ account: { id, name, status } }: { account: Account }) {
   const own = useSession().session.account.id === id;
@@ -20,13 +21,9 @@ export function Suspension({ account: { id, name, status } }: { account: Account
   if (own && isActive) return null;
   return (
     <>
-      <Button
-        variant="default"
-        {...(isActive ? { c: "var(--mantine-color-error)" } : {})}
-        onClick={() => question.ask()}
-      >
+      <PlainButton {...(isActive ? { c: "var(--mantine-color-error)" } : {})} onClick={() => question.ask()}>
         {isActive ? "Suspend" : "Resume"}
-      </Button>
+      </PlainButton>
       <Confirm
         {...question.dialog}
         title={isActive ? `Suspend ${name}?` : `Resume ${name}?`}

@@ -1,10 +1,11 @@
 // The apps and command line logins that somebody allowed to act in their name, and taking that back.
-import { Button, Skeleton, Stack } from "@mantine/core";
+import { Skeleton, Stack } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { Authorization } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
@@ -47,9 +48,9 @@ export function AllowedApps() {
       </Stack>
       {error && <Failure error={error} retry={fetchNextPage} />}
       {hasNextPage && (
-        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
           Show more
-        </Button>
+        </PlainButton>
       )}
       <Confirm
         {...revocation.dialog}

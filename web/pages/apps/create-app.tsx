@@ -1,5 +1,4 @@
 // The dialog that registers an app and then shows its id and secret, once.
-import { Text } from "@mantine/core";
 import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { type ApiFailure, call } from "../../api/client.ts";
@@ -10,6 +9,7 @@ import { Form } from "../../parts/editing/form.tsx";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { MakingDialog } from "../../parts/secrets/making-dialog.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { appKind, createRequestOf, newDraft } from "./app-draft.ts";
 import { AppFields } from "./app-fields.tsx";
 import { NewApp } from "./new-app.tsx";
@@ -52,10 +52,10 @@ function AppForm({ creation, close }: AppFormProps) {
   return (
     <Form {...form} gap="lg" action="Register app" submit={register} cancel={close} isHeld>
       <AppFields draft={draft} change={change} errorOf={errorOf} isNew />
-      <Text size="sm" c="dimmed">
+      <Note>
         People see {session.account.name} as its publisher. Its access works in {environmentNames[environment]}, which
         is chosen at the top of the page.
-      </Text>
+      </Note>
     </Form>
   );
 }

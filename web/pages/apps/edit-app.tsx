@@ -1,5 +1,4 @@
 // The dialog that changes an app's settings.
-import { Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -8,6 +7,7 @@ import { Form } from "../../parts/editing/form.tsx";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useDraft } from "../../parts/editing/use-draft.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { appKind, changesOf, draftOf } from "./app-draft.ts";
 import { AppFields } from "./app-fields.tsx";
 
@@ -49,11 +49,11 @@ function AppForm({ app, close }: Omit<EditAppProps, "opened">) {
   return (
     <Form {...form} gap="lg" action="Save" submit={save} cancel={close}>
       <AppFields draft={draft} change={change} errorOf={errorOf} isNew={false} />
-      <Text size="sm" c="dimmed" aria-live="polite">
+      <Note aria-live="polite">
         {isWider
           ? "What you add, people have to allow anew; until then the app goes on with what they allowed."
           : "What you take away is in no access token from then on."}
-      </Text>
+      </Note>
     </Form>
   );
 }

@@ -1,5 +1,4 @@
 // The dialog that changes a key's settings.
-import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
@@ -30,10 +29,7 @@ function KeyForm({ record, close }: Omit<EditKeyProps, "opened">) {
   const { session, isManager } = useSession();
   // What the fields began with, even where the key is read again meanwhile.
   const [before] = useState(() => draftOf(record));
-  const edit = useKeyChange("PATCH", record.id, () => {
-    notifications.show({ message: `The key “${record.name}” is changed.` });
-    close();
-  });
+  const edit = useKeyChange("PATCH", record, "changed", close);
   const { draft, errorOf, form, change, submit } = useDraft(keyKind, before, edit);
   const save = submit((wanted) => {
     const changes = changesOf(wanted, before, nowSeconds());

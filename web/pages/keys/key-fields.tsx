@@ -18,6 +18,7 @@ import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { keyAmounts } from "../../parts/words/amounts.ts";
 import { at, span } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 
@@ -138,9 +139,9 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
           error={error}
         />
       )}
-      <Text size="xs" c="dimmed" mt={6} aria-live="polite">
+      <SmallNote mt={6} aria-live="polite">
         {ends === null || Number.isNaN(ends) ? "It works until somebody revokes it." : `It works until ${at(ends)}.`}
-      </Text>
+      </SmallNote>
     </Input.Wrapper>
   );
 }

@@ -16,11 +16,11 @@ import { fieldNames, formOf, type ModelForm, toWire } from "./model-form.ts";
 import { MoreFields } from "./more-fields.tsx";
 
 interface EditModelProps {
-  /** Undefined: a new one. */
+  /** Undefined for a new one. */
   model: ManagedModel | undefined;
   /** Ids that there are. */
   ids: readonly string[];
-  /** With the model where it was saved. */
+  /** `saved`: undefined where it was not. */
   done(saved?: ManagedModel): void;
 }
 

@@ -1,14 +1,16 @@
 // The models that were pulled to this server, for operators: what each takes of the disk, and how it goes.
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Group, Stack, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import type { PulledModel, PulledModelList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { at, bytes, counted } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { staleWithModels } from "./managed-models.ts";
 
 const path = "/v1/admin/pulled-models";
@@ -41,23 +43,21 @@ export function PulledModels() {
               <Text size="sm" fw={500}>
                 {model.id}
               </Text>
-              <Text size="xs" c="dimmed" className="numeric">
+              <SmallNote className="numeric">
                 {bytes(model.bytes)}
                 {model.state === "incomplete" ? ", incomplete: not served" : ""}
                 {model.pulled_at === null ? "" : `, pulled ${at(model.pulled_at)}`}
                 {model.source === null ? "" : `, from ${model.source}`}
-              </Text>
+              </SmallNote>
             </div>
-            <Button
-              variant="default"
-              size="xs"
+            <SmallButton
               c="var(--mantine-color-error)"
               leftSection={<TrashIcon />}
               aria-label={`Delete ${model.id}`}
               onClick={() => removal.ask(model)}
             >
               Delete
-            </Button>
+            </SmallButton>
           </Group>
         ))}
       </Stack>

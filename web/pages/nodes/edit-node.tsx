@@ -1,6 +1,5 @@
 // Changes a node's name, who may use it, and how much it gets at once.
 import { NumberInput, TextInput, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -16,10 +15,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
   const [name, setName] = useState(node.name);
   const [environments, setEnvironments] = useState(node.environments);
   const [most, setMost] = useState<TypedNumber>(node.max_concurrency ?? "");
-  const save = useNodeChange(node.id, (changed) => {
-    notifications.show({ message: `${changed.name} is saved.` });
-    done();
-  });
+  const save = useNodeChange(node.id, (changed) => `${changed.name} is saved.`, done);
   const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
   // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
   useEffect(() => form.current?.querySelector("input")?.focus(), []);

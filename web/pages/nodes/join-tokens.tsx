@@ -1,14 +1,16 @@
 // The join tokens that would still let a machine in, and withdrawing them.
-import { Button, Stack, Text, Title } from "@mantine/core";
+import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { NodeJoinToken } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { approvalText } from "./approvals.ts";
 import { tokensPath } from "./use-node-change.ts";
 
@@ -50,9 +52,9 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
           <Text size="sm" ff="monospace">
             …{last4}
           </Text>
-          <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <SmallNote hiddenFrom="sm">
             Ends <Ago seconds={expires} />
-          </Text>
+          </SmallNote>
         </>
       ),
     },
@@ -75,14 +77,9 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
       numeric: true,
       width: "7rem",
       cell: (token) => (
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => ask(token)}
-          aria-label={`Withdraw the token …${token.last4}`}
-        >
+        <SmallButton onClick={() => ask(token)} aria-label={`Withdraw the token …${token.last4}`}>
           Withdraw
-        </Button>
+        </SmallButton>
       ),
     },
   ];

@@ -1,5 +1,5 @@
 // The dialog that has the browser make a passkey and gives it a name.
-import { Modal, Text, TextInput } from "@mantine/core";
+import { Modal, TextInput } from "@mantine/core";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/browser";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -8,6 +8,7 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
 import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 
@@ -54,11 +55,11 @@ function PasskeyForm({ known, close }: Omit<AddPasskeyProps, "opened">) {
         autoComplete="off"
         data-autofocus
       />
-      <Text size="sm" c="dimmed" aria-live="polite">
+      <Note aria-live="polite">
         {addition.isPending
           ? "Follow what your browser or device asks."
           : "Your browser asks next where to keep it, and for your fingerprint, face or code."}
-      </Text>
+      </Note>
     </Form>
   );
 }

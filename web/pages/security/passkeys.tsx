@@ -1,5 +1,5 @@
 // One's own passkeys: added, renamed, removed.
-import { Anchor, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Anchor, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
 import { Fragment, useState } from "react";
 import { call } from "../../api/client.ts";
@@ -7,10 +7,12 @@ import { useRead } from "../../api/queries.ts";
 import type { Passkey, PasskeyList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { AddPasskey } from "./add-passkey.tsx";
 import { passkeySupport, passkeysPath } from "./passkey-support.ts";
 import { RenamePasskey } from "./rename-passkey.tsx";
@@ -31,9 +33,9 @@ export function Passkeys() {
       about="With a passkey you sign in by fingerprint, face or the code of your device; nothing can be guessed or typed into the wrong page."
       actions={
         support.kind === "here" && (
-          <Button variant="default" leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
+          <PlainButton leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
             Add a passkey
-          </Button>
+          </PlainButton>
         )
       }
     >
@@ -51,7 +53,7 @@ export function Passkeys() {
         </Stack>
       )}
       {!isPending && support.kind === "none" && (
-        <Text size="sm" c="dimmed">
+        <Note>
           {support.why}{" "}
           {support.elsewhere !== undefined && (
             <Anchor href={support.elsewhere} inherit underline="always">
@@ -59,7 +61,7 @@ export function Passkeys() {
             </Anchor>
           )}
           {support.elsewhere !== undefined && ", and sign in there."}
-        </Text>
+        </Note>
       )}
       <AddPasskey opened={adding} known={passkeys} close={() => setAdding(false)} />
       <RenamePasskey passkey={renaming} close={() => setRenaming(undefined)} />
@@ -90,7 +92,7 @@ function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
             <Text size="sm" fw={600}>
               {name}
             </Text>
-            <Text size="xs" c="dimmed">
+            <SmallNote>
               {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
               {used === null ? (
                 "not used yet"
@@ -99,16 +101,16 @@ function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
                   used <Ago seconds={used} />
                 </>
               )}
-            </Text>
+            </SmallNote>
           </div>
         </Group>
         <Group gap="xs">
-          <Button size="xs" variant="default" onClick={rename} aria-label={`Rename ${name}`}>
+          <SmallButton onClick={rename} aria-label={`Rename ${name}`}>
             Rename
-          </Button>
-          <Button size="xs" variant="default" onClick={remove} aria-label={`Remove ${name}`}>
+          </SmallButton>
+          <SmallButton onClick={remove} aria-label={`Remove ${name}`}>
             Remove
-          </Button>
+          </SmallButton>
         </Group>
       </Group>
     </li>

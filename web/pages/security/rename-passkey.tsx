@@ -11,7 +11,7 @@ import { useLast } from "../../parts/editing/use-last.ts";
 import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
 
 interface RenamePasskeyProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   passkey: Passkey | undefined;
   close(): void;
 }

@@ -1,5 +1,5 @@
 // The browsers in which one is signed in, this one first, and the way to sign the others out.
-import { Anchor, Badge, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Anchor, Badge, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
 import { Fragment } from "react";
 import { Link } from "wouter";
@@ -9,10 +9,12 @@ import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { at } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
 
 const sessionsQuery = { limit: 100 };
@@ -44,11 +46,7 @@ export function Sessions() {
           .
         </>
       }
-      actions={
-        <Button variant="default" onClick={() => endOthers.ask()}>
-          Sign out everywhere else
-        </Button>
-      }
+      actions={<PlainButton onClick={() => endOthers.ask()}>Sign out everywhere else</PlainButton>}
     >
       {isPending && <Skeleton height={60} aria-label="Loading the browsers" />}
       {error && <Failure error={error} retry={refetch} />}
@@ -61,9 +59,9 @@ export function Sessions() {
         ))}
       </Stack>
       {hasNextPage && (
-        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
           Show more
-        </Button>
+        </PlainButton>
       )}
       <Confirm {...endOthers.dialog} title="Sign out everywhere else?" action="Sign out" stay="Stay signed in">
         All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
@@ -99,22 +97,20 @@ function SessionLine({ session }: { session: BrowserSession }) {
                 </Badge>
               )}
             </Group>
-            <Text size="xs" c="dimmed">
+            <SmallNote>
               {address} · seen <Ago seconds={session.last_seen_at} /> · signed in {methods[method]}{" "}
               {at(session.created_at)}
-            </Text>
+            </SmallNote>
           </div>
         </Group>
         {!current && (
-          <Button
-            size="xs"
-            variant="default"
+          <SmallButton
             onClick={() => end.mutate(undefined)}
             loading={end.isPending}
             aria-label={`Sign out ${name}, ${address}`}
           >
             Sign out
-          </Button>
+          </SmallButton>
         )}
       </Group>
       {end.error && <Failure error={end.error} />}

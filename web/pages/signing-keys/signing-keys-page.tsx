@@ -17,6 +17,7 @@ import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { ago } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/admin/signing-keys";
@@ -33,9 +34,7 @@ const columns: Column<SigningKey>[] = [
     cell: ({ state }) => (
       <>
         <State kind={states[state].kind}>{states[state].word}</State>
-        <Text size="xs" c="dimmed" mt={4}>
-          {states[state].meaning}
-        </Text>
+        <SmallNote mt={4}>{states[state].meaning}</SmallNote>
       </>
     ),
   },
@@ -96,10 +95,10 @@ function SigningKeys() {
         rowHeight={66}
         empty={<Empty title="No signing key">The server makes one when it issues the first token.</Empty>}
         below={
-          <Text size="sm" c="dimmed">
+          <Note>
             Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
             leave the server.
-          </Text>
+          </Note>
         }
       />
       <Confirm

@@ -8,6 +8,7 @@ import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, bytes, count, counted, duration, span } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Checks } from "./checks.tsx";
 import { Replicas } from "./replicas.tsx";
 import { Verdict } from "./verdict.tsx";
@@ -98,11 +99,7 @@ function Part({ title, about, children }: { title: string; about?: string; child
         {title}
       </Title>
       {children}
-      {about && (
-        <Text size="xs" c="dimmed" mt="sm">
-          {about}
-        </Text>
-      )}
+      {about && <SmallNote mt="sm">{about}</SmallNote>}
     </Paper>
   );
 }

@@ -15,13 +15,13 @@ import { counted } from "../../parts/words/figures.ts";
 interface TierFormProps {
   /** Left out: a new one. */
   tier?: Tier;
-  /** Of all tiers, which a new one must not take. */
+  /** The names of all tiers, which a new one must not take. */
   names: readonly string[];
   close(): void;
 }
 
 const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "environments"];
-/** Of a new tier; the others are without limit. */
+/** The limits of a new tier; the others are without limit. */
 const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
 export function TierForm({ tier, names, close }: TierFormProps) {

@@ -33,7 +33,6 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
   };
 }
 
-/** As the API has it. */
 export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: UpstreamSettings) {
   return {
     ...{ discover, environments: environments as Upstream["environments"] },

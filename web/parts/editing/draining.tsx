@@ -2,6 +2,7 @@
 import { Button, Text } from "@mantine/core";
 import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
+import { PlainButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
 import { count } from "../words/figures.ts";
 import { Confirm } from "./confirm.tsx";
@@ -39,9 +40,9 @@ export function Draining({ name, isDraining, running, stale, change, purpose, ch
   }
   return (
     <>
-      <Button variant="default" leftSection={<DownloadIcon />} onClick={() => question.ask(true)}>
+      <PlainButton leftSection={<DownloadIcon />} onClick={() => question.ask(true)}>
         Drain
-      </Button>
+      </PlainButton>
       <Confirm {...dialog} title={`Drain ${name}?`} action="Drain it" stay="Leave it as it is" final={false}>
         It finishes {running === 0 ? "what it may have begun by then" : `the ${count(running)} that run on it`} and gets
         nothing new, {purpose}.

@@ -2,6 +2,7 @@
 import { Button, Group, Stack } from "@mantine/core";
 import type { ReactNode, Ref } from "react";
 import type { ApiFailure } from "../../api/client.ts";
+import { PlainButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
 import { problemBeside } from "./field-problem.ts";
 
@@ -44,9 +45,9 @@ export function Form(props: FormProps) {
         {problem && <Failure error={problem} {...(failed === undefined ? {} : { title: failed })} />}
         <Group justify="end">
           {cancel && (
-            <Button variant="default" onClick={cancel} disabled={isHeld && sending.isPending}>
+            <PlainButton onClick={cancel} disabled={isHeld && sending.isPending}>
               Cancel
-            </Button>
+            </PlainButton>
           )}
           <Button type="submit" loading={sending.isPending} disabled={disabled}>
             {action}

@@ -22,6 +22,8 @@ export function useQuestion<About = void, Answer = unknown>(
   const opened = asked?.isOpen ?? false;
   return {
     about: asked?.about,
+    /** Forgets what was answered, such as a secret. */
+    forget: reset,
     /** Changes it without a question. */
     change: mutate,
     ask(about: About) {

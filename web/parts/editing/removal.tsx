@@ -1,20 +1,20 @@
 // A button that removes what is shown, after a question that says what ends with it.
-import { Button } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { call } from "../../api/client.ts";
+import { PlainButton } from "../page/buttons.tsx";
 import { Confirm } from "./confirm.tsx";
 import { useQuestion } from "./question.ts";
 
 interface RemovalProps {
   name: string;
-  /** Of the API. */
+  /** Where the API has it. */
   path: string;
   /** Paths whose answers it makes stale. */
   stale: readonly string[];
-  /** Of the button that asks. */
+  /** The text of the button that asks. */
   label?: string;
-  /** Of the one that removes: "Remove the node". */
+  /** The text of the button that removes: "Remove the node". */
   action: string;
   /** What will happen. */
   children: ReactNode;
@@ -28,14 +28,9 @@ export function Removal({ name, path, stale, label = "Remove", action, children,
   const removal = useQuestion(() => call("DELETE", path), { stale, leave: close, said: () => done });
   return (
     <>
-      <Button
-        variant="default"
-        c="var(--mantine-color-error)"
-        leftSection={<TrashIcon />}
-        onClick={() => removal.ask()}
-      >
+      <PlainButton c="var(--mantine-color-error)" leftSection={<TrashIcon />} onClick={() => removal.ask()}>
         {label}
-      </Button>
+      </PlainButton>
       <Confirm {...removal.dialog} title={`Remove ${name}?`} action={action}>
         {children}
       </Confirm>

@@ -3,8 +3,8 @@ import { notifications } from "@mantine/notifications";
 import { type ChangeOptions, useChange } from "../../api/queries.ts";
 
 export interface ToldChangeOptions<Given, Answer> extends ChangeOptions<Given, Answer> {
-  /** A whole sentence for who asked for the change. */
-  said(answer: Answer, given: Given): string;
+  /** A whole sentence for who asked for the change; left out where what follows tells enough. */
+  said?(answer: Answer, given: Given): string;
 }
 
 export function useToldChange<Given, Answer = unknown>(
@@ -14,7 +14,7 @@ export function useToldChange<Given, Answer = unknown>(
   return useChange(change, {
     ...options,
     done(answer, given) {
-      notifications.show({ message: said(answer, given) });
+      if (said) notifications.show({ message: said(answer, given) });
       done?.(answer, given);
     },
   });

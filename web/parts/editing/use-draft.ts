@@ -5,7 +5,7 @@ import { problemOf } from "./field-problem.ts";
 import { focusFirstProblem, useFirstProblem } from "./use-first-problem.ts";
 
 interface Kind<Draft, Field extends string> {
-  /** As the API names them. */
+  /** The names that the API gives them. */
   fields: readonly Field[];
   /** What can be said before it is sent. */
   errorsOf(draft: Draft): Partial<Record<Field, string>>;
@@ -31,7 +31,7 @@ export function useDraft<Draft extends object, Field extends string>(
   const ref = useFirstProblem(...fields.map(errorOf));
   return {
     draft,
-    /** For `Form`. */
+    /** Properties of `Form`. */
     form: { ref, fields, sending, noValidate: true },
     errorOf,
     change(part: Partial<Draft>) {

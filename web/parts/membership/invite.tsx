@@ -16,7 +16,7 @@ import { type Role, roles } from "./roles.ts";
 
 interface InviteProps {
   opened: boolean;
-  /** Of the account's invitations. */
+  /** Where the API keeps the account's invitations. */
   path: string;
   /** The name of the account. */
   into: string;

@@ -9,7 +9,7 @@ import { MakingDialog } from "./making-dialog.tsx";
 interface RotationProps<Rotated> {
   opened: boolean;
   close(): void;
-  /** As people call it. */
+  /** What people call it. */
   what: "key" | "secret";
   /** Where the API keeps what it belongs to, and the last part of the path that rotates it. */
   path: string;
