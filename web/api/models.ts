@@ -34,7 +34,7 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   return isUnknown || known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
 }
 
-/** For an example, as the command line chooses: one that surely chats; the small demo model only where there is no other. */
+/** The model for an example, chosen as the command line chooses: one that surely chats; the small demo model only where there is no other. */
 export function chatModel({ data }: ModelList): ModelList["data"][number] | undefined {
   const able = data.filter(({ capabilities }) => capabilities?.chat !== false);
   const sure = able.filter(({ capabilities }) => capabilities?.chat === true);

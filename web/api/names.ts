@@ -17,11 +17,11 @@ interface ListPage<Item> {
 
 export interface Names {
   key(id: string): string;
-  /** Null: no app. */
+  /** Null stands for no app. */
   app(id: string | null): string;
-  /** Of a person who is a member now. */
+  /** `id`: of a person who is a member now. */
   person(id: string): string;
-  /** By name, for a choice of one. */
+  /** In the order of their names, for a choice of one. */
   keys: readonly { value: string; label: string }[];
   apps: readonly { value: string; label: string }[];
   /** They are being asked for: ids are shown short so far. */
@@ -102,7 +102,7 @@ function keyName({ keys, members }: Known, id: string): string {
   return keys.get(id) ?? (member === undefined ? unnamed(id) : `${member} (signed in)`);
 }
 
-/** Of a key, a member or an app, where `names` has those that the server told of. */
+/** The name of a key, a member or an app; `names` has those that the server told of. */
 export function credentialName(names: Readonly<Record<string, string>>, id: string): string {
   return names[id] ?? unnamed(id);
 }

@@ -119,7 +119,7 @@ export type Listing<Item> = ReturnType<typeof useList<Item>>;
 /** For what a change made stale to be there anew, so that a dialog closes over a list that has it. */
 const longestWaitMs = 1_500;
 
-interface ChangeOptions<Given, Answer> {
+export interface ChangeOptions<Given, Answer> {
   /** Paths whose data are asked for again afterwards. */
   stale?: readonly string[];
   done?: (answer: Answer, given: Given) => void;

@@ -19,7 +19,6 @@ type RefusalReason = Refusal["reason"];
 export const mostRefusals = 1000;
 
 interface Words {
-  /** For a chart or a list. */
   title: string;
   why: string;
   todo: string;
@@ -108,7 +107,7 @@ export function refusedIn(refusals: readonly Refusal[]): number {
   return refusals.reduce((sum, { requests }) => sum + requests, 0);
 }
 
-/** Of the last `days` days; the newest first. */
+/** The refusals of the last `days` days, the newest first. */
 export function useRefusals(days: number, everyMs: number | undefined) {
   // To whole hours: what is asked stays the same for a while, and is found again.
   const start = Math.floor(nowSeconds() / 3_600) * 3_600 - days * 86_400 + 3_600;

@@ -1,9 +1,10 @@
 // Says above a page that what it shows may be old, for as long as the server does not answer.
-import { Alert, Button, Group, Text } from "@mantine/core";
+import { Alert, Group, Text } from "@mantine/core";
 import type { Query } from "@tanstack/react-query";
 import { useCallback, useSyncExternalStore } from "react";
 import { ApiFailure } from "../api/client.ts";
 import { queryClient } from "../api/queries.ts";
+import { SmallButton } from "../parts/page/buttons.tsx";
 
 const cache = queryClient.getQueryCache();
 
@@ -23,13 +24,9 @@ export function Connection() {
         <Alert color="yellow" mb="md" title="The server does not answer">
           <Group justify="space-between" gap="xs">
             <Text size="sm">What you see may be old. It is asked again by itself where a page is live.</Text>
-            <Button
-              size="xs"
-              variant="default"
-              onClick={() => void queryClient.refetchQueries({ type: "active", predicate: isOld })}
-            >
+            <SmallButton onClick={() => void queryClient.refetchQueries({ type: "active", predicate: isOld })}>
               Try again
-            </Button>
+            </SmallButton>
           </Group>
         </Alert>
       )}

@@ -30,26 +30,30 @@ export interface Place {
   icon: Icon;
   /** How its file is loaded. */
   load: LoadPage;
-  /** Who finds it in the menu; the server decides who may. */
-  who?: "manager" | "operator";
+  /** Who finds it in the menu, unless everybody does; the server decides who may. */
+  who?: "manager";
   /** It shows one of its list beside the list, which stays as it was scrolled and filtered. */
   keepsList?: boolean;
 }
 
 export interface Section {
   title: string | null;
+  /** Who finds its places in the menu, unless everybody does. */
+  who?: "operator";
   places: readonly Place[];
 }
 
-const overview = () => import("../pages/overview/overview-page.tsx");
-const daily = () => import("../pages/daily-pages.ts");
-const models = () => import("../pages/models/models-page.tsx");
-const settings = () => import("../pages/settings-pages.ts");
-const administration = () => import("../pages/administration-pages.ts");
+const overview = pagesOf(() => import("../pages/overview/overview-page.tsx"));
+const daily = pagesOf(() => import("../pages/daily-pages.ts"));
+const models = pagesOf(() => import("../pages/models/models-page.tsx"));
+const settings = pagesOf(() => import("../pages/settings-pages.ts"));
+const administration = pagesOf(() => import("../pages/administration-pages.ts"));
 
-/** A page of one of these files. */
-function later<Pages>(file: () => Promise<Pages>, choose: (pages: Pages) => ComponentType): Pick<Place, "load"> {
-  return { load: async () => choose(await file()) };
+/** How each page of one of these files is loaded, by its name there. */
+function pagesOf<Pages extends Record<string, ComponentType>>(file: () => Promise<Pages>) {
+  return (name: keyof Pages): LoadPage =>
+    async () =>
+      (await file())[name] as ComponentType;
 }
 
 /** Whether an address is that of a place, or of something that it shows. */
@@ -61,147 +65,53 @@ export const sections: readonly Section[] = [
   {
     title: null,
     places: [
-      {
-        path: "/",
-        title: "Overview",
-        icon: HomeIcon,
-        ...later(overview, (pages) => pages.OverviewPage),
-      },
-      {
-        path: "/playground",
-        title: "Playground",
-        icon: BeakerIcon,
-        ...later(daily, (pages) => pages.PlaygroundPage),
-      },
-      {
-        path: "/catalog",
-        title: "Models",
-        icon: CpuIcon,
-        ...later(models, (pages) => pages.ModelsPage),
-      },
-      {
-        path: "/usage",
-        title: "Usage",
-        icon: GraphIcon,
-        ...later(daily, (pages) => pages.UsagePage),
-      },
-      {
-        path: "/requests",
-        title: "Logs",
-        keepsList: true,
-        icon: LogIcon,
-        ...later(daily, (pages) => pages.RequestsPage),
-      },
-      {
-        path: "/chats",
-        title: "Chats",
-        keepsList: true,
-        icon: CommentDiscussionIcon,
-        ...later(daily, (pages) => pages.ChatsPage),
-      },
-      {
-        path: "/apps",
-        title: "Apps",
-        icon: AppsIcon,
-        ...later(daily, (pages) => pages.AppsPage),
-      },
+      { path: "/", title: "Overview", icon: HomeIcon, load: overview("OverviewPage") },
+      { path: "/playground", title: "Playground", icon: BeakerIcon, load: daily("PlaygroundPage") },
+      { path: "/catalog", title: "Models", icon: CpuIcon, load: models("ModelsPage") },
+      { path: "/usage", title: "Usage", icon: GraphIcon, load: daily("UsagePage") },
+      { path: "/requests", title: "Logs", icon: LogIcon, keepsList: true, load: daily("RequestsPage") },
+      { path: "/chats", title: "Chats", icon: CommentDiscussionIcon, keepsList: true, load: daily("ChatsPage") },
+      { path: "/apps", title: "Apps", icon: AppsIcon, load: daily("AppsPage") },
     ],
   },
   {
     title: "Settings",
     places: [
-      {
-        path: "/settings/api-keys",
-        title: "API Keys",
-        icon: KeyIcon,
-        ...later(settings, (pages) => pages.KeysPage),
-      },
-      {
-        path: "/settings/limits",
-        title: "Limits",
-        icon: MeterIcon,
-        ...later(settings, (pages) => pages.LimitsPage),
-      },
-      {
-        path: "/settings/members",
-        title: "Members",
-        icon: PeopleIcon,
-        ...later(settings, (pages) => pages.MembersPage),
-      },
+      { path: "/settings/api-keys", title: "API Keys", icon: KeyIcon, load: settings("KeysPage") },
+      { path: "/settings/limits", title: "Limits", icon: MeterIcon, load: settings("LimitsPage") },
+      { path: "/settings/members", title: "Members", icon: PeopleIcon, load: settings("MembersPage") },
       {
         path: "/settings/security",
         title: "Profile and sign-in",
         icon: ShieldLockIcon,
-        ...later(settings, (pages) => pages.SecurityPage),
+        load: settings("SecurityPage"),
       },
       {
         path: "/settings/audit-log",
         title: "Audit log",
         icon: HistoryIcon,
         who: "manager",
-        ...later(settings, (pages) => pages.AccountAuditPage),
+        load: settings("AccountAuditPage"),
       },
     ],
   },
   {
     title: "Administration",
+    who: "operator",
     places: [
-      {
-        path: "/admin/upstreams",
-        title: "Upstreams",
-        icon: ServerIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.UpstreamsPage),
-      },
-      {
-        path: "/admin/nodes",
-        title: "Nodes",
-        icon: DeviceDesktopIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.NodesPage),
-      },
-      {
-        path: "/admin/accounts",
-        title: "Accounts",
-        icon: OrganizationIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.AccountsPage),
-      },
-      {
-        path: "/admin/people",
-        title: "People",
-        icon: PeopleIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.PeoplePage),
-      },
-      {
-        path: "/admin/tiers",
-        title: "Tiers",
-        icon: StackIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.TiersPage),
-      },
+      { path: "/admin/upstreams", title: "Upstreams", icon: ServerIcon, load: administration("UpstreamsPage") },
+      { path: "/admin/nodes", title: "Nodes", icon: DeviceDesktopIcon, load: administration("NodesPage") },
+      { path: "/admin/accounts", title: "Accounts", icon: OrganizationIcon, load: administration("AccountsPage") },
+      { path: "/admin/people", title: "People", icon: PeopleIcon, load: administration("PeoplePage") },
+      { path: "/admin/tiers", title: "Tiers", icon: StackIcon, load: administration("TiersPage") },
       {
         path: "/admin/signing-keys",
         title: "Signing keys",
         icon: VerifiedIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.SigningKeysPage),
+        load: administration("SigningKeysPage"),
       },
-      {
-        path: "/admin/audit-log",
-        title: "Server audit log",
-        icon: HistoryIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.FullAuditPage),
-      },
-      {
-        path: "/admin/system",
-        title: "System",
-        icon: PulseIcon,
-        who: "operator",
-        ...later(administration, (pages) => pages.SystemPage),
-      },
+      { path: "/admin/audit-log", title: "Server audit log", icon: HistoryIcon, load: administration("FullAuditPage") },
+      { path: "/admin/system", title: "System", icon: PulseIcon, load: administration("SystemPage") },
     ],
   },
 ];

@@ -82,9 +82,9 @@ export function Shell() {
 /** `chosen`: also the page that is open already. */
 function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
-  const isShown = ({ who }: Place) => who === undefined || (who === "manager" ? isManager : isOperator);
+  const isShown = ({ who }: Place) => who === undefined || isManager;
   return sections
-    .filter(({ places }) => places.some(isShown))
+    .filter(({ who }) => who === undefined || isOperator)
     .map(({ title, places }) => (
       <nav key={title ?? ""} aria-label={title ?? "Main"}>
         {title && (

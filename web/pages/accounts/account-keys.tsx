@@ -1,15 +1,13 @@
 // The API keys of an account, which an operator may make and revoke.
-import { Button, Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
+import { Code, Group, NativeSelect, Stack, Text, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
-import { PlusIcon } from "@primer/octicons-react";
-import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import type { Account, ApiKey } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { AddButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -25,15 +23,10 @@ export function AccountKeys({ account }: { account: Account }) {
   const [search, setSearch] = useSearchParams();
   const environment = search.get("environment") ?? "";
   const [adding, { open, close }] = useDisclosure();
-  const [ending, setEnding] = useState<ApiKey>();
-  const asked = useLast(ending);
   const listing = useList<ApiKey>(path, { limit: 100, environment });
-  const revoke = useChange(({ id }: ApiKey) => call<ApiKey>("DELETE", `/v1/admin/keys/${id}`), {
+  const revocation = useQuestion(({ id }: ApiKey) => call<ApiKey>("DELETE", `/v1/admin/keys/${id}`), {
     stale: [path],
-    done(_answer, { name }) {
-      setEnding(undefined);
-      notifications.show({ message: `The key “${name}” is revoked.` });
-    },
+    said: (_answer, { name }) => `The key “${name}” is revoked.`,
   });
   const columns: Column<ApiKey>[] = [
     {
@@ -56,25 +49,13 @@ export function AccountKeys({ account }: { account: Account }) {
       numeric: true,
       cell: (key) =>
         key.status === "active" && (
-          <Button
-            size="xs"
-            variant="default"
-            onClick={() => {
-              revoke.reset();
-              setEnding(key);
-            }}
-            aria-label={`Revoke ${key.name}`}
-          >
+          <SmallButton onClick={() => revocation.ask(key)} aria-label={`Revoke ${key.name}`}>
             Revoke
-          </Button>
+          </SmallButton>
         ),
     },
   ];
-  const add = (
-    <Button leftSection={<PlusIcon />} onClick={open}>
-      Create API key
-    </Button>
-  );
+  const add = <AddButton onClick={open}>Create API key</AddButton>;
   const isFiltered = environment !== "";
   return (
     <Stack>
@@ -111,15 +92,7 @@ export function AccountKeys({ account }: { account: Account }) {
         }
       />
       <CreateAccountKey opened={adding} close={close} account={account} />
-      <Confirm
-        opened={ending !== undefined}
-        title={`Revoke “${asked?.name ?? ""}”?`}
-        action="Revoke the key"
-        busy={revoke.isPending}
-        error={revoke.error}
-        confirm={() => ending && revoke.mutate(ending)}
-        close={() => setEnding(undefined)}
-      >
+      <Confirm {...revocation.dialog} title={`Revoke “${revocation.about?.name ?? ""}”?`} action="Revoke the key">
         {account.name} can no longer use it, from the next request on and for good. All keys that it made end with it,
         and all tokens made from them.
       </Confirm>

@@ -1,11 +1,11 @@
 // All accounts of the installation, oldest first.
-import { Anchor, Button, Text } from "@mantine/core";
+import { Anchor, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { PlusIcon } from "@primer/octicons-react";
 import { Link, useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
@@ -55,11 +55,7 @@ export function AccountList() {
     },
     { name: "created", head: "Created", wideOnly: true, cell: ({ created_at }) => day(created_at) },
   ];
-  const add = (
-    <Button leftSection={<PlusIcon />} onClick={open}>
-      Create account
-    </Button>
-  );
+  const add = <AddButton onClick={open}>Create account</AddButton>;
   return (
     <Page
       title="Accounts"

@@ -1,16 +1,17 @@
 // Who belongs to an account, and who is invited.
-import { Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Group, Stack, Text, Title } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { PlusIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
 import type { Account, Invitation, Member } from "../../api/types.ts";
 import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
 import { roleNames } from "../../parts/membership/roles.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 const members: Column<Member>[] = [
   {
@@ -19,9 +20,7 @@ const members: Column<Member>[] = [
     cell: ({ name, email }) => (
       <>
         <Text size="sm">{name}</Text>
-        <Text size="xs" c="dimmed">
-          {email}
-        </Text>
+        <SmallNote>{email}</SmallNote>
       </>
     ),
   },
@@ -40,11 +39,7 @@ export function AccountMembers({ account }: { account: Account }) {
   const [inviting, { open, close }] = useDisclosure();
   const listing = useList<Member>(`${base}/members`, { limit: 100 });
   const invited = useList<Invitation>(path, { limit: 100 });
-  const invite = (
-    <Button leftSection={<PlusIcon />} onClick={open}>
-      Invite
-    </Button>
-  );
+  const invite = <AddButton onClick={open}>Invite</AddButton>;
   const hasInvited = invited.items.length > 0;
   return (
     <Stack>

@@ -5,6 +5,7 @@ import type { AccountDetails } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { at, count, money, percent } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 
 type Quota = AccountDetails["quota"]["environments"][number];
 
@@ -18,9 +19,9 @@ export function AccountMonth({ account: { quota } }: { account: AccountDetails }
       <Stack>
         <div>
           <Title order={2}>This month</Title>
-          <Text size="sm" c="dimmed">
+          <Note>
             Since {at(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
-          </Text>
+          </Note>
         </div>
         {shown.map((one) => (
           <Environment key={one.environment} quota={one} />

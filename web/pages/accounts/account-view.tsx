@@ -9,6 +9,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { AccountKeys } from "./account-keys.tsx";
 import { AccountMembers } from "./account-members.tsx";
 import { AccountSettings } from "./account-settings.tsx";
@@ -32,13 +33,9 @@ export function AccountView({ id }: { id: string }) {
       <Group gap="md">
         <AccountState account={account} />
         <Text size="sm">Tier {account.tier}</Text>
-        <Text size="sm" c="dimmed">
-          Created {day(account.created_at)}
-        </Text>
+        <Note>Created {day(account.created_at)}</Note>
         <Group gap={2} wrap="nowrap">
-          <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-            {account.id}
-          </Text>
+          <Note style={{ overflowWrap: "anywhere" }}>{account.id}</Note>
           <CopyAction value={account.id} label="Copy the id of the account" />
         </Group>
       </Group>

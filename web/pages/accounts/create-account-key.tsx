@@ -1,12 +1,12 @@
 // The dialog that makes an API key for an account; the key is shown once.
-import { Button, Checkbox, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { Checkbox, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, CreateAccountKeyRequest, CreatedApiKey } from "../../api/types.ts";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
 import { ShownOnce } from "../../parts/secrets/shown-once.tsx";
 import { environmentChoices } from "../../parts/words/environments.ts";
 import { scopes as allScopes, type Scope, usualScopes } from "../../parts/words/scopes.ts";
@@ -35,7 +35,7 @@ export function CreateAccountKey({ opened, account, close }: CreateAccountKeyPro
   return (
     <>
       <Modal opened={opened} onClose={close} title={`Create an API key for ${account.name}`}>
-        <Form account={account} close={close} done={done} />
+        <KeyForm account={account} close={close} done={done} />
       </Modal>
       <ShownOnce
         title={`The API key ${made?.name ?? ""}`}
@@ -49,11 +49,11 @@ export function CreateAccountKey({ opened, account, close }: CreateAccountKeyPro
   );
 }
 
-interface FormProps extends Omit<CreateAccountKeyProps, "opened"> {
+interface KeyFormProps extends Omit<CreateAccountKeyProps, "opened"> {
   done(key: CreatedApiKey): void;
 }
 
-function Form({ account, close, done }: FormProps) {
+function KeyForm({ account, close, done }: KeyFormProps) {
   const { environments } = useSession();
   const path = `/v1/admin/accounts/${account.id}/keys`;
   const [name, setName] = useState("");
@@ -64,64 +64,52 @@ function Form({ account, close, done }: FormProps) {
     stale: [path],
     done,
   });
-  const problem = problemBeside(create.error, ["name", "environment", "scopes", "expires_in"]);
+  const expiry = life === "" ? {} : { expires_in: Number(life) };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        create.mutate({
-          ...{ name, environment, scopes: scopes as Scope[] },
-          ...(life === "" ? {} : { expires_in: Number(life) }),
-        });
-      }}
+    <Form
+      sending={create}
+      fields={["name", "environment", "scopes", "expires_in"]}
+      action="Create API key"
+      disabled={scopes.length === 0}
+      submit={() => create.mutate({ name, environment, scopes: scopes as Scope[], ...expiry })}
+      cancel={close}
     >
-      <Stack>
-        <TextInput
-          label="Name"
-          description="What it is for."
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={problemOf(create.error, "name")}
-          maxLength={100}
-          required
-          data-autofocus
-        />
-        <NativeSelect
-          label="Environment"
-          data={environmentChoices(environments)}
-          value={environment}
-          onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
-          error={problemOf(create.error, "environment")}
-        />
-        <Checkbox.Group
-          label="Permissions"
-          value={scopes}
-          onChange={setScopes}
-          error={scopes.length === 0 ? "Choose at least one." : problemOf(create.error, "scopes")}
-        >
-          <Stack gap={6} mt={6}>
-            {allScopes.map(({ scope, title, meaning }) => (
-              <Checkbox key={scope} value={scope} label={title} description={meaning} />
-            ))}
-          </Stack>
-        </Checkbox.Group>
-        <NativeSelect
-          label="Expires"
-          data={lives}
-          value={life}
-          onChange={(event) => setLife(event.currentTarget.value)}
-          error={problemOf(create.error, "expires_in")}
-        />
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={create.isPending} disabled={scopes.length === 0}>
-            Create API key
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="Name"
+        description="What it is for."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={problemOf(create.error, "name")}
+        maxLength={100}
+        required
+        data-autofocus
+      />
+      <NativeSelect
+        label="Environment"
+        data={environmentChoices(environments)}
+        value={environment}
+        onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
+        error={problemOf(create.error, "environment")}
+      />
+      <Checkbox.Group
+        label="Permissions"
+        value={scopes}
+        onChange={setScopes}
+        error={scopes.length === 0 ? "Choose at least one." : problemOf(create.error, "scopes")}
+      >
+        <Stack gap={6} mt={6}>
+          {allScopes.map(({ scope, title, meaning }) => (
+            <Checkbox key={scope} value={scope} label={title} description={meaning} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <NativeSelect
+        label="Expires"
+        data={lives}
+        value={life}
+        onChange={(event) => setLife(event.currentTarget.value)}
+        error={problemOf(create.error, "expires_in")}
+      />
+    </Form>
   );
 }

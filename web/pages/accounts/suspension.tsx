@@ -1,49 +1,35 @@
 // Suspends an account, after a question, or lets it work again.
-import { Button, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
+import { Text } from "@mantine/core";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 
 export function Suspension({ account: { id, name, status } }: { account: Account }) {
   const own = useSession().session.account.id === id;
-  const [asking, { open, close }] = useDisclosure();
   const isActive = status === "active";
-  const change = useChange(
+  const question = useQuestion(
     () => call<Account>("PATCH", `/v1/admin/accounts/${id}`, { body: { status: isActive ? "suspended" : "active" } }),
     {
       stale: ["/v1/admin/accounts"],
-      done(changed) {
-        close();
-        const isNow = changed.status === "active" ? "works again" : "is suspended";
-        notifications.show({ message: `${name} ${isNow}.` });
-      },
+      said: (changed) => `${name} ${changed.status === "active" ? "works again" : "is suspended"}.`,
     },
   );
   // Nobody shuts themselves out.
   if (own && isActive) return null;
-  const ask = () => {
-    change.reset();
-    open();
-  };
   return (
     <>
-      <Button variant="default" {...(isActive ? { c: "var(--mantine-color-error)" } : {})} onClick={ask}>
+      <PlainButton {...(isActive ? { c: "var(--mantine-color-error)" } : {})} onClick={() => question.ask()}>
         {isActive ? "Suspend" : "Resume"}
-      </Button>
+      </PlainButton>
       <Confirm
-        opened={asking}
+        {...question.dialog}
         title={isActive ? `Suspend ${name}?` : `Resume ${name}?`}
         action={isActive ? "Suspend the account" : "Resume the account"}
         stay="Leave it as it is"
         final={isActive}
-        busy={change.isPending}
-        error={change.error}
-        confirm={() => change.mutate(undefined)}
-        close={close}
       >
         {isActive ? (
           <>

@@ -1,10 +1,12 @@
 // One app that somebody allowed: whose it is, what it may do, for which account, since when.
 
-import { Anchor, Button, Group, List, Paper, Stack, Text } from "@mantine/core";
+import { Anchor, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { day } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
 
@@ -24,7 +26,7 @@ export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
             <Text fw={600} component="h2" size="md" style={{ overflowWrap: "anywhere" }}>
               {isTool && <TerminalIcon />} <bdi>{app.name}</bdi>
             </Text>
-            <Text size="xs" c="dimmed">
+            <SmallNote>
               {isTool ? (
                 "It comes with this server; each login is one of headrace login."
               ) : (
@@ -33,28 +35,24 @@ export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
                   <HomePage url={app.homepage_url} />
                 </>
               )}
-            </Text>
+            </SmallNote>
           </div>
-          <Button
-            size="xs"
-            variant="default"
+          <SmallButton
             onClick={takeBack}
             aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
           >
             {isTool ? "Sign out" : "Take back"}
-          </Button>
+          </SmallButton>
         </Group>
         <div>
-          <Text size="xs" c="dimmed" mb={2}>
-            It may
-          </Text>
+          <SmallNote mb={2}>It may</SmallNote>
           <List size="sm">
             {scopes.map((scope) => (
               <List.Item key={scope}>{allowedWords[scope]}</List.Item>
             ))}
           </List>
         </div>
-        <Text size="sm" c="dimmed">
+        <Note>
           For the account <bdi>{account.name}</bdi>, in {environments.map((one) => environmentNames[one]).join(" and ")}{" "}
           · since {day(allowed.allowed_at)} ·{" "}
           {allowed.last_used_at === null ? (
@@ -64,7 +62,7 @@ export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
               used <Ago seconds={allowed.last_used_at} />
             </>
           )}
-        </Text>
+        </Note>
       </Stack>
     </Paper>
   );

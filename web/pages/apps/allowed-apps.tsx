@@ -1,12 +1,11 @@
 // The apps and command line logins that somebody allowed to act in their name, and taking that back.
-import { Button, Skeleton, Stack } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useState } from "react";
+import { Skeleton, Stack } from "@mantine/core";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import type { Authorization } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
@@ -17,14 +16,9 @@ const path = "/v1/authorizations";
 export function AllowedApps() {
   const listing = useList<Authorization>(path, { limit: 100 });
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
-  const [asking, setAsking] = useState<Allowed>();
-  const asked = useLast(asking);
-  const revocation = useChange(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
+  const revocation = useQuestion(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
     stale: [path],
-    done(_answer, { app }) {
-      setAsking(undefined);
-      notifications.show({ message: `${app.name} has no access any more.` });
-    },
+    said: (_answer, { app }) => `${app.name} has no access any more.`,
   });
   if (isPending) {
     return (
@@ -43,36 +37,26 @@ export function AllowedApps() {
       </Empty>
     );
   }
+  const asked = revocation.about;
   const isTool = asked?.app.id === commandLineId;
   return (
     <Stack>
       <Stack component="ul" m={0} p={0} style={{ listStyle: "none" }} aria-label="Apps I allowed">
         {joined(items).map((allowed) => (
-          <AllowedApp
-            key={allowed.id}
-            allowed={allowed}
-            takeBack={() => {
-              revocation.reset();
-              setAsking(allowed);
-            }}
-          />
+          <AllowedApp key={allowed.id} allowed={allowed} takeBack={() => revocation.ask(allowed)} />
         ))}
       </Stack>
       {error && <Failure error={error} retry={fetchNextPage} />}
       {hasNextPage && (
-        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
           Show more
-        </Button>
+        </PlainButton>
       )}
       <Confirm
-        opened={asking !== undefined}
+        {...revocation.dialog}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
         action={isTool ? "Sign it out" : "Take it back"}
         stay={isTool ? "Keep it" : "Keep it allowed"}
-        busy={revocation.isPending}
-        error={revocation.error}
-        confirm={() => asking && revocation.mutate(asking)}
-        close={() => setAsking(undefined)}
       >
         {isTool
           ? `All logins of the command line for ${asked?.account.name} end at once, on every computer. To go on, log in there again.`

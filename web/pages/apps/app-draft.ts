@@ -14,7 +14,7 @@ export interface AppDraft {
   requirePkce: boolean;
 }
 
-/** As the API names them. */
+/** The names that the API gives them. */
 const fields = ["name", "homepage_url", "redirect_uris", "scopes", "require_pkce"] as const;
 export type Field = (typeof fields)[number];
 type DraftErrors = Partial<Record<Field, string>>;
@@ -78,7 +78,7 @@ function serverProblem(error: ApiFailure | null, field: Field, { redirectUris }:
   return `${uri} ${problem.charAt(0).toLowerCase()}${problem.slice(1)}`;
 }
 
-/** For `useDraft`. */
+/** What `useDraft` has to know. */
 export const appKind = { fields, errorsOf, serverProblem };
 
 function homepageOf({ homepage }: AppDraft): string | null {

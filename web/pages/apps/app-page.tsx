@@ -1,10 +1,11 @@
 // One app: its settings, how to begin with it, what was used through it, and what can be done with it.
-import { Button, Skeleton } from "@mantine/core";
+import { Skeleton } from "@mantine/core";
 import { PencilIcon, SyncIcon, TrashIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
 import { BackLink } from "../../parts/page/back-link.tsx";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Section } from "../../parts/page/section.tsx";
@@ -33,17 +34,17 @@ export function AppPage({ id }: { id: string }) {
       about={back}
       actions={
         <>
-          <Button variant="default" leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
+          <PlainButton leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
             Edit
-          </Button>
+          </PlainButton>
           {app.type === "confidential" && (
-            <Button variant="default" leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
+            <PlainButton leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
               Rotate secret
-            </Button>
+            </PlainButton>
           )}
-          <Button variant="default" leftSection={<TrashIcon />} onClick={() => setOpened("delete")}>
+          <PlainButton leftSection={<TrashIcon />} onClick={() => setOpened("delete")}>
             Delete
-          </Button>
+          </PlainButton>
         </>
       }
     >

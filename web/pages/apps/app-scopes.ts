@@ -12,7 +12,7 @@ export const appScopes = [
   { scope: "usage:read", title: "See its usage", meaning: "Limits, quota, and what was used through this app." },
 ] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
 
-/** Of an app that says nothing else. */
+/** The scopes of an app that says nothing else. */
 export const usualScopes: readonly AppScope[] = ["chat:write", "models:read"];
 
 /** To whoever allowed it. */

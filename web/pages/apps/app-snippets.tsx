@@ -1,7 +1,8 @@
 // What an app does first, as code, each with a button that copies it.
-import { Tabs, Text } from "@mantine/core";
+import { Tabs } from "@mantine/core";
 import type { App } from "../../api/types.ts";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { authorizeUrlName, oauthSnippetsOf } from "./oauth-snippets.ts";
 
 /** `secret`: where it is shown just now. */
@@ -28,10 +29,10 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
           </Tabs.Panel>
         ))}
       </Tabs>
-      <Text size="xs" c="dimmed">
+      <SmallNote>
         {app.redirect_uris.length > 0 && "STATE and CHALLENGE are new for each sign-in; an OAuth library makes them. "}
         It finds the rest in <span style={{ overflowWrap: "anywhere" }}>{discoveryUrl()}</span>.
-      </Text>
+      </SmallNote>
     </>
   );
 }

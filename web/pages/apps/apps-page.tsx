@@ -1,9 +1,9 @@
 // The page Apps: those that the account registered, those that somebody allowed, or one of the former.
 
-import { Button, Tabs } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
+import { Tabs } from "@mantine/core";
 import { useRoute, useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { AllowedApps } from "./allowed-apps.tsx";
@@ -29,13 +29,7 @@ function BothTabs() {
           ? `Programs that sign people in with their account here. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`
           : "What may act in your name, in all of your accounts. What it uses counts against the account that you allowed it for."
       }
-      actions={
-        tab === "mine" && (
-          <Button leftSection={<PlusIcon />} onClick={create}>
-            Register an app
-          </Button>
-        )
-      }
+      actions={tab === "mine" && <AddButton onClick={create}>Register an app</AddButton>}
     >
       <Tabs
         value={tab}

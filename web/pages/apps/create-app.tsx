@@ -1,18 +1,17 @@
 // The dialog that registers an app and then shows its id and secret, once.
-
-import { Button, Group, Stack, Text } from "@mantine/core";
 import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { type ApiFailure, call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
-import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { Form } from "../../parts/editing/form.tsx";
 import { useDraft } from "../../parts/editing/use-draft.ts";
-import { Failure } from "../../parts/page/failure.tsx";
+import { MakingDialog } from "../../parts/secrets/making-dialog.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { appKind, createRequestOf, newDraft } from "./app-draft.ts";
-import { AppForm } from "./app-form.tsx";
+import { AppFields } from "./app-fields.tsx";
 import { NewApp } from "./new-app.tsx";
 
 interface CreateAppProps {
@@ -27,55 +26,36 @@ export function CreateApp({ opened, close }: CreateAppProps) {
     // The new one comes first: of a long list only the beginning is asked for again.
     done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
   });
-  const created = creation.data;
-  const leave = () => {
-    // Whoever left while it is registered would never see its secret.
-    if (creation.isPending) return;
-    close();
-  };
   return (
-    <FormDialog
-      opened={opened}
-      close={leave}
-      closed={creation.reset}
-      title={created ? `The app “${created.name}”` : "Register an app"}
-      isLocked={created !== undefined}
+    <MakingDialog
+      {...{ opened, close }}
+      making={creation}
+      title="Register an app"
+      titleOf={({ name }) => `The app “${name}”`}
+      form={(leave) => <AppForm creation={creation} close={leave} />}
+      isLong
     >
-      {created ? (
-        <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />
-      ) : (
-        <Form creation={creation} close={leave} />
-      )}
-    </FormDialog>
+      {(created) => <NewApp app={created} done={() => navigate(`/apps/${created.id}`)} />}
+    </MakingDialog>
   );
 }
 
-interface FormProps {
-  creation: UseMutationResult<CreatedApp, ApiFailure, CreateAppRequest>;
+interface AppFormProps {
+  creation: UseMutationResult<CreatedApp, ApiFailure, CreateAppRequest, string>;
   close(): void;
 }
 
-function Form({ creation, close }: FormProps) {
+function AppForm({ creation, close }: AppFormProps) {
   const { environment, session } = useSession();
-  const { draft, errorOf, general, form, change, submit } = useDraft(appKind, newDraft, creation);
+  const { draft, errorOf, form, change, submit } = useDraft(appKind, newDraft, creation);
+  const register = submit((wanted) => creation.mutate(createRequestOf(wanted)));
   return (
-    <form ref={form} onSubmit={submit((wanted) => creation.mutate(createRequestOf(wanted)))} noValidate>
-      <Stack gap="lg">
-        <AppForm draft={draft} change={change} errorOf={errorOf} isNew />
-        <Text size="sm" c="dimmed">
-          People see {session.account.name} as its publisher. Its access works in {environmentNames[environment]}, which
-          is chosen at the top of the page.
-        </Text>
-        {general && <Failure error={general} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close} disabled={creation.isPending}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={creation.isPending}>
-            Register app
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form {...form} gap="lg" action="Register app" submit={register} cancel={close} isHeld>
+      <AppFields draft={draft} change={change} errorOf={errorOf} isNew />
+      <Note>
+        People see {session.account.name} as its publisher. Its access works in {environmentNames[environment]}, which
+        is chosen at the top of the page.
+      </Note>
+    </Form>
   );
 }

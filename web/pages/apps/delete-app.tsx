@@ -1,12 +1,11 @@
 // Asks before an app ends, by its name, and says what ends with it.
 import { List, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 
 interface DeleteAppProps {
   app: App;
@@ -17,13 +16,11 @@ interface DeleteAppProps {
 export function DeleteApp({ app, opened, close }: DeleteAppProps) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
-  const deletion = useChange(() => call("DELETE", `/v1/apps/${app.id}`), {
+  const deletion = useToldChange(() => call("DELETE", `/v1/apps/${app.id}`), {
     stale: ["/v1/authorizations"],
     leave: () => navigate("/apps"),
-    done() {
-      void client.resetQueries({ queryKey: ["/v1/apps"] });
-      notifications.show({ message: `The app “${app.name}” is deleted.` });
-    },
+    said: () => `The app “${app.name}” is deleted.`,
+    done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
   });
   return (
     <Confirm

@@ -1,13 +1,14 @@
 // The apps that the account registered in an environment.
-import { Anchor, Button, Code, Stack, Text } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
+import { Anchor, Code, Stack, Text } from "@mantine/core";
 import { Link, useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { appScopes } from "./app-scopes.ts";
 import { kinds } from "./app-settings.tsx";
 
@@ -20,12 +21,10 @@ const columns: Column<App>[] = [
         <Anchor component={Link} href={`/apps/${app.id}`} size="sm" fw={600} lineClamp={1}>
           {app.name}
         </Anchor>
-        <Text size="xs" c="dimmed" hiddenFrom="sm">
-          {kinds[app.type]}
-        </Text>
-        <Text size="xs" c="dimmed" ff="monospace" truncate visibleFrom="sm">
+        <SmallNote hiddenFrom="sm">{kinds[app.type]}</SmallNote>
+        <SmallNote ff="monospace" truncate visibleFrom="sm">
           {app.client_id}
-        </Text>
+        </SmallNote>
       </Stack>
     ),
   },
@@ -61,14 +60,7 @@ export function MyApps({ create }: { create(): void }) {
       rowHeight={60}
       choose={({ id }) => navigate(`/apps/${id}`)}
       empty={
-        <Empty
-          title="Register the first app"
-          action={
-            <Button leftSection={<PlusIcon />} onClick={create}>
-              Register an app
-            </Button>
-          }
-        >
+        <Empty title="Register the first app" action={<AddButton onClick={create}>Register an app</AddButton>}>
           An app signs people in with their account here and uses models for them, within what they allow. It is an
           OAuth 2.0 client, so any OAuth library works. From a terminal: <Code>npx headrace apps create my-app</Code>
         </Empty>

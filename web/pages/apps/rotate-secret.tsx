@@ -1,14 +1,10 @@
 // The dialog that gives an app a new secret, while the one before goes on for a while.
-import { Button, Group, Modal, NativeSelect, Stack, Text } from "@mantine/core";
-import { useState } from "react";
-import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import type { App, RotatedApp } from "../../api/types.ts";
 import { useFirstButton } from "../../parts/editing/use-first-button.ts";
-import { Failure } from "../../parts/page/failure.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { CopyNow } from "../../parts/secrets/copy-now.tsx";
-import { overlaps } from "../../parts/secrets/overlaps.ts";
+import { Rotation } from "../../parts/secrets/rotation.tsx";
 import { at } from "../../parts/words/figures.ts";
 
 interface RotateSecretProps {
@@ -18,63 +14,21 @@ interface RotateSecretProps {
 }
 
 export function RotateSecret({ app, opened, close }: RotateSecretProps) {
-  const path = `/v1/apps/${app.id}`;
-  const [overlap, setOverlap] = useState("86400");
-  const rotation = useChange(
-    () => call<RotatedApp>("POST", `${path}/rotate-secret`, { body: { overlap_seconds: Number(overlap) } }),
-    { stale: [path] },
-  );
-  const rotated = rotation.data;
-  const leave = () => {
-    // Whoever left while it is made would never see the new secret.
-    if (rotation.isPending) return;
-    close();
-  };
+  const olderEnds =
+    app.secrets.length > 1 ? " Two secrets work at most: the older of those that work now ends at once." : "";
   return (
-    <Modal
-      opened={opened}
-      onClose={leave}
-      onExitTransitionEnd={rotation.reset}
-      title={rotated ? "The new secret" : "Rotate the secret"}
-      closeOnClickOutside={rotated === undefined}
-      closeOnEscape={rotated === undefined}
-      withCloseButton={rotated === undefined}
+    <Rotation<RotatedApp>
+      {...{ opened, close }}
+      what="secret"
+      path={`/v1/apps/${app.id}`}
+      action="rotate-secret"
+      title="Rotate the secret"
+      titleOf={() => "The new secret"}
+      about={`The app gets a new secret. Whoever is signed in to it stays so.${olderEnds}`}
+      hint="Long enough to put the new one in its place"
     >
-      {rotated ? (
-        <NewSecret app={rotated} done={leave} />
-      ) : (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            rotation.mutate(undefined);
-          }}
-        >
-          <Stack>
-            <Text size="sm">
-              The app gets a new secret. Whoever is signed in to it stays so.
-              {app.secrets.length > 1 && " Two secrets work at most: the older of those that work now ends at once."}
-            </Text>
-            <NativeSelect
-              label="The old secret goes on working"
-              description="Long enough to put the new one in its place"
-              value={overlap}
-              onChange={(event) => setOverlap(event.currentTarget.value)}
-              data={overlaps}
-              data-autofocus
-            />
-            {rotation.error && <Failure error={rotation.error} />}
-            <Group justify="end">
-              <Button variant="default" onClick={leave} disabled={rotation.isPending}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={rotation.isPending}>
-                Rotate the secret
-              </Button>
-            </Group>
-          </Stack>
-        </form>
-      )}
-    </Modal>
+      {(rotated, leave) => <NewSecret app={rotated} done={leave} />}
+    </Rotation>
   );
 }
 

@@ -6,7 +6,7 @@ import { anyTime, TimeRange } from "../../parts/filters/time-range.tsx";
 import { actionGroups } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
-/** In the address. */
+/** The parameters of the address. */
 export const noFilter = { action: "", target: "", account: "", ...anyTime };
 type AuditFilter = Readonly<Record<keyof typeof noFilter, string>>;
 

@@ -6,18 +6,20 @@ import { useList } from "../../api/queries.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
+import { Empty } from "../../parts/page/empty.tsx";
+import { NoneFound, SearchFurther } from "../../parts/page/none-found.tsx";
 import { usePatience } from "../../parts/page/patience.ts";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { type Room, useRoom } from "../../parts/table/room.ts";
-import { count } from "../../parts/words/figures.ts";
+import { counted } from "../../parts/words/figures.ts";
 import { Moment, MomentLines } from "../../parts/words/moment.tsx";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { isAction } from "./action-names.ts";
 import { AuditFilters, noFilter } from "./audit-filters.tsx";
 import { type AuditNames, useAuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
 import { EventDrawer } from "./event-drawer.tsx";
-import { NoEvents } from "./no-events.tsx";
 
 interface AuditListProps {
   path: "/v1/audit" | "/v1/admin/audit";
@@ -53,7 +55,7 @@ interface EventsProps {
   names: AuditNames;
   isOfAll: boolean;
   change(changes: Partial<typeof noFilter>): void;
-  /** Undefined: nothing is left out. */
+  /** Undefined where nothing is left out by filters. */
   showAll: (() => void) | undefined;
 }
 
@@ -75,8 +77,24 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
         rowHeight={isNarrow ? 80 : 53}
         fixed
         height="max(22rem, calc(100dvh - 22.5rem))"
-        status={patience.isPaused ? <Paused found={listing.items.length} goOn={patience.goOn} /> : undefined}
-        empty={<NoEvents isPaused={patience.isPaused} goOn={patience.goOn} showAll={showAll} />}
+        status={
+          patience.isPaused ? (
+            <>
+              {counted(listing.items.length, "event")} found so far. <SearchFurther goOn={patience.goOn} />
+            </>
+          ) : undefined
+        }
+        empty={
+          <NoneFound
+            what="event"
+            {...{ patience, showAll }}
+            filtered="Nothing that is kept is as the filters say. Of what takes the whole id."
+          >
+            <Empty title="Nothing has happened yet">
+              Changes of keys, members and apps appear here as they are made.
+            </Empty>
+          </NoneFound>
+        }
       />
       <EventDrawer
         event={opened}
@@ -87,18 +105,6 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
         }}
         close={() => open(undefined)}
       />
-    </>
-  );
-}
-
-/** Of a search that found next to nothing for long. */
-function Paused({ found, goOn }: { found: number; goOn(): void }) {
-  return (
-    <>
-      {count(found)} {found === 1 ? "event" : "events"} found so far.{" "}
-      <Anchor component="button" type="button" inherit underline="always" onClick={goOn}>
-        Search further back
-      </Anchor>
     </>
   );
 }
@@ -128,9 +134,9 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
           >
             <b>{who}</b> {did}
           </Anchor>
-          <Text size="xs" c="dimmed" truncate title={more}>
+          <SmallNote truncate title={more}>
             {isNarrow ? <Moment seconds={event.at} /> : more}
-          </Text>
+          </SmallNote>
         </Stack>
       );
     },
@@ -156,9 +162,9 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
           {
             ...{ name: "address", head: "From", width: "9.5rem" },
             cell: ({ client_address }: AuditEvent) => (
-              <Text size="sm" c="dimmed" truncate className="numeric">
+              <Note truncate className="numeric">
                 {client_address ?? ""}
-              </Text>
+              </Note>
             ),
           },
         ]

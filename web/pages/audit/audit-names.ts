@@ -14,7 +14,7 @@ export interface AuditNames {
   node(id: string): string;
   /** They are being asked for: ids are shown short so far. */
   isPending: boolean;
-  /** By name, for a choice of one. */
+  /** In the order of their names, for a choice of one. */
   accounts: readonly { value: string; label: string }[];
 }
 

@@ -47,12 +47,12 @@ type Phrase = (told: Told) => Omit<EventText, "who" | "more"> & Partial<EventTex
 const text = (value: unknown) => (typeof value === "string" ? value : "");
 const listed = (value: unknown) => (Array.isArray(value) ? value.map(String).join(", ") : "");
 
-/** By the name that it had then, or has now. */
+/** The name that it had then, or has now. */
 const keyOf = ({ names, target, detail }: Told) =>
   target === "" ? "a key" : `the key ${text(detail["name"]) || names.key(target)}`;
 const appOf = ({ names, target, detail }: Told) =>
   `the app ${text(detail["app_name"]) || text(detail["name"]) || names.app(text(detail["app_id"]) || target)}`;
-/** By name where they are known now, else by the address of then. */
+/** The name where they are known now, else the address of then. */
 const memberOf = ({ names, detail }: Told) => {
   const id = text(detail["person_id"]);
   const name = names.person(id);
@@ -221,7 +221,7 @@ function connection(told: Told) {
   return { who: `The node ${nodeOf(told)}`, did, more: endings[Number(detail["code"])] ?? "" };
 }
 
-/** Of tunnels, by the code with which they close. */
+/** Why a tunnel ended, by the code with which it closed. */
 const endings: Record<number, string> = {
   1000: "It ended in order",
   1001: "One end was stopped",

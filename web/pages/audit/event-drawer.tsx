@@ -1,19 +1,21 @@
 // One event in full, and as the API has it.
-import { Anchor, Button, Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Anchor, Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronRightIcon, FilterIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
 import type { AuditEvent } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
 
 interface EventDrawerProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   event: AuditEvent | undefined;
   names: AuditNames;
   /** Lists only what happened to this. */
@@ -46,9 +48,9 @@ function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close
           <b>{who}</b> {did}
         </Text>
         {more !== "" && (
-          <Text size="sm" c="dimmed" mt={4} style={{ overflowWrap: "anywhere" }}>
+          <Note mt={4} style={{ overflowWrap: "anywhere" }}>
             {more}
-          </Text>
+          </Note>
         )}
       </div>
       <Facts
@@ -62,13 +64,9 @@ function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close
       />
       {target_id !== null && (
         <div>
-          <Button
-            {...{ size: "xs", variant: "default" }}
-            leftSection={<FilterIcon size={14} />}
-            onClick={() => only(target_id)}
-          >
+          <SmallButton leftSection={<FilterIcon size={14} />} onClick={() => only(target_id)}>
             Only what happened to this
-          </Button>
+          </SmallButton>
           {target_id.startsWith("key_") && (
             <Anchor component={Link} href={`/settings/api-keys/${encodeURIComponent(target_id)}`} size="sm" ml="sm">
               Open the key
@@ -77,9 +75,7 @@ function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close
         </div>
       )}
       {request_id !== null && (
-        <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-          In the server's log: {request_id}
-        </Text>
+        <SmallNote style={{ overflowWrap: "anywhere" }}>In the server's log: {request_id}</SmallNote>
       )}
       <Raw event={event} />
     </Stack>

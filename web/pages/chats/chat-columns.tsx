@@ -1,5 +1,5 @@
 // What a row of the stored chats shows.
-import { Anchor, Checkbox, Stack, Text } from "@mantine/core";
+import { Anchor, Checkbox, Stack } from "@mantine/core";
 import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import type { Column } from "../../parts/table/column.ts";
@@ -7,6 +7,7 @@ import type { Room } from "../../parts/table/room.ts";
 import { count } from "../../parts/words/figures.ts";
 import { ModelName } from "../../parts/words/model-name.tsx";
 import { Moment, MomentLines } from "../../parts/words/moment.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { ChatLabels } from "./chat-labels.tsx";
 import { firstWords } from "./chat-text.ts";
 
@@ -55,9 +56,9 @@ export function columnsOf({ selection, room, hrefOf }: ColumnOptions): Column<St
             {firstWords(chat)}
           </Anchor>
           {room === "narrow" && (
-            <Text size="xs" c="dimmed" truncate>
+            <SmallNote truncate>
               {chat.model} · <Moment seconds={chat.created} />
-            </Text>
+            </SmallNote>
           )}
         </Stack>
       ),

@@ -1,7 +1,7 @@
 // Which stored chats are listed: as the address says it, and as the server takes it.
 import type { Query } from "../../api/client.ts";
 
-/** In the address. `labels`: one a line, `name=value`. */
+/** The parameters of the address. `labels`: one a line, `name=value`. */
 export const noFilter = { search: "", model: "", labels: "" };
 export type ChatFilter = Readonly<Record<keyof typeof noFilter, string>>;
 

@@ -1,5 +1,5 @@
 // The stored chats, newest first: searched, and deleted one by one or many together.
-import { Anchor, Button, Group, Paper, Text } from "@mantine/core";
+import { Button, Group, Paper, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
@@ -8,17 +8,20 @@ import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { StoredChatCompletion } from "../../api/types.ts";
 import { useAddress } from "../../parts/page/address.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
+import { NoneFound, SearchFurther } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { type Patience, usePatience } from "../../parts/page/patience.ts";
+import { recordAddress } from "../../parts/page/record-drawer.tsx";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { useRoom } from "../../parts/table/room.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { columnsOf, type Selection } from "./chat-columns.tsx";
 import { noFilter, queryOf } from "./chat-filter.ts";
 import { ChatFilters } from "./chat-filters.tsx";
 import { DeleteChats } from "./delete-chats.tsx";
-import { NoChats } from "./no-chats.tsx";
+import { HowToStore } from "./how-to-store.tsx";
 
 export function ChatList() {
   const { environment, isManager } = useSession();
@@ -38,7 +41,7 @@ export function ChatList() {
 
 interface ChatsProps {
   query: Query;
-  /** Undefined: nothing is left out. */
+  /** Undefined where nothing is left out by filters. */
   showAll: (() => void) | undefined;
 }
 
@@ -51,7 +54,7 @@ function Chats({ query, showAll }: ChatsProps) {
   const search = useSearch();
   const room = useRoom();
   const columns = useMemo(() => {
-    const hrefOf = (id: string) => hrefWith(id, search);
+    const hrefOf = (id: string) => recordAddress("/chats", id, search);
     return columnsOf({ selection, room, hrefOf });
   }, [selection, room, search]);
   const { size } = selection.ids;
@@ -64,9 +67,7 @@ function Chats({ query, showAll }: ChatsProps) {
               {count(size)} selected
             </Text>
             <Group gap="xs">
-              <Button size="xs" variant="default" onClick={() => selection.setAll(false)}>
-                Select none
-              </Button>
+              <SmallButton onClick={() => selection.setAll(false)}>Select none</SmallButton>
               <Button
                 {...{ size: "xs", variant: "light", color: "red" }}
                 leftSection={<TrashIcon size={14} />}
@@ -83,24 +84,27 @@ function Chats({ query, showAll }: ChatsProps) {
         listing={{ ...listing, hasNextPage: listing.hasNextPage && !patience.isPaused }}
         columns={columns}
         keyOf={({ id }) => id}
-        choose={({ id }) => navigate(hrefWith(id, search))}
+        choose={({ id }) => navigate(recordAddress("/chats", id, search))}
         rowHeight={53}
         fixed
         height="max(22rem, calc(100dvh - 22.5rem))"
         status={<Progress {...{ listing, patience }} isSearch={Boolean(query["search"])} />}
-        empty={<NoChats isPaused={patience.isPaused} goOn={patience.goOn} showAll={showAll} />}
+        empty={
+          <NoneFound
+            what="chat"
+            {...{ patience, showAll }}
+            filtered="No stored chat of this environment has this text, model and these labels. Labels are compared to the letter."
+          >
+            <HowToStore />
+          </NoneFound>
+        }
       />
       <DeleteChats ids={[...selection.ids]} opened={isDeleting} close={() => setDeleting(false)} />
     </>
   );
 }
 
-/** What is searched for stays so behind the one that is opened. */
-function hrefWith(id: string, search: string): string {
-  return `/chats/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
-}
-
-/** Of what is listed: what is gone is not selected any more. */
+/** The selection among what is listed: what is gone is not selected any more. */
 function useSelection(items: readonly StoredChatCompletion[]): Selection {
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   return useMemo(() => {
@@ -126,14 +130,11 @@ interface ProgressProps {
 }
 
 function Progress({ listing: { items, hasNextPage }, patience, isSearch }: ProgressProps) {
-  const rows = `${count(items.length)} ${items.length === 1 ? "chat" : "chats"}`;
+  const rows = counted(items.length, "chat");
   if (patience.isPaused) {
     return (
       <>
-        {rows} found so far.{" "}
-        <Anchor component="button" type="button" inherit underline="always" onClick={patience.goOn}>
-          Search further back
-        </Anchor>
+        {rows} found so far. <SearchFurther goOn={patience.goOn} />
       </>
     );
   }

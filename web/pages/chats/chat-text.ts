@@ -13,7 +13,7 @@ export function firstWords({ choices }: StoredChatCompletion): string {
   return names.length > 0 ? `Calls ${names.join(", ")}` : "An empty answer";
 }
 
-/** Of a message that a model or tool wrote: whatever is no text is none. */
+/** The text of a message that a model or tool wrote: whatever is no text is none. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

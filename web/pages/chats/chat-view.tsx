@@ -1,5 +1,5 @@
 // A stored chat: its conversation, how it was asked for, what it used, its labels, and what can be done with it.
-import { Button, Code, Group, Stack, Text } from "@mantine/core";
+import { Button, Code, Group, Stack } from "@mantine/core";
 import { BeakerIcon, LogIcon, TrashIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -7,6 +7,7 @@ import type { StoredChatCompletion } from "../../api/types.ts";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { parametersOf } from "./chat-text.ts";
 import { Conversation } from "./conversation-view.tsx";
 import { DeleteChats } from "./delete-chats.tsx";
@@ -64,9 +65,7 @@ export function ChatView({ chat, close }: ChatViewProps) {
       </DrawerPart>
       <DrawerPart title="Parameters">
         {parameters.length === 0 ? (
-          <Text size="sm" c="dimmed">
-            None were given: the model's defaults held.
-          </Text>
+          <Note>None were given: the model's defaults held.</Note>
         ) : (
           <Parameters parameters={parameters} />
         )}
@@ -84,9 +83,7 @@ function Parameters({ parameters }: { parameters: ReturnType<typeof parametersOf
         .filter(({ isLong }) => isLong)
         .map(({ name, text }) => (
           <div key={name}>
-            <Text size="xs" c="dimmed">
-              {name}
-            </Text>
+            <SmallNote>{name}</SmallNote>
             <Code block tabIndex={0} role="region" aria-label={name} mah="20rem">
               {text}
             </Code>

@@ -1,10 +1,12 @@
 // The messages of a stored chat and its answers, as text and never as anything that a browser would run or load.
-import { Button, Code, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import { Code, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useList } from "../../api/queries.ts";
 import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { callsOf, type MessagePart, partsOf, type ToolCall, textOf } from "./chat-text.ts";
 
 const roleNames: Record<string, string> = {
@@ -41,13 +43,9 @@ export function Conversation({ chat }: { chat: StoredChatCompletion }) {
       )}
       {messages.hasNextPage && !messages.error && (
         <li>
-          <Button
-            {...{ size: "xs", variant: "default" }}
-            loading={messages.isFetchingNextPage}
-            onClick={() => void messages.fetchNextPage()}
-          >
+          <SmallButton loading={messages.isFetchingNextPage} onClick={() => void messages.fetchNextPage()}>
             Show the next messages
-          </Button>
+          </SmallButton>
         </li>
       )}
       {choices.map(({ index, message, finish_reason }) => (
@@ -58,11 +56,7 @@ export function Conversation({ chat }: { chat: StoredChatCompletion }) {
               .map((text) => ({ kind: "text", text }))}
             calls={callsOf(message)}
           />
-          {endings[finish_reason] !== undefined && (
-            <Text size="xs" c="dimmed">
-              {endings[finish_reason]}
-            </Text>
-          )}
+          {endings[finish_reason] !== undefined && <SmallNote>{endings[finish_reason]}</SmallNote>}
         </Turn>
       ))}
     </Stack>
@@ -82,9 +76,9 @@ function Turn({ who, isAnswer = false, children }: { who: string; isAnswer?: boo
       p="sm"
       {...(isAnswer ? { style: { borderInlineStart: "3px solid var(--mantine-primary-color-filled)" } } : {})}
     >
-      <Text size="xs" fw={600} c="dimmed" mb={4} style={{ overflowWrap: "anywhere" }}>
+      <SmallNote fw={600} mb={4} style={{ overflowWrap: "anywhere" }}>
         {who}
-      </Text>
+      </SmallNote>
       <Stack gap="xs">{children}</Stack>
     </Paper>
   );
@@ -113,11 +107,7 @@ function Said({ parts, calls }: { parts: readonly MessagePart[]; calls: readonly
           </Code>
         </div>
       ))}
-      {parts.length === 0 && calls.length === 0 && (
-        <Text size="sm" c="dimmed">
-          Empty
-        </Text>
-      )}
+      {parts.length === 0 && calls.length === 0 && <Note>Empty</Note>}
     </>
   );
 }
@@ -125,8 +115,8 @@ function Said({ parts, calls }: { parts: readonly MessagePart[]; calls: readonly
 function Part({ part }: { part: MessagePart }) {
   if (part.kind === "text") return <AnswerText text={part.text} />;
   return (
-    <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+    <Note style={{ overflowWrap: "anywhere" }}>
       [{part.title}: {part.about}]
-    </Text>
+    </Note>
   );
 }

@@ -7,6 +7,7 @@ import { ApiFailure, call } from "../../api/client.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { count } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 interface DeleteChatsProps {
   ids: readonly string[];
@@ -73,9 +74,9 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
         {isRunning && wanted.length > 1 && (
           <div>
             <Progress value={(100 * deleted) / wanted.length} aria-label="Deleted so far" />
-            <Text size="xs" c="dimmed" mt={4} role="status">
+            <SmallNote mt={4} role="status">
               {count(deleted)} of {count(wanted.length)} deleted
-            </Text>
+            </SmallNote>
           </div>
         )}
       </Stack>

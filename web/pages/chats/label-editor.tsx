@@ -1,13 +1,14 @@
 // Changes the labels of a stored chat, which replace those before.
-import { ActionIcon, Button, Group, Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { ActionIcon, Button, Group, Stack, TextInput } from "@mantine/core";
 import { PlusIcon, XIcon } from "@primer/octicons-react";
 import { useRef, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { Note } from "../../parts/words/note.tsx";
 
-/** As the API allows. */
+/** The bounds of the API. */
 const mostLabels = 16;
 const mostNameLength = 64;
 const mostValueLength = 512;
@@ -38,11 +39,11 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
       ? "Is there twice"
       : undefined;
   };
-  const save = useChange(
+  const save = useToldChange(
     () => call("POST", `/v1/chat/completions/${encodeURIComponent(id)}`, { body: { metadata: labels } }),
     {
       stale: ["/v1/chat/completions"],
-      done: () => notifications.show({ message: "The labels are saved." }),
+      said: () => "The labels are saved.",
     },
   );
   const set = (key: number, change: Partial<Line>) =>
@@ -55,11 +56,7 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
       }}
     >
       <Stack gap="xs" align="start">
-        {lines.length === 0 && (
-          <Text size="sm" c="dimmed">
-            None. A label has a name and a text, and chats are found by it.
-          </Text>
-        )}
+        {lines.length === 0 && <Note>None. A label has a name and a text, and chats are found by it.</Note>}
         {lines.map((line, index) => (
           <Group key={line.key} gap="xs" wrap="nowrap" align="start" w="100%">
             <TextInput
@@ -95,15 +92,14 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
         ))}
         {save.error && <Failure error={save.error} />}
         <Group gap="xs">
-          <Button
+          <SmallButton
             ref={adding}
-            {...{ size: "xs", variant: "default" }}
             leftSection={<PlusIcon />}
             disabled={lines.length >= mostLabels}
             onClick={() => setLines([...lines, { key: nextKey.current++, name: "", value: "" }])}
           >
             Add a label
-          </Button>
+          </SmallButton>
           {isChanged && (
             <Button
               type="submit"

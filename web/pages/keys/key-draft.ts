@@ -18,14 +18,14 @@ export interface KeyDraft {
   addresses: string[];
   rateLimit: TypedNumber;
   windowSeconds: number;
-  /** As with the rate limit. */
+  /** Empty where none is set. */
   amounts: Record<KeyAmount["wire"], TypedNumber>;
 }
 
 type KeyAmount = (typeof keyAmounts)[number];
 type DraftErrors = Partial<Record<Field, string>>;
 export type Field = (typeof fields)[number];
-/** As the API names them. */
+/** The names that the API gives them. */
 const fields = [
   "name",
   "scopes",
@@ -77,7 +77,7 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   return errors;
 }
 
-/** For `useDraft`. */
+/** What `useDraft` has to know. */
 export const keyKind = { fields, errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()) };
 
 export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest {

@@ -1,6 +1,6 @@
 // All keys of an environment, found by name or state, and where a new one is made.
-import { Anchor, Button, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
-import { PlusIcon, SearchIcon } from "@primer/octicons-react";
+import { Anchor, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
+import { SearchIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
@@ -8,7 +8,9 @@ import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Sparkline } from "../../parts/chart/sparkline.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { NoneFound } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -16,6 +18,7 @@ import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { short } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
 
@@ -39,11 +42,7 @@ export function KeyList() {
   const listing = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
   const usage = useUsageByKey();
   const columns = useMemo(() => columnsOf(usage.data, usage.isPending), [usage.data, usage.isPending]);
-  const create = (
-    <Button leftSection={<PlusIcon />} onClick={() => set("create", "1")}>
-      Create New Key
-    </Button>
-  );
+  const create = <AddButton onClick={() => set("create", "1")}>Create New Key</AddButton>;
   const clear = () => setParameters({}, { replace: true });
   const isFiltered = search !== "" || status !== "";
   return (
@@ -85,23 +84,16 @@ export function KeyList() {
         rowHeight={60}
         choose={({ id }) => navigate(`${place}/${id}`)}
         empty={
-          isFiltered ? (
-            <Empty
-              title="No such key"
-              action={
-                <Button variant="default" onClick={clear}>
-                  Show all keys
-                </Button>
-              }
-            >
-              No key of this environment has this name, id or ending in this state.
-            </Empty>
-          ) : (
+          <NoneFound
+            what="key"
+            showAll={isFiltered ? clear : undefined}
+            filtered="No key of this environment has this name, id or ending in this state."
+          >
             <Empty title="Make the first key" action={create}>
               A key lets a program use the models of this server. The dialog ends with a request that you can copy and
               run. From a terminal: <Code>npx headrace keys create my-program</Code>
             </Empty>
-          )
+          </NoneFound>
         }
       />
       <CreateKey opened={parameters.has("create")} close={() => set("create", "")} />
@@ -124,9 +116,9 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
           <Anchor component={Link} href={`${place}/${key.id}`} size="sm" fw={600} lineClamp={1}>
             {key.name}
           </Anchor>
-          <Text size="xs" c="dimmed" ff="monospace" truncate>
+          <SmallNote ff="monospace" truncate>
             {shownKey(key)}
-          </Text>
+          </SmallNote>
         </Stack>
       ),
     },

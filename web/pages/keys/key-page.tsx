@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { BackLink } from "../../parts/page/back-link.tsx";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { UsageHistory } from "../../parts/usage/usage-history.tsx";
@@ -33,13 +34,13 @@ export function KeyPage({ id }: { id: string }) {
       actions={
         isActive && (
           <Group gap="xs">
-            <Button variant="default" leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
+            <PlainButton leftSection={<PencilIcon />} onClick={() => setOpened("edit")}>
               Edit
-            </Button>
+            </PlainButton>
             {record.revoked_at === null && (
-              <Button variant="default" leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
+              <PlainButton leftSection={<SyncIcon />} onClick={() => setOpened("rotate")}>
                 Rotate
-              </Button>
+              </PlainButton>
             )}
             <Button variant="light" color="red" leftSection={<KeyIcon />} onClick={() => setOpened("revoke")}>
               Revoke

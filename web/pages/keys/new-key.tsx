@@ -11,6 +11,7 @@ import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { CopyNow } from "../../parts/secrets/copy-now.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
+import { Note } from "../../parts/words/note.tsx";
 import type { Scope } from "../../parts/words/scopes.ts";
 
 interface NewKeyProps {
@@ -73,11 +74,7 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
   }
   return (
     <>
-      {addresses.length > 0 && (
-        <Text size="sm" c="dimmed">
-          It works only from {addresses.join(", ")}.
-        </Text>
-      )}
+      {addresses.length > 0 && <Note>It works only from {addresses.join(", ")}.</Note>}
       <Snippets
         baseUrl={baseUrlHere()}
         apiKey={key}

@@ -1,6 +1,5 @@
 // Asks before a key ends, and says what ends with it.
 import { List, Loader, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { type ApiFailure, call } from "../../api/client.ts";
 import type { ApiKey, ApiKeyList } from "../../api/types.ts";
@@ -17,10 +16,7 @@ interface RevokeKeyProps {
 }
 
 export function RevokeKey({ record, opened, close }: RevokeKeyProps) {
-  const revocation = useKeyChange("DELETE", record.id, () => {
-    notifications.show({ message: `The key “${record.name}” is revoked.` });
-    close();
-  });
+  const revocation = useKeyChange("DELETE", record, "revoked", close);
   return (
     <Confirm
       opened={opened}

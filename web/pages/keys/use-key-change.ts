@@ -1,17 +1,18 @@
-// Changes a key and puts what the server answers wherever the key is shown.
+// Changes a key, says so, and puts what the server answers wherever the key is shown.
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 
-export function useKeyChange(method: "PATCH" | "DELETE", id: string, done: (key: ApiKey) => void) {
+export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, did: string, done: () => void) {
   const client = useQueryClient();
   const path = `/v1/keys/${id}`;
-  return useChange((body: unknown) => call<ApiKey>(method, path, { body }), {
+  return useToldChange((body: unknown) => call<ApiKey>(method, path, { body }), {
+    said: () => `The key “${name}” is ${did}.`,
     done(key) {
       client.setQueryData([path, {}], key);
       void client.resetQueries({ queryKey: ["/v1/keys"] });
-      done(key);
+      done();
     },
   });
 }

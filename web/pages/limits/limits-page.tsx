@@ -1,5 +1,5 @@
 // The page Limits: what the account may use, what is left of it, what was refused, and which other tiers there are.
-import { Alert, Badge, Box, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Alert, Badge, Box, Paper, SimpleGrid, Skeleton, Stack, Title } from "@mantine/core";
 import { useNames } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
 import { useRefusals } from "../../api/refusals.ts";
@@ -9,6 +9,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Explanations } from "./explanations.tsx";
 import { RefusalHistory } from "./refusal-history.tsx";
 import { TierTable } from "./tier-table.tsx";
@@ -88,9 +89,9 @@ function Now({ account }: { account: AccountOverview }) {
             Rate now
           </Title>
           <RateMeters rate={rate} />
-          <Text size="xs" c="dimmed" mt="sm">
+          <SmallNote mt="sm">
             As you are signed in here. A key has the same room, and less where it has a limit of its own.
-          </Text>
+          </SmallNote>
         </Paper>
         <Paper withBorder p="md" component="section" aria-label="Quota of the month">
           <Title order={2} fz="md" mb="xs">

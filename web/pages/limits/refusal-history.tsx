@@ -20,6 +20,7 @@ import { type Series, TimeChart } from "../../parts/chart/time-chart.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count, short } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 
 interface RefusalHistoryProps {
@@ -102,9 +103,9 @@ function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & {
         </Text>
         <State kind="warning">{`${count(requests)} refused`}</State>
       </Group>
-      <Text size="sm" c="dimmed">
+      <Note>
         {why} Last <Ago seconds={lastAt} />.
-      </Text>
+      </Note>
       <Text size="sm">
         {todo}{" "}
         {place.path !== "/settings/limits" && (
@@ -126,11 +127,7 @@ function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & {
           ))}
         </Table.Tbody>
       </Table>
-      {lines.length > mostLines && (
-        <Text size="xs" c="dimmed">
-          and {count(lines.length - mostLines)} more
-        </Text>
-      )}
+      {lines.length > mostLines && <SmallNote>and {count(lines.length - mostLines)} more</SmallNote>}
     </section>
   );
 }

@@ -1,10 +1,11 @@
 // The tiers of this server beside each other, the account's own marked.
-import { Badge, Group, Paper, Table, Text, Title } from "@mantine/core";
+import { Badge, Group, Paper, Table, Title } from "@mantine/core";
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { TierOverview } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
+import { Note } from "../../parts/words/note.tsx";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
   return (
@@ -12,9 +13,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
       <Title order={2} fz="md">
         Tiers
       </Title>
-      <Text size="sm" c="dimmed" mb="xs">
-        An operator of this server moves an account to another tier.
-      </Text>
+      <Note mb="xs">An operator of this server moves an account to another tier.</Note>
       <ScrollRegion className="long-table" label="All tiers">
         <Table verticalSpacing="xs" miw={600}>
           <Table.Thead>

@@ -1,22 +1,23 @@
 // The dialog of one member: another role, or their removal; what may not be done says why.
-import { Button, Divider, Group, Modal, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Button, Divider, Group, Modal, Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { Member } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { RoleChoice } from "../../parts/membership/role-choice.tsx";
 import { type Role, roleNames } from "../../parts/membership/roles.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 
 interface ManageMemberProps {
   opened: boolean;
   member: Member;
   isSelf: boolean;
-  /** Undefined: it may be done. */
+  /** Undefined where it may be done. */
   whyNoRole: string | undefined;
   whyNoRemoval: string | undefined;
   remove(): void;
@@ -33,21 +34,17 @@ export function ManageMember({ opened, member, close, ...props }: ManageMemberPr
 
 function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omit<ManageMemberProps, "opened">) {
   const [role, setRole] = useState<Role>(member.role);
-  const change = useChange(
+  const change = useToldChange(
     (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
     {
       stale: ["/v1/members"],
-      done(changed) {
-        notifications.show({ message: `${changed.name} is ${roleNames[changed.role].toLowerCase()} now.` });
-        close();
-      },
+      said: (changed) => `${changed.name} is ${roleNames[changed.role].toLowerCase()} now.`,
+      done: close,
     },
   );
   return (
     <Stack>
-      <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-        {member.email}
-      </Text>
+      <Note style={{ overflowWrap: "anywhere" }}>{member.email}</Note>
       <Facts
         facts={[
           ["Member since", day(member.created_at)],
@@ -69,9 +66,7 @@ function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omi
           {change.error && <Failure error={change.error} />}
           {whyNoRole === undefined && (
             <Group justify="space-between">
-              <Text size="xs" c="dimmed">
-                It holds at once.
-              </Text>
+              <SmallNote>It holds at once.</SmallNote>
               <Button type="submit" loading={change.isPending} disabled={role === member.role}>
                 Change role
               </Button>
@@ -81,12 +76,12 @@ function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omi
       </form>
       <Divider />
       <Group justify="space-between" gap="sm">
-        <Text size="sm" c="dimmed" flex={1} miw="12rem">
+        <Note flex={1} miw="12rem">
           {whyNoRemoval ?? (isSelf ? "Others of the account go on without you." : "What they have here ends with it.")}
-        </Text>
-        <Button variant="default" onClick={remove} disabled={whyNoRemoval !== undefined}>
+        </Note>
+        <PlainButton onClick={remove} disabled={whyNoRemoval !== undefined}>
           {isSelf ? "Leave the account…" : "Remove from the account…"}
-        </Button>
+        </PlainButton>
       </Group>
     </Stack>
   );

@@ -1,16 +1,18 @@
 // All members of the account with their roles; each opens what can be done with them.
-import { Badge, Button, Group, Text } from "@mantine/core";
+import { Badge, Group, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Member } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
 import { type Standing, whyNoOtherRole, whyNoRemoval } from "./rights.ts";
@@ -48,9 +50,7 @@ export function MemberList({ standing, below }: MemberListProps) {
               </Badge>
             )}
           </Group>
-          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-            {member.email}
-          </Text>
+          <SmallNote style={{ overflowWrap: "anywhere" }}>{member.email}</SmallNote>
           <Text size="xs" hiddenFrom="sm">
             {roleNames[member.role]}
           </Text>
@@ -72,14 +72,9 @@ export function MemberList({ standing, below }: MemberListProps) {
       numeric: true,
       width: "7rem",
       cell: (member) => (
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => setManaged(member)}
-          aria-label={`Manage ${member.name}, ${member.email}`}
-        >
+        <SmallButton onClick={() => setManaged(member)} aria-label={`Manage ${member.name}, ${member.email}`}>
           Manage
-        </Button>
+        </SmallButton>
       ),
     },
   ];

@@ -1,12 +1,11 @@
 // The page Members: who belongs to the account and who is invited; whoever may not see that sees their own place in it.
-import { Button } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Invitation } from "../../api/types.ts";
 import { Invitations } from "../../parts/membership/invitations.tsx";
 import { Invite } from "../../parts/membership/invite.tsx";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { MemberList } from "./member-list.tsx";
 import { OwnMembership } from "./own-membership.tsx";
@@ -27,11 +26,7 @@ function AllMembers({ standing }: { standing: Standing }) {
     <Page
       title="Members"
       about={`Who belongs to ${account.name}. A role holds in all environments.`}
-      actions={
-        <Button leftSection={<PlusIcon />} onClick={() => setParameters({ invite: "1" }, { replace: true })}>
-          Invite
-        </Button>
-      }
+      actions={<AddButton onClick={() => setParameters({ invite: "1" }, { replace: true })}>Invite</AddButton>}
     >
       <MemberList
         standing={standing}

@@ -1,8 +1,9 @@
 // What somebody who does not manage the account sees in place of its members: their own role, and the way out.
-import { Button, Group, Text } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useSession } from "../../api/session.tsx";
 import { roleMeanings, roleNames } from "../../parts/membership/roles.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { RemoveMember } from "./remove-member.tsx";
@@ -19,9 +20,7 @@ export function OwnMembership() {
           To invite somebody, or to get another role, ask an owner of the account: most likely whoever invited you.
         </Text>
         <Group>
-          <Button variant="default" onClick={() => setLeaving(true)}>
-            Leave the account…
-          </Button>
+          <PlainButton onClick={() => setLeaving(true)}>Leave the account…</PlainButton>
         </Group>
       </Section>
       <RemoveMember

@@ -8,7 +8,7 @@ import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
 
 interface RemoveMemberProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   member: { id: string; name: string } | undefined;
   isSelf: boolean;
   close(): void;

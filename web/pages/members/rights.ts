@@ -24,14 +24,14 @@ interface Question {
 
 const keepsOwner = "An account keeps at least one owner. Make somebody else an owner first.";
 
-/** Undefined: the role may be changed. */
+/** Undefined where the role may be changed. */
 export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isSelf) return "Nobody changes their own role. Ask another owner.";
   if (standing !== "owner" && standing !== "operator") return "Only owners change roles.";
   return isLastOwner ? keepsOwner : undefined;
 }
 
-/** Undefined: they may be removed, or leave. */
+/** Undefined where they may be removed, or leave. */
 export function whyNoRemoval({ member, standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isLastOwner) return keepsOwner;
   if (isSelf || mayActOn(standing, member.role)) return undefined;

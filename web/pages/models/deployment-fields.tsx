@@ -1,8 +1,10 @@
 // Where a declared model runs: wherever it is found, or at places of its own.
-import { Button, Fieldset, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { Fieldset, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
+import { Note } from "../../parts/words/note.tsx";
 import type { FormDeployment } from "./model-form.ts";
 
 interface DeploymentFieldsProps {
@@ -22,11 +24,11 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
     <Fieldset legend="Where it runs">
       <Stack>
         {deployments.length === 0 && (
-          <Text size="sm" c="dimmed">
+          <Note>
             {isNew
               ? "Wherever a model of this id is found. For a new name, add the place and the id that the model has there."
               : "Wherever a model of this id is found: at upstreams, nodes and the built-in engine."}
-          </Text>
+          </Note>
         )}
         {deployments.map((deployment, index) => (
           <Place
@@ -46,9 +48,9 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
           </Text>
         )}
         <Group>
-          <Button variant="default" size="xs" leftSection={<PlusIcon />} onClick={add}>
+          <SmallButton leftSection={<PlusIcon />} onClick={add}>
             Add a place
-          </Button>
+          </SmallButton>
         </Group>
       </Stack>
     </Fieldset>
@@ -93,9 +95,9 @@ function Place({ deployment, number, hasOthers, upstreams, change, remove }: Pla
           hideControls
         />
       )}
-      <Button variant="default" onClick={remove} aria-label={`Remove place ${number}`} px="xs">
+      <PlainButton onClick={remove} aria-label={`Remove place ${number}`} px="xs">
         <TrashIcon />
-      </Button>
+      </PlainButton>
     </div>
   );
 }

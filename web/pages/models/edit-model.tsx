@@ -1,15 +1,14 @@
 // Declares a model, or changes what was declared of it here.
-import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { type FormEvent, useState } from "react";
+import { Group, NumberInput, TextInput, Title } from "@mantine/core";
+import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
 import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts";
 import { priceText } from "./managed-words.ts";
@@ -17,11 +16,11 @@ import { fieldNames, formOf, type ModelForm, toWire } from "./model-form.ts";
 import { MoreFields } from "./more-fields.tsx";
 
 interface EditModelProps {
-  /** Undefined: a new one. */
+  /** Undefined for a new one. */
   model: ManagedModel | undefined;
   /** Ids that there are. */
   ids: readonly string[];
-  /** With the model where it was saved. */
+  /** `saved`: undefined where it was not. */
   done(saved?: ManagedModel): void;
 }
 
@@ -31,7 +30,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
   const [form, setForm] = useState(before);
   const [tried, setTried] = useState(false);
   const change = (changed: Partial<ModelForm>) => setForm({ ...form, ...changed });
-  const save = useChange(
+  const save = useToldChange(
     (body: CreateManagedModelRequest) => {
       const { id: _, ...settings } = body;
       return model
@@ -41,9 +40,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     {
       stale: staleWithModels,
       leave: done,
-      done(saved) {
-        notifications.show({ message: `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.` });
-      },
+      said: (saved) => `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.`,
     },
   );
   const halfPrice = tried && (form.input === "") !== (form.output === "") ? "Give both prices, or none." : undefined;
@@ -55,71 +52,60 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     problemOf(save.error, "output"),
     ...fieldNames.map((field) => problemOf(save.error, field)),
   );
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     setTried(true);
     if ((form.input === "") === (form.output === "")) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
   };
-  const beside = problemBeside(save.error, ["id", "input", "output", ...fieldNames]);
   return (
-    <form ref={ref} onSubmit={submit}>
-      <Stack>
-        {model ? (
-          <Title order={2} style={{ overflowWrap: "anywhere" }}>
-            {model.id}
-          </Title>
-        ) : (
-          <TextInput
-            label="Id"
-            description="What clients send: a new name for a model of an upstream, or the id under which one lists it."
-            placeholder="fast"
-            value={id}
-            onChange={(event) => setId(event.currentTarget.value)}
-            error={problemOf(save.error, "id")}
-            maxLength={256}
-            autoComplete="off"
-            spellCheck={false}
-            required
-            data-autofocus
-          />
-        )}
-        <Group grow align="start">
-          <Usd
-            label="Price of input"
-            value={form.input}
-            error={priceProblem ?? problemOf(save.error, "input")}
-            change={(input) => change({ input })}
-          />
-          <Usd
-            label="Price of output"
-            value={form.output}
-            error={priceProblem === undefined ? problemOf(save.error, "output") : true}
-            change={(output) => change({ output })}
-          />
-        </Group>
-        <DeploymentFields
-          deployments={form.deployments}
-          isNew={model === undefined}
-          error={problemOf(save.error, "deployments")}
-          change={(deployments) => change({ deployments })}
+    <Form
+      ref={ref}
+      sending={save}
+      fields={["id", "input", "output", ...fieldNames]}
+      action={model ? "Save" : "Add model"}
+      submit={submit}
+      cancel={() => done()}
+    >
+      {model ? (
+        <Title order={2} style={{ overflowWrap: "anywhere" }}>
+          {model.id}
+        </Title>
+      ) : (
+        <TextInput
+          label="Id"
+          description="What clients send: a new name for a model of an upstream, or the id under which one lists it."
+          placeholder="fast"
+          value={id}
+          onChange={(event) => setId(event.currentTarget.value)}
+          error={problemOf(save.error, "id")}
+          maxLength={256}
+          autoComplete="off"
+          spellCheck={false}
+          required
+          data-autofocus
         />
-        <MoreFields
-          form={form}
-          ids={ids.filter((one) => one !== (model?.id ?? id))}
-          error={save.error}
-          change={change}
+      )}
+      <Group grow align="start">
+        <Usd
+          label="Price of input"
+          value={form.input}
+          error={priceProblem ?? problemOf(save.error, "input")}
+          change={(input) => change({ input })}
         />
-        {beside && <Failure error={beside} />}
-        <Group justify="end">
-          <Button variant="default" onClick={() => done()}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={save.isPending}>
-            {model ? "Save" : "Add model"}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+        <Usd
+          label="Price of output"
+          value={form.output}
+          error={priceProblem === undefined ? problemOf(save.error, "output") : true}
+          change={(output) => change({ output })}
+        />
+      </Group>
+      <DeploymentFields
+        deployments={form.deployments}
+        isNew={model === undefined}
+        error={problemOf(save.error, "deployments")}
+        change={(deployments) => change({ deployments })}
+      />
+      <MoreFields form={form} ids={ids.filter((one) => one !== (model?.id ?? id))} error={save.error} change={change} />
+    </Form>
   );
 }
 

@@ -7,7 +7,7 @@ import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
 
 interface ModelDrawerProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   model: ManagedModel | "new" | undefined;
   /** Ids that there are. */
   ids: readonly string[];

@@ -6,7 +6,7 @@ import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts"
 export type Said = "" | "yes" | "no";
 
 export interface FormDeployment {
-  /** For React. */
+  /** Tells places apart for React. */
   key: number;
   upstream: string;
   /** Empty: the model's own id. */

@@ -4,16 +4,18 @@ import { memo } from "react";
 import { Link } from "wouter";
 import { abilitiesOf, abilityNames } from "../../api/models.ts";
 import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/types.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { count, duration, perSecond } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
 import { DeploymentState } from "./deployment-state.tsx";
 import { priceText, sourceNames } from "./managed-words.ts";
 
 interface ModelRowProps {
   model: ModelStatus;
-  /** For operators. */
+  /** What operators see beside it. */
   managed: ManagedModel | undefined;
   /** Whether it can be used in the environment that is looked at. */
   isHere: boolean;
@@ -37,23 +39,15 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
           {known.map((use) => (
             <Tag key={use}>{abilityNames[use]}</Tag>
           ))}
-          {known.length === 0 && (
-            <Text size="xs" c="dimmed">
-              Nobody says what it can do
-            </Text>
-          )}
-          <Text size="xs" c="dimmed" className="numeric">
+          {known.length === 0 && <SmallNote>Nobody says what it can do</SmallNote>}
+          <SmallNote className="numeric">
             {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
-          </Text>
+          </SmallNote>
         </Group>
-        <Text size="xs" c="dimmed" style={{ whiteSpace: "normal" }}>
+        <SmallNote style={{ whiteSpace: "normal" }}>
           {price || managed ? priceText(price) : "No price: costs nothing"}
-        </Text>
-        {managed && (
-          <Text size="xs" c="dimmed">
-            {sourceNames[managed.source]}
-          </Text>
-        )}
+        </SmallNote>
+        {managed && <SmallNote>{sourceNames[managed.source]}</SmallNote>}
       </Stack>
       <Stack component="ul" gap="xs" className="model-places" aria-label={`Where ${id} runs`}>
         {deployments.map((place) => (
@@ -80,9 +74,9 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
           </Button>
         )}
         {managed && (
-          <Button variant="default" size="xs" aria-label={`Details of ${id}`} onClick={() => show(id)}>
+          <SmallButton aria-label={`Details of ${id}`} onClick={() => show(id)}>
             Details
-          </Button>
+          </SmallButton>
         )}
       </Group>
     </Box>
@@ -105,11 +99,7 @@ function Place({ place, of }: { place: DeploymentStatus; of: string }) {
         <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
           {upstream}
         </Text>
-        {more !== "" && (
-          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-            {more}
-          </Text>
-        )}
+        {more !== "" && <SmallNote style={{ overflowWrap: "anywhere" }}>{more}</SmallNote>}
       </div>
       <DeploymentState state={state} />
       <div>
@@ -130,11 +120,7 @@ function Place({ place, of }: { place: DeploymentStatus; of: string }) {
 
 function Speed({ place: { tokens_per_second, first_token_ms } }: { place: DeploymentStatus }) {
   if (tokens_per_second === null && first_token_ms === null) {
-    return (
-      <Text size="xs" c="dimmed">
-        Speed not measured
-      </Text>
-    );
+    return <SmallNote>Speed not measured</SmallNote>;
   }
   return (
     <div>
@@ -143,11 +129,7 @@ function Speed({ place: { tokens_per_second, first_token_ms } }: { place: Deploy
           {perSecond(tokens_per_second)} tokens/s
         </Text>
       )}
-      {first_token_ms !== null && (
-        <Text size="xs" c="dimmed" className="numeric">
-          first token in {duration(first_token_ms)}
-        </Text>
-      )}
+      {first_token_ms !== null && <SmallNote className="numeric">first token in {duration(first_token_ms)}</SmallNote>}
     </div>
   );
 }

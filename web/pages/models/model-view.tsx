@@ -1,12 +1,14 @@
 // What one model costs and can do, where it runs, who declares it, and what may be done about it.
-import { Alert, Anchor, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Anchor, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
 import type { ManagedModel } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 import { abilityText, placeStates, priceText, sourceNames, statusNames } from "./managed-words.ts";
 import { RemoveModel } from "./remove-model.tsx";
@@ -47,16 +49,16 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       <Facts facts={factsOf(model)} />
       <Places model={model} />
       {strangers.length > 0 && (
-        <Text size="sm" c="dimmed">
+        <Note>
           {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} on offer nowhere at the moment, and cannot
           stand in.
-        </Text>
+        </Note>
       )}
       <Group gap="xs">
         {source !== "file" && (
-          <Button variant="default" leftSection={<PencilIcon />} onClick={edit}>
+          <PlainButton leftSection={<PencilIcon />} onClick={edit}>
             {model.price === null ? "Set price and more" : "Edit"}
-          </Button>
+          </PlainButton>
         )}
         {(source === "database" || hidesOne) && <RemoveModel model={model} close={close} />}
       </Group>
@@ -83,13 +85,13 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
                   {upstream}
                 </Anchor>
               )}
-              <Text size="xs" c="dimmed">
+              <SmallNote>
                 {[
                   model === id ? "under the same id" : `as ${model}`,
                   ...(deployments.length > 1 ? [`${Math.round((100 * weight) / weights)} % of the requests`] : []),
                   ...(listed === false ? ["not in its list of models"] : []),
                 ].join(", ")}
-              </Text>
+              </SmallNote>
             </div>
             <State kind={placeStates[state][0]}>{placeStates[state][1]}</State>
           </Group>

@@ -1,16 +1,18 @@
 // The page Models: what is available and where it runs, how busy and how fast it is; for operators, who declares it.
-import { Alert, Button, Paper, Skeleton, Stack, Text } from "@mantine/core";
+import { Alert, Button, Paper, Skeleton, Stack } from "@mantine/core";
 import { InfoIcon, PlusIcon } from "@primer/octicons-react";
 import { useCallback, useDeferredValue } from "react";
 import { useSearchParams } from "wouter";
 import { useModels } from "../../api/models.ts";
 import { useSession } from "../../api/session.tsx";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { NoModels } from "../../parts/page/no-models.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { useStaged } from "../../parts/table/staged.ts";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { type ShownModel, shownModels, useManagedModels, useSpendTiers } from "./managed-models.ts";
 import { ModelDrawer } from "./model-drawer.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
@@ -51,9 +53,9 @@ export function ModelsPage() {
       about="What you may use, where it runs, and how it does there; refreshed every few seconds."
       actions={
         isOperator && (
-          <Button variant="default" leftSection={<PlusIcon />} onClick={() => put("new", "")}>
+          <PlainButton leftSection={<PlusIcon />} onClick={() => put("new", "")}>
             Add model
-          </Button>
+          </PlainButton>
         )
       }
     >
@@ -96,12 +98,12 @@ function Found({ models, drawn, show }: FoundProps) {
   return (
     <Stack gap="sm">
       <ModelFilters {...filters} />
-      <Text size="sm" c="dimmed" aria-live="polite">
+      <Note aria-live="polite">
         {shown.length === models.length
-          ? `${count(models.length)} ${models.length === 1 ? "model" : "models"}`
+          ? counted(models.length, "model")
           : `${count(shown.length)} of ${count(models.length)} models`}
         {troubleIn(shown)}
-      </Text>
+      </Note>
       {listed.length > 0 ? (
         <Paper withBorder component="ul" className="model-list">
           {listed.slice(0, drawn).map(({ status, managed, isHere }) => (

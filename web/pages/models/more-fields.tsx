@@ -9,7 +9,7 @@ import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
 
 interface MoreFieldsProps {
   form: ModelForm;
-  /** Of models that may stand in. */
+  /** The models that may stand in. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(changed: Partial<ModelForm>): void;

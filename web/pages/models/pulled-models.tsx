@@ -1,30 +1,25 @@
 // The models that were pulled to this server, for operators: what each takes of the disk, and how it goes.
-import { Button, Group, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Group, Stack, Text } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
-import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useRead } from "../../api/queries.ts";
+import { useRead } from "../../api/queries.ts";
 import type { PulledModel, PulledModelList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
-import { at, bytes, count } from "../../parts/words/figures.ts";
+import { at, bytes, counted } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { staleWithModels } from "./managed-models.ts";
 
 const path = "/v1/admin/pulled-models";
 
 export function PulledModels() {
   const read = useRead<PulledModelList>(path);
-  const [asked, setAsked] = useState<PulledModel>();
-  const shown = useLast(asked);
-  const remove = useChange((id: string) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
+  const removal = useQuestion(({ id }: PulledModel) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
     stale: [path, ...staleWithModels],
-    done(_answer, id) {
-      setAsked(undefined);
-      notifications.show({ message: `${id} is deleted.` });
-    },
+    said: (_answer, { id }) => `${id} is deleted.`,
   });
   const models = read.data?.data ?? [];
   if (read.error && !read.data) {
@@ -39,7 +34,7 @@ export function PulledModels() {
   return (
     <Section
       title="Pulled models"
-      about={`Files of the built-in engine on this server's disk: ${count(models.length)} ${models.length === 1 ? "model" : "models"}, ${bytes(all)} in all. headrace pull fetches more.`}
+      about={`Files of the built-in engine on this server's disk: ${counted(models.length, "model")}, ${bytes(all)} in all. headrace pull fetches more.`}
     >
       <Stack component="ul" gap="xs" className="model-places">
         {models.map((model) => (
@@ -48,40 +43,27 @@ export function PulledModels() {
               <Text size="sm" fw={500}>
                 {model.id}
               </Text>
-              <Text size="xs" c="dimmed" className="numeric">
+              <SmallNote className="numeric">
                 {bytes(model.bytes)}
                 {model.state === "incomplete" ? ", incomplete: not served" : ""}
                 {model.pulled_at === null ? "" : `, pulled ${at(model.pulled_at)}`}
                 {model.source === null ? "" : `, from ${model.source}`}
-              </Text>
+              </SmallNote>
             </div>
-            <Button
-              variant="default"
-              size="xs"
+            <SmallButton
               c="var(--mantine-color-error)"
               leftSection={<TrashIcon />}
               aria-label={`Delete ${model.id}`}
-              onClick={() => {
-                remove.reset();
-                setAsked(model);
-              }}
+              onClick={() => removal.ask(model)}
             >
               Delete
-            </Button>
+            </SmallButton>
           </Group>
         ))}
       </Stack>
-      <Confirm
-        opened={asked !== undefined}
-        title={`Delete ${shown?.id}?`}
-        action="Delete the files"
-        busy={remove.isPending}
-        error={remove.error}
-        confirm={() => asked && remove.mutate(asked.id)}
-        close={() => setAsked(undefined)}
-      >
-        {shown && bytes(shown.bytes)} of the disk become free. It can no longer be called, unless an upstream has it
-        too; what works with it now ends as usual. headrace pull fetches it again.
+      <Confirm {...removal.dialog} title={`Delete ${removal.about?.id}?`} action="Delete the files">
+        {removal.about && bytes(removal.about.bytes)} of the disk become free. It can no longer be called, unless an
+        upstream has it too; what works with it now ends as usual. headrace pull fetches it again.
       </Confirm>
     </Section>
   );

@@ -1,15 +1,15 @@
 // The dialog that lets a machine join: what it may serve at once, then the command for it, and the wait for it.
-import { Button, Group, NativeSelect, Radio, Stack, TagsInput, Text } from "@mantine/core";
+import { NativeSelect, Radio, Stack, TagsInput, Text } from "@mantine/core";
 import type { UseMutationResult } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { type ApiFailure, call, type Environment } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreatedNodeJoinToken, CreateNodeJoinTokenRequest } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
+import { MakingDialog } from "../../parts/secrets/making-dialog.tsx";
 import { everyModel } from "./approvals.ts";
 import { JoinCommand } from "./join-command.tsx";
 import { tokensPath } from "./use-node-change.ts";
@@ -26,29 +26,21 @@ export function AddNode({ opened, close, show }: AddNodeProps) {
     (body: CreateNodeJoinTokenRequest) => call<CreatedNodeJoinToken>("POST", tokensPath, { body }),
     { stale: [tokensPath] },
   );
-  const created = creation.data;
-  const leave = () => {
-    // Whoever left while it is made would never see the token.
-    if (!creation.isPending) close();
-  };
   return (
-    <FormDialog
-      opened={opened}
-      close={leave}
-      closed={creation.reset}
-      title={created ? "Join the machine" : "Add a node"}
-      isLocked={created !== undefined}
+    <MakingDialog
+      {...{ opened, close }}
+      making={creation}
+      title="Add a node"
+      titleOf={() => "Join the machine"}
+      form={(leave) => <NodeForm creation={creation} close={leave} />}
+      isLong
     >
-      {created ? (
-        <JoinCommand created={created} again={creation.reset} close={leave} show={show} />
-      ) : (
-        <Form creation={creation} close={leave} />
-      )}
-    </FormDialog>
+      {(created, leave) => <JoinCommand created={created} again={creation.reset} close={leave} show={show} />}
+    </MakingDialog>
   );
 }
 
-interface FormProps {
+interface NodeFormProps {
   creation: Pick<
     UseMutationResult<CreatedNodeJoinToken, ApiFailure, CreateNodeJoinTokenRequest>,
     "mutate" | "error" | "isPending"
@@ -66,7 +58,7 @@ const lives: readonly [seconds: number, name: string][] = [
 ];
 const fieldNames = ["approved_models", "environments", "expires_in"];
 
-function Form({ creation, close }: FormProps) {
+function NodeForm({ creation, close }: NodeFormProps) {
   const [serving, setServing] = useState<Serving>("nothing");
   const [models, setModels] = useState<string[]>([]);
   const [environments, setEnvironments] = useState<Environment[]>(["live", "dev"]);
@@ -75,84 +67,80 @@ function Form({ creation, close }: FormProps) {
   const modelsProblem =
     missing && models.length === 0 ? "Name at least one model." : problemOf(creation.error, "approved_models");
   const form = useFirstProblem(modelsProblem, ...fieldNames.slice(1).map((field) => problemOf(creation.error, field)));
-  const problem = problemBeside(creation.error, fieldNames);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     if (serving === "some" && models.length === 0) return setMissing(true);
     const approved = { nothing: [], all: [everyModel], some: models }[serving];
     creation.mutate({ approved_models: approved, environments, expires_in: life });
   };
   return (
-    <form ref={form} onSubmit={submit} noValidate>
-      <Stack gap="lg">
-        <Text size="sm">
-          The machine runs Headrace, too, beside the models that it has. It opens one connection to this server and
-          needs no open port of its own.
-        </Text>
-        <Radio.Group
-          label="What it may serve at once"
-          value={serving}
-          onChange={(value) => setServing(value as Serving)}
-        >
-          <Stack gap="xs" mt="xs">
-            <Radio
-              value="nothing"
-              label="Nothing before I approve it"
-              description="You see what it announces and choose then."
-              data-autofocus
-            />
-            <Radio
-              value="all"
-              label="All that it announces, now and later"
-              description="For machines whose owners you trust: what they load is called by your users at once."
-            />
-            <Radio
-              value="some"
-              label="Models that I name"
-              description="Whatever else it announces waits for approval."
-            />
-          </Stack>
-        </Radio.Group>
-        {serving === "some" && (
-          <TagsInput
-            label="Models"
-            description="Their ids, as the machine announces them."
-            placeholder={models.length === 0 ? "qwen3:8b" : ""}
-            value={models}
-            onChange={(next) => {
-              setMissing(false);
-              setModels(next);
-            }}
-            splitChars={[",", ";", " ", "\n"]}
-            acceptValueOnBlur
-            maxTags={200}
-            openOnFocus={false}
-            error={modelsProblem}
-          />
-        )}
-        <EnvironmentBoxes
-          value={environments}
-          change={setEnvironments}
-          error={problemOf(creation.error, "environments")}
+    <Form
+      ref={form}
+      sending={creation}
+      fields={fieldNames}
+      gap="lg"
+      noValidate
+      action="Make the command"
+      disabled={environments.length === 0}
+      submit={submit}
+      cancel={close}
+      isHeld
+    >
+      <Text size="sm">
+        The machine runs Headrace, too, beside the models that it has. It opens one connection to this server and needs
+        no open port of its own.
+      </Text>
+      <ServingChoice value={serving} change={setServing} />
+      {serving === "some" && (
+        <TagsInput
+          label="Models"
+          description="Their ids, as the machine announces them."
+          placeholder={models.length === 0 ? "qwen3:8b" : ""}
+          value={models}
+          onChange={(next) => {
+            setMissing(false);
+            setModels(next);
+          }}
+          splitChars={[",", ";", " ", "\n"]}
+          acceptValueOnBlur
+          maxTags={200}
+          openOnFocus={false}
+          error={modelsProblem}
         />
-        <NativeSelect
-          label="The command works for"
-          description="Once, and within this time. The node stays until you remove it."
-          value={String(life)}
-          onChange={(event) => setLife(Number(event.currentTarget.value))}
-          data={lives.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
-          error={problemOf(creation.error, "expires_in")}
+      )}
+      <EnvironmentBoxes
+        value={environments}
+        change={setEnvironments}
+        error={problemOf(creation.error, "environments")}
+      />
+      <NativeSelect
+        label="The command works for"
+        description="Once, and within this time. The node stays until you remove it."
+        value={String(life)}
+        onChange={(event) => setLife(Number(event.currentTarget.value))}
+        data={lives.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
+        error={problemOf(creation.error, "expires_in")}
+      />
+    </Form>
+  );
+}
+
+function ServingChoice({ value, change }: { value: Serving; change(serving: Serving): void }) {
+  return (
+    <Radio.Group label="What it may serve at once" value={value} onChange={(chosen) => change(chosen as Serving)}>
+      <Stack gap="xs" mt="xs">
+        <Radio
+          value="nothing"
+          label="Nothing before I approve it"
+          description="You see what it announces and choose then."
+          data-autofocus
         />
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close} disabled={creation.isPending}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={creation.isPending} disabled={environments.length === 0}>
-            Make the command
-          </Button>
-        </Group>
+        <Radio
+          value="all"
+          label="All that it announces, now and later"
+          description="For machines whose owners you trust: what they load is called by your users at once."
+        />
+        <Radio value="some" label="Models that I name" description="Whatever else it announces waits for approval." />
       </Stack>
-    </form>
+    </Radio.Group>
   );
 }

@@ -1,25 +1,23 @@
 // Chooses which of the models that a node announces it may serve: some of them, or all, now and later.
 import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import type { Node, NodeModel } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { everyModel, isEvery, isSame, modelIdsOf } from "./approvals.ts";
 import { modelCount } from "./node-state.tsx";
 import { useNodeChange } from "./use-node-change.ts";
 
 export function ApproveModels({ node }: { node: Node }) {
   const { id, announced_models: announced, approved_models: approved } = node;
-  // Undefined: as the server has it, also where that changes meanwhile.
+  // Undefined while it is as the server has it, also where that changes meanwhile.
   const [wanted, setWanted] = useState<readonly string[]>();
   const chosen = wanted ?? approved;
   const isAll = isEvery(chosen);
   const ids = modelIdsOf(announced, [...approved, ...chosen]);
-  const save = useNodeChange(id, (changed) => {
-    setWanted(undefined);
-    notifications.show({ message: servesText(changed) });
-  });
+  const save = useNodeChange(id, servesText, () => setWanted(undefined));
   const change = (next: readonly string[]) => {
     save.reset();
     setWanted(isSame(next, approved) ? undefined : next);
@@ -36,11 +34,7 @@ export function ApproveModels({ node }: { node: Node }) {
           )
         }
       />
-      {ids.length === 0 && (
-        <Text size="sm" c="dimmed">
-          {noModelsText(node)}
-        </Text>
-      )}
+      {ids.length === 0 && <Note>{noModelsText(node)}</Note>}
       {isAll && announced.length > 0 && <Announced models={announced} />}
       {!isAll && ids.length > 0 && (
         <Checkbox.Group
@@ -71,9 +65,7 @@ export function ApproveModels({ node }: { node: Node }) {
           {approved.length === 0 ? "Approve" : "Save"}
         </Button>
         {!isAll && announced.length > 1 && announced.some((model) => !chosen.includes(model.id)) && (
-          <Button variant="default" onClick={() => change(ids)}>
-            Choose all {count(ids.length)}
-          </Button>
+          <PlainButton onClick={() => change(ids)}>Choose all {count(ids.length)}</PlainButton>
         )}
         {wanted && (
           <Button variant="subtle" onClick={() => setWanted(undefined)}>
@@ -95,9 +87,7 @@ function Announced({ models }: { models: readonly NodeModel[] }) {
         {models.map((model) => (
           <List.Item key={model.id} style={{ overflowWrap: "anywhere" }}>
             {model.id}
-            <Text size="xs" c="dimmed">
-              {aboutModel(model)}
-            </Text>
+            <SmallNote>{aboutModel(model)}</SmallNote>
           </List.Item>
         ))}
       </List>

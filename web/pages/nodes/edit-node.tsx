@@ -1,13 +1,12 @@
 // Changes a node's name, who may use it, and how much it gets at once.
-import { Button, Group, NumberInput, Stack, TextInput, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { type FormEvent, useEffect, useState } from "react";
+import { NumberInput, TextInput, Title } from "@mantine/core";
+import { useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
 import { useNodeChange } from "./use-node-change.ts";
 
 const fieldNames = ["name", "environments", "max_concurrency"];
@@ -16,57 +15,46 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
   const [name, setName] = useState(node.name);
   const [environments, setEnvironments] = useState(node.environments);
   const [most, setMost] = useState<TypedNumber>(node.max_concurrency ?? "");
-  const save = useNodeChange(node.id, (changed) => {
-    notifications.show({ message: `${changed.name} is saved.` });
-    done();
-  });
+  const save = useNodeChange(node.id, (changed) => `${changed.name} is saved.`, done);
   const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
   // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    save.mutate({ name: name.trim(), environments, max_concurrency: numberOf(most) });
-  };
-  const problem = problemBeside(save.error, fieldNames);
   return (
-    <form ref={form} onSubmit={submit}>
-      <Stack>
-        <Title order={2} style={{ overflowWrap: "anywhere" }}>
-          {node.name}
-        </Title>
-        <TextInput
-          label="Name"
-          description="Lower-case letters, digits, dots, underscores and hyphens. Usage and logs of before keep the old name."
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={problemOf(save.error, "name")}
-          maxLength={63}
-          autoComplete="off"
-          spellCheck={false}
-          required
-        />
-        <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
-        <NumberInput
-          label="Most requests at once"
-          description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
-          value={most}
-          onChange={setMost}
-          min={1}
-          max={1_000_000}
-          allowDecimal={false}
-          hideControls
-          error={problemOf(save.error, "max_concurrency")}
-        />
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={done}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={save.isPending} disabled={environments.length === 0}>
-            Save
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form
+      ref={form}
+      sending={save}
+      fields={fieldNames}
+      action="Save"
+      disabled={environments.length === 0}
+      submit={() => save.mutate({ name: name.trim(), environments, max_concurrency: numberOf(most) })}
+      cancel={done}
+    >
+      <Title order={2} style={{ overflowWrap: "anywhere" }}>
+        {node.name}
+      </Title>
+      <TextInput
+        label="Name"
+        description="Lower-case letters, digits, dots, underscores and hyphens. Usage and logs of before keep the old name."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={problemOf(save.error, "name")}
+        maxLength={63}
+        autoComplete="off"
+        spellCheck={false}
+        required
+      />
+      <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
+      <NumberInput
+        label="Most requests at once"
+        description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
+        value={most}
+        onChange={setMost}
+        min={1}
+        max={1_000_000}
+        allowDecimal={false}
+        hideControls
+        error={problemOf(save.error, "max_concurrency")}
+      />
+    </Form>
   );
 }

@@ -7,6 +7,7 @@ import { nowSeconds } from "../../api/server-time.ts";
 import type { CreatedNodeJoinToken, Node, NodeJoinToken } from "../../api/types.ts";
 import { useFirstButton } from "../../parts/editing/use-first-button.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { shellWord } from "../../parts/secrets/snippet-text.ts";
 import { at } from "../../parts/words/figures.ts";
@@ -34,9 +35,7 @@ export function JoinCommand({ created, again, close, show }: JoinCommandProps) {
       </div>
       <Group justify="end">
         {isOver(step) && <Button onClick={again}>Make another</Button>}
-        <Button variant="default" onClick={close}>
-          {isOver(step) ? "Close" : "Done"}
-        </Button>
+        <PlainButton onClick={close}>{isOver(step) ? "Close" : "Done"}</PlainButton>
       </Group>
     </FirstButton>
   );
@@ -129,9 +128,7 @@ function Joined({ node, close, show }: { node: Node; close(): void; show(id: str
         {waitsForApproval(node) && " It gets no request before you choose what it may serve."}
       </Alert>
       <Group justify="end">
-        <Button variant="default" onClick={close}>
-          Done
-        </Button>
+        <PlainButton onClick={close}>Done</PlainButton>
         <Button onClick={() => show(node.id)}>
           {waitsForApproval(node) ? "Choose what it serves" : "Show the node"}
         </Button>

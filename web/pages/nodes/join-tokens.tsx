@@ -1,59 +1,42 @@
 // The join tokens that would still let a machine in, and withdrawing them.
-import { Button, Stack, Text, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useState } from "react";
+import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import type { NodeJoinToken } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { approvalText } from "./approvals.ts";
 import { tokensPath } from "./use-node-change.ts";
 
 /** Nothing at all where there is none: the dialog that makes them explains them. */
 export function JoinTokens() {
   const listing = useList<NodeJoinToken>(tokensPath, {}, { everyMs: 5_000 });
-  const [asking, setAsking] = useState<NodeJoinToken>();
-  const asked = useLast(asking);
-  const withdrawal = useChange(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {
+  const withdrawal = useQuestion(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {
     stale: [tokensPath],
-    done(_answer, { last4 }) {
-      setAsking(undefined);
-      notifications.show({ message: `The join token …${last4} is withdrawn.` });
-    },
+    said: (_answer, { last4 }) => `The join token …${last4} is withdrawn.`,
   });
   const open = listing.items.filter(({ status }) => status === "active");
-  if (open.length === 0 && asking === undefined && !listing.error) return null;
-  const ask = (token: NodeJoinToken) => {
-    withdrawal.reset();
-    setAsking(token);
-  };
+  if (open.length === 0 && !withdrawal.dialog.opened && !listing.error) return null;
   return (
     <Stack gap="sm">
       <Title order={2}>Open join tokens</Title>
       <LongTable
         label="Open join tokens"
         listing={{ ...listing, items: open }}
-        columns={columnsOf(ask)}
+        columns={columnsOf(withdrawal.ask)}
         keyOf={({ id }) => id}
         rowHeight={58}
         height="24rem"
         empty={null}
       />
-      <Confirm
-        opened={asking !== undefined}
-        title="Withdraw the join token?"
-        action="Withdraw it"
-        busy={withdrawal.isPending}
-        error={withdrawal.error}
-        confirm={() => asking && withdrawal.mutate(asking)}
-        close={() => setAsking(undefined)}
-      >
-        The command with the token …{asked?.last4} lets no machine in any more. Nodes that are there stay.
+      <Confirm {...withdrawal.dialog} title="Withdraw the join token?" action="Withdraw it">
+        The command with the token …{withdrawal.about?.last4} lets no machine in any more. Nodes that are there stay.
       </Confirm>
     </Stack>
   );
@@ -69,9 +52,9 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
           <Text size="sm" ff="monospace">
             …{last4}
           </Text>
-          <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <SmallNote hiddenFrom="sm">
             Ends <Ago seconds={expires} />
-          </Text>
+          </SmallNote>
         </>
       ),
     },
@@ -94,14 +77,9 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
       numeric: true,
       width: "7rem",
       cell: (token) => (
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => ask(token)}
-          aria-label={`Withdraw the token …${token.last4}`}
-        >
+        <SmallButton onClick={() => ask(token)} aria-label={`Withdraw the token …${token.last4}`}>
           Withdraw
-        </Button>
+        </SmallButton>
       ),
     },
   ];

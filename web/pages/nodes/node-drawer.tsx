@@ -1,16 +1,18 @@
 // One node in a drawer: how it does, what it may serve, and what may be done about it.
-import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Group, Stack, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useLast } from "../../parts/editing/use-last.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { ApproveModels } from "./approve-models.tsx";
 import { DrainNode } from "./drain-node.tsx";
 import { EditNode } from "./edit-node.tsx";
@@ -19,7 +21,7 @@ import { RemoveNode } from "./remove-node.tsx";
 import type { ReplicaName } from "./use-replicas.ts";
 
 interface NodeDrawerProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   node: Node | undefined;
   replicaName: ReplicaName | undefined;
   close(): void;
@@ -56,7 +58,7 @@ function NodeView({ node, ...rest }: ViewProps) {
 }
 
 interface OverviewProps extends ViewProps {
-  /** From being edited: the keyboard is at the button again that led there. */
+  /** Whether somebody came back from editing it: the keyboard is at the button again that led there. */
   isBack: boolean;
   edit(): void;
 }
@@ -73,18 +75,16 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
       <Group justify="space-between" wrap="nowrap" align="start">
         <div style={{ overflowWrap: "anywhere" }}>
           <Title order={2}>{name}</Title>
-          <Text size="sm" c="dimmed">
-            {address === null ? "Not connected" : `Connects from ${address}`}
-          </Text>
+          <Note>{address === null ? "Not connected" : `Connects from ${address}`}</Note>
         </div>
         <NodeState node={node} />
       </Group>
       <Told node={node} />
       <Facts facts={factsOf(node, replicaName)} />
       <Group gap="xs">
-        <Button ref={editing} variant="default" leftSection={<PencilIcon />} onClick={edit}>
+        <PlainButton ref={editing} leftSection={<PencilIcon />} onClick={edit}>
           Edit
-        </Button>
+        </PlainButton>
         <DrainNode node={node} />
         <RemoveNode node={node} close={close} />
       </Group>
@@ -92,9 +92,7 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
         <ApproveModels node={node} />
       </DrawerPart>
       <Group gap={2} wrap="nowrap">
-        <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-          {id}
-        </Text>
+        <SmallNote style={{ overflowWrap: "anywhere" }}>{id}</SmallNote>
         <CopyAction value={id} label="Copy the id of the node" />
       </Group>
     </Stack>

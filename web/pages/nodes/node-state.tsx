@@ -2,7 +2,7 @@
 
 import type { Node } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const states: Record<Node["status"], readonly [StateKind, string]> = {
@@ -19,7 +19,7 @@ export function NodeState({ node }: { node: Node }) {
   return <State kind={kind}>{status === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
-/** Not where it announces nothing that could be approved. */
+/** False where it announces nothing that could be approved. */
 export function waitsForApproval({ status, announced_models: announced }: Node): boolean {
   return status === "pending" && announced.length > 0;
 }
@@ -44,7 +44,7 @@ export function approvedText({ announced_models: announced }: Node): string {
 }
 
 export function modelCount(models: number): string {
-  return models === 1 ? "1 model" : `${count(models)} models`;
+  return counted(models, "model");
 }
 
 /** "3 of 8": how many run, and how many could. */

@@ -1,16 +1,17 @@
 // The page Nodes: the machines that joined, how each does, and one of them in a drawer, named by the address.
-import { Anchor, Button, Text } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
+import { Anchor } from "@mantine/core";
 import { useEffect } from "react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { AddNode } from "./add-node.tsx";
 import { JoinTokens } from "./join-tokens.tsx";
 import { NodeDrawer } from "./node-drawer.tsx";
@@ -19,13 +20,7 @@ import { nodesPath } from "./use-node-change.ts";
 import { type ReplicaName, useReplicas } from "./use-replicas.ts";
 import { WaitingNodes } from "./waiting-nodes.tsx";
 
-export function NodesPage() {
-  return (
-    <OperatorsOnly title="Nodes">
-      <Nodes />
-    </OperatorsOnly>
-  );
-}
+export const NodesPage = operatorsOnly("Nodes", Nodes);
 
 function Nodes() {
   const [search, setSearch] = useSearchParams();
@@ -39,11 +34,7 @@ function Nodes() {
     if (chosenId !== undefined && chosenId !== wanted) setSearch({ node: chosenId }, { replace: true });
   }, [chosenId, wanted, setSearch]);
   const choose = ({ id }: Pick<Node, "id">) => setSearch({ node: id });
-  const add = (
-    <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
-      Add a node
-    </Button>
-  );
+  const add = <AddButton onClick={() => setSearch({ new: "" })}>Add a node</AddButton>;
   return (
     <Page
       title="Nodes"
@@ -83,14 +74,8 @@ function columnsOf(choose: (node: Node) => void, replicaName: ReplicaName | unde
           <Anchor component="button" type="button" size="sm" fw={500} ta="left" onClick={() => choose(node)}>
             {node.name}
           </Anchor>
-          <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-            {node.client_address ?? "not connected"}
-          </Text>
-          {node.connected_at !== null && (
-            <Text size="xs" c="dimmed" hiddenFrom="sm">
-              {runningText(node)} running
-            </Text>
-          )}
+          <SmallNote style={{ overflowWrap: "anywhere" }}>{node.client_address ?? "not connected"}</SmallNote>
+          {node.connected_at !== null && <SmallNote hiddenFrom="sm">{runningText(node)} running</SmallNote>}
         </>
       ),
     },

@@ -2,7 +2,7 @@
 import { Text } from "@mantine/core";
 import type { Node } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { counted } from "../../parts/words/figures.ts";
 import { modelCount } from "./node-state.tsx";
 import { nodePath, touchedPaths } from "./use-node-change.ts";
 
@@ -21,8 +21,8 @@ export function RemoveNode({ node, close }: { node: Node; close(): void }) {
       {served > 0 && ` Its ${modelCount(served)} can be called no more where nothing else has ${them(served)}.`}
       {running > 0 && (
         <Text size="sm" mt="xs">
-          What runs on it, {running === 1 ? "1 request" : `${count(running)} requests`}, ends with an error. Drain it
-          first to let {them(running)} end well.
+          What runs on it, {counted(running, "request")}, ends with an error. Drain it first to let {them(running)} end
+          well.
         </Text>
       )}
       <Text size="sm" mt="xs">

@@ -1,7 +1,7 @@
 // Changes a node, and shows what the server answers at once wherever the node is shown.
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { Node, UpdateNodeRequest } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 
 export const nodesPath = "/v1/admin/nodes";
 export const tokensPath = "/v1/admin/node-tokens";
@@ -12,9 +12,9 @@ export function nodePath(id: string): string {
   return `${nodesPath}/${encodeURIComponent(id)}`;
 }
 
-export function useNodeChange(id: string, done: (node: Node) => void) {
-  return useChange((body: UpdateNodeRequest) => call<Node>("PATCH", nodePath(id), { body }), {
+export function useNodeChange(id: string, said: (node: Node) => string, done: () => void) {
+  return useToldChange((body: UpdateNodeRequest) => call<Node>("PATCH", nodePath(id), { body }), {
     stale: touchedPaths,
-    done,
+    ...{ said, done },
   });
 }

@@ -11,6 +11,7 @@ import { Page } from "../../parts/page/page.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { counted } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { useEverUsed } from "./overview-data.ts";
 
 const everyMs = 2_000;
@@ -154,7 +155,7 @@ function Succeeded({ done }: { done(): void }) {
           <Title order={2} ref={heading} tabIndex={-1} style={{ outline: "none" }}>
             The first call worked
           </Title>
-          <Text c="dimmed" size="sm">
+          <Note>
             {last ? (
               <>
                 {last.model} answered with {counted(last.total_tokens, "token")} in all, <Ago seconds={last.at} />.
@@ -163,7 +164,7 @@ function Succeeded({ done }: { done(): void }) {
               "An answer was given."
             )}{" "}
             From now on this page shows how the account does.
-          </Text>
+          </Note>
           <Group justify="center">
             <Button onClick={done} leftSection={<CheckCircleIcon />}>
               To the overview

@@ -1,9 +1,10 @@
 // What is left of the limits at this moment, and of the month's quota.
-import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Group, Paper, Stack, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { AccountOverview } from "../../api/types.ts";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 export function LimitsCard({ account: { tier, rate, quota, environment } }: { account: AccountOverview }) {
   return (
@@ -20,10 +21,10 @@ export function LimitsCard({ account: { tier, rate, quota, environment } }: { ac
         <RateMeters rate={rate} />
         <QuotaMeters quota={quota} />
         {rate.requests === null && rate.tokens === null && (
-          <Text size="xs" c="dimmed">
+          <SmallNote>
             No rate limits apply in {environmentNames[environment]}: those of your tier, {tier}, are for other
             environments or not set.
-          </Text>
+          </SmallNote>
         )}
       </Stack>
     </Paper>

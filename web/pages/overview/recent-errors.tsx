@@ -1,13 +1,14 @@
 // The last requests that failed, each with the way to its log.
-import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Anchor, Group, Paper, Stack, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { Overview } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
 import { ModelName } from "../../parts/words/model-name.tsx";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 
 interface RecentErrorsProps {
   errors: Overview["errors"];
-  /** Of a credential. */
+  /** `id`: a credential's. */
   nameOf(id: string): string;
 }
 
@@ -22,11 +23,7 @@ export function RecentErrors({ errors, nameOf }: RecentErrorsProps) {
           All in Logs
         </Anchor>
       </Group>
-      {errors.length === 0 && (
-        <Text size="sm" c="dimmed">
-          No request failed lately.
-        </Text>
-      )}
+      {errors.length === 0 && <Note>No request failed lately.</Note>}
       <Stack gap="xs">
         {errors.map(({ id, at, model, key, error_code }) => (
           <Group key={id} justify="space-between" gap="xs" wrap="nowrap">
@@ -34,13 +31,13 @@ export function RecentErrors({ errors, nameOf }: RecentErrorsProps) {
               <Anchor component={Link} href={`/requests/${id}`} size="sm" fw={500}>
                 {error_code ?? "failed"}
               </Anchor>
-              <Text size="xs" c="dimmed" truncate>
+              <SmallNote truncate>
                 <ModelName name={model} size="xs" maw="60%" style={{ verticalAlign: "bottom" }} /> · {nameOf(key)}
-              </Text>
+              </SmallNote>
             </div>
-            <Text size="xs" c="dimmed" className="numeric">
+            <SmallNote className="numeric">
               <Ago seconds={at} />
-            </Text>
+            </SmallNote>
           </Group>
         ))}
       </Stack>

@@ -5,13 +5,14 @@ import { refusalWords } from "../../api/refusals.ts";
 import type { Overview } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 
 type Line = Overview["throttled"][number];
 
 interface ThrottledProps {
   throttled: readonly Line[];
-  /** Of a credential. */
+  /** `id`: a credential's. */
   nameOf(id: string): string;
 }
 
@@ -31,9 +32,7 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
         )}
       </Group>
       {throttled.length === 0 ? (
-        <Text size="sm" c="dimmed">
-          No limit refused a request in this time.
-        </Text>
+        <Note>No limit refused a request in this time.</Note>
       ) : (
         <div className="meanings">
           {throttled.slice(0, mostLines).map((line) => {
@@ -47,9 +46,9 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
                   </Text>
                   <State kind="warning">{`${count(requests)} refused`}</State>
                 </Group>
-                <Text size="sm" c="dimmed">
+                <Note>
                   {why} Most of all {said(line, nameOf)}; last <Ago seconds={last_at} />.
-                </Text>
+                </Note>
                 <Text size="sm">
                   {todo}{" "}
                   <Anchor component={Link} href={place.path} size="sm" underline="always">

@@ -3,6 +3,7 @@ import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@manti
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
 import type { Overview } from "../../api/types.ts";
 import { count, duration, money, percent, perSecond, short } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 type Figures = Overview["usage"]["sum"];
 
@@ -54,9 +55,7 @@ export function Tiles({ sum, before, length }: TilesProps) {
         const shown = value === null ? "–" : tile.format(value);
         return (
           <Paper key={tile.title} withBorder p="sm" component="section" aria-label={tile.title}>
-            <Text size="xs" c="dimmed">
-              {tile.title}
-            </Text>
+            <SmallNote>{tile.title}</SmallNote>
             <Text fz={24} fw={650} lh={1.3} className="numeric" {...(exact && exact !== shown ? { title: exact } : {})}>
               {shown}
             </Text>
@@ -77,11 +76,7 @@ interface ChangeProps {
 
 function Change({ tile, value, before, length }: ChangeProps) {
   if (value === null || before === null || (before === 0 && !tile.points)) {
-    return (
-      <Text size="xs" c="dimmed">
-        {value === null ? "nothing to measure" : "nothing to compare with"}
-      </Text>
-    );
+    return <SmallNote>{value === null ? "nothing to measure" : "nothing to compare with"}</SmallNote>;
   }
   const change = tile.points ? value - before : value / before - 1;
   const isSame = Math.abs(change) < (tile.points ? 0.0005 : 0.005);

@@ -6,22 +6,18 @@ import { Link, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 import { PersonDrawer } from "./person-drawer.tsx";
 
-export function PeoplePage() {
-  return (
-    <OperatorsOnly title="People">
-      <People />
-    </OperatorsOnly>
-  );
-}
+export const PeoplePage = operatorsOnly("People", People);
 
 function People() {
   const [search, setSearch] = useSearchParams();
@@ -46,23 +42,14 @@ function People() {
               (you)
             </Text>
           )}
-          <Text size="xs" c="dimmed">
-            {address}
-          </Text>
+          <SmallNote>{address}</SmallNote>
         </>
       ),
     },
     {
       name: "operator",
       head: "Operator",
-      cell: ({ is_operator }) =>
-        is_operator ? (
-          <State kind="good">Operator</State>
-        ) : (
-          <Text size="sm" c="dimmed">
-            no
-          </Text>
-        ),
+      cell: ({ is_operator }) => (is_operator ? <State kind="good">Operator</State> : <Note>no</Note>),
     },
     { name: "created", head: "Since", wideOnly: true, cell: ({ created_at }) => day(created_at) },
   ];
@@ -117,9 +104,7 @@ function Find({ email, find }: { email: string; find(address: string): void }) {
           w={300}
           maw="100%"
         />
-        <Button type="submit" variant="default">
-          Find
-        </Button>
+        <PlainButton type="submit">Find</PlainButton>
         {email !== "" && (
           <Button variant="subtle" onClick={() => find("")}>
             Show all people

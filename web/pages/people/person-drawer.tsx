@@ -7,10 +7,11 @@ import { useLast } from "../../parts/editing/use-last.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { PersonActions } from "./person-actions.tsx";
 
 interface PersonDrawerProps {
-  /** Null: closed. */
+  /** Null while it is closed. */
   id: string | null;
   close(): void;
 }
@@ -37,9 +38,7 @@ function Details({ id, close }: { id: string; close(): void }) {
     <Stack gap="lg">
       <div>
         <Title order={2}>{person.name}</Title>
-        <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
-          {person.email}
-        </Text>
+        <Note style={{ overflowWrap: "anywhere" }}>{person.email}</Note>
       </div>
       <Text size="sm" c="dimmed" component="div">
         Here since {day(person.created_at)}
@@ -52,11 +51,7 @@ function Details({ id, close }: { id: string; close(): void }) {
         <Title order={3} size="h5">
           Member of
         </Title>
-        {person.memberships.length === 0 && (
-          <Text size="sm" c="dimmed">
-            No account: they can sign in, and do nothing.
-          </Text>
-        )}
+        {person.memberships.length === 0 && <Note>No account: they can sign in, and do nothing.</Note>}
         {person.memberships.map(({ id: membership, account_id, account_name, role }) => (
           <Text size="sm" key={membership}>
             <Anchor component={Link} href={`/admin/accounts/${account_id}?tab=members`} size="sm">

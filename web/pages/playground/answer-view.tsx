@@ -1,9 +1,10 @@
 // An answer as far as it has come: what the model thinks, what it says, what went wrong, and what can be done with it.
-import { ActionIcon, Group, Loader, Stack, Text } from "@mantine/core";
+import { ActionIcon, Group, Loader, Stack } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import type { ModelStatus } from "../../api/types.ts";
 import { AnswerText } from "../../parts/answer/answer-text.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { Note } from "../../parts/words/note.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
 import type { Answer } from "./exchange.ts";
 import { RetryNotice } from "./retry-notice.tsx";
@@ -11,7 +12,7 @@ import { RetryNotice } from "./retry-notice.tsx";
 interface AnswerViewProps {
   answer: Answer;
   price: ModelStatus["price"];
-  /** Undefined: not now. */
+  /** Undefined while it cannot be done. */
   regenerate: (() => void) | undefined;
 }
 
@@ -23,25 +24,17 @@ export function AnswerView({ answer, price, regenerate }: AnswerViewProps) {
       {thought !== "" && (
         <details className="thought" open={!isOver && text === ""}>
           <summary>Thinking</summary>
-          <Text size="sm" c="dimmed" className="plain-text">
-            {thought}
-          </Text>
+          <Note className="plain-text">{thought}</Note>
         </details>
       )}
       {state === "waiting" && (
         <Group gap="xs">
           <Loader size="xs" type="dots" aria-hidden="true" />
-          <Text size="sm" c="dimmed">
-            Waiting for {answer.model}
-          </Text>
+          <Note>Waiting for {answer.model}</Note>
         </Group>
       )}
       {text !== "" && <AnswerText text={text} />}
-      {text === "" && state === "done" && (
-        <Text size="sm" c="dimmed">
-          The answer is empty.
-        </Text>
-      )}
+      {text === "" && state === "done" && <Note>The answer is empty.</Note>}
       {failure && (
         <RetryNotice
           failure={failure}

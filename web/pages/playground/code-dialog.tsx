@@ -1,7 +1,8 @@
 // What the playground would send, as code to take along.
-import { Anchor, Modal, Stack, Text } from "@mantine/core";
+import { Anchor, Modal, Stack } from "@mantine/core";
 import { Link } from "wouter";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
+import { Note } from "../../parts/words/note.tsx";
 import type { Message } from "./exchange.ts";
 
 interface CodeDialogProps {
@@ -16,13 +17,13 @@ export function CodeDialog({ opened, model, messages, parameters, close }: CodeD
   return (
     <Modal opened={opened} onClose={close} title="Copy as code" size="xl">
       <Stack gap="sm">
-        <Text size="sm" c="dimmed">
+        <Note>
           This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
           <Anchor component={Link} href="/settings/api-keys" size="sm" underline="always">
             create one
           </Anchor>
           .
-        </Text>
+        </Note>
         <Snippets {...{ model, messages, parameters }} baseUrl={baseUrlHere()} stream />
       </Stack>
     </Modal>

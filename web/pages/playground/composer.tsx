@@ -2,6 +2,7 @@
 import { Button, Group, Textarea } from "@mantine/core";
 import { PaperAirplaneIcon, StopIcon } from "@primer/octicons-react";
 import type { KeyboardEvent, ReactNode, RefObject } from "react";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 
 interface ComposerProps {
   field: RefObject<HTMLTextAreaElement | null>;
@@ -42,8 +43,7 @@ export function Composer({ field, label, value, running, children, change, send,
       <Group justify="space-between" mt="xs" wrap="nowrap" className="playground-tools">
         <Group gap={6}>{children}</Group>
         {running ? (
-          <Button
-            variant="default"
+          <PlainButton
             flex="none"
             leftSection={<StopIcon />}
             onClick={() => {
@@ -52,7 +52,7 @@ export function Composer({ field, label, value, running, children, change, send,
             }}
           >
             Stop
-          </Button>
+          </PlainButton>
         ) : (
           <Button type="submit" flex="none" leftSection={<PaperAirplaneIcon />} disabled={isEmpty}>
             Send

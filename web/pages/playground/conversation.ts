@@ -61,7 +61,7 @@ export class Conversation {
     this.#set(changes);
   }
 
-  /** As they would be sent with this question. What failed before any answer came is left out. */
+  /** The messages that would be sent with this question. What failed before any answer came is left out. */
   messages(question: string, before = this.#state.exchanges): Message[] {
     const { system } = this.#state.settings;
     const messages: Message[] = system.trim() === "" ? [] : [{ role: "system", content: system }];
@@ -169,7 +169,7 @@ class LiveAnswer implements AnswerObserver {
     if (piece !== "") this.#change({ ...this.#begun(), thought: this.answer.thought + piece });
   }
 
-  /** Null: somebody stopped it. */
+  /** Null where somebody stopped it. */
   end(end: { finishReason: string | null; usage: Usage | null } | null): void {
     this.#finish(end ? { state: "done", ...end } : { state: "stopped" });
   }

@@ -6,6 +6,7 @@ import { useChange } from "../../api/queries.ts";
 import type { EmbeddingList } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { count, duration } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { RequestLink } from "./request-link.tsx";
 
 const most = 20;
@@ -91,9 +92,7 @@ function ResultView({ result: { texts, vectors, tokens, durationMs, requestId } 
             </Table.Tbody>
           </Table>
         ) : (
-          <Text size="sm" c="dimmed">
-            Add a second line to compare it with the first.
-          </Text>
+          <Note>Add a second line to compare it with the first.</Note>
         )}
         <Group gap="4px 14px" fz="xs" c="dimmed" className="numeric">
           <span>{count(first.vector.length)} dimensions</span>

@@ -13,7 +13,7 @@ export interface Answer {
   /** Measured here, in the browser. */
   firstTokenMs: number | null;
   durationMs: number | null;
-  /** As the server's log has it; null until it was asked, and where too little came to tell. */
+  /** The speed that the server's log has; null until it was asked, and where too little came to tell. */
   tokensPerSecond: number | null;
   /** Null until the server answers; what it refuses is in no log. */
   requestId: string | null;

@@ -1,11 +1,13 @@
 // The conversation before it begins: what can be asked, one press away from a first answer.
-import { Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, Stack, Title } from "@mantine/core";
+import { SmallButton } from "../../parts/page/buttons.tsx";
+import { Note } from "../../parts/words/note.tsx";
 
 interface FirstQuestionProps {
   model: string;
   isChat: boolean;
   ask(question: string): void;
-  /** Null: nothing was cleared. */
+  /** Null where nothing was cleared. */
   bringBack: (() => void) | null;
 }
 
@@ -22,16 +24,16 @@ export function FirstQuestion({ model, isChat, ask, bringBack }: FirstQuestionPr
       <Title order={2} size="lg">
         {isChat ? `Ask ${model} something` : `Let ${model} go on with a text`}
       </Title>
-      <Text size="sm" c="dimmed" maw="32rem">
+      <Note maw="32rem">
         {isChat
           ? "Write below, or begin with one of these. What you ask counts as usage of this account."
           : "It does not chat: it goes on from what you write, and knows nothing of the texts before. Write below, or begin with one of these."}
-      </Text>
+      </Note>
       <Group gap="xs" justify="center" mt="xs">
         {(isChat ? chats : beginnings).map((question) => (
-          <Button key={question} variant="default" size="xs" className="example" onClick={() => ask(question)}>
+          <SmallButton key={question} className="example" onClick={() => ask(question)}>
             {question}
-          </Button>
+          </SmallButton>
         ))}
       </Group>
       {bringBack && (

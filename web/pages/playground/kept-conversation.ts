@@ -21,7 +21,7 @@ export function keep(path: AnswerPath, of: string, { exchanges, settings, draft,
   keepInTab(nameOf(path, of), isEmpty ? undefined : JSON.stringify({ exchanges: latest, settings, draft, model }));
 }
 
-/** As many as there is room for. */
+/** Keeps as many exchanges as there is room for. */
 function latestOf(exchanges: readonly Exchange[]): readonly Exchange[] {
   let length = 0;
   const lengths = exchanges.map((exchange) => JSON.stringify(exchange).length).reverse();

@@ -2,13 +2,15 @@
 import { ActionIcon, Button, Group, Paper, Stack, Text, Textarea } from "@mantine/core";
 import { PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
+import { SmallButton } from "../../parts/page/buttons.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { isSending } from "./composer.tsx";
 
 interface QuestionViewProps {
   question: string;
   /** Whether questions after it are dropped when it is asked anew. */
   hasLater: boolean;
-  /** Undefined: not now. */
+  /** Undefined while it cannot be done. */
   askAnew: ((question: string) => void) | undefined;
 }
 
@@ -67,14 +69,8 @@ export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps)
         autoFocus
       />
       <Group justify="end" gap="xs">
-        {hasLater && (
-          <Text size="xs" c="dimmed">
-            What came after it is dropped.
-          </Text>
-        )}
-        <Button size="xs" variant="default" onClick={() => setWritten(undefined)}>
-          Cancel
-        </Button>
+        {hasLater && <SmallNote>What came after it is dropped.</SmallNote>}
+        <SmallButton onClick={() => setWritten(undefined)}>Cancel</SmallButton>
         <Button size="xs" onClick={send} disabled={isEmpty || !askAnew}>
           Send again
         </Button>

@@ -11,7 +11,7 @@ interface RetryNoticeProps {
   failedAtMs: number;
   /** Whether some of the answer was there already. */
   hasBegun: boolean;
-  /** Undefined: it is no use, or another question was asked since. */
+  /** Undefined where it is no use, or another question was asked since. */
   retry: (() => void) | undefined;
 }
 

@@ -1,8 +1,9 @@
 // The system prompt and the parameters of a chat; what is empty is left to the model.
-import { Button, Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
+import { Group, NumberInput, SimpleGrid, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { mostStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
 
 interface SettingsPanelProps {
@@ -59,9 +60,9 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
         />
       )}
       <Group justify="end">
-        <Button size="xs" variant="default" disabled={!isTouched} onClick={() => change({ ...untouched, system })}>
+        <SmallButton disabled={!isTouched} onClick={() => change({ ...untouched, system })}>
           Reset the parameters
-        </Button>
+        </SmallButton>
       </Group>
     </Stack>
   );

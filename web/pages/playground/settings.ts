@@ -5,7 +5,7 @@ export interface NumberParameter {
   name: "temperature" | "top_p" | "max_tokens" | "frequency_penalty" | "presence_penalty" | "seed";
   label: string;
   hint: string;
-  /** As the API allows. */
+  /** The bounds of the API. */
   min: number;
   max: number;
   step: number;
@@ -52,9 +52,9 @@ export type Numbers = Readonly<Partial<Record<NumberParameter["name"], TypedNumb
 export interface Settings {
   system: string;
   numbers: Numbers;
-  /** As written: a backslash and `n` stand for a new line. */
+  /** The text as it is written: a backslash and `n` stand for a new line. */
   stop: readonly string[];
-  /** Undefined: as the account says. */
+  /** Undefined where it is as the account says. */
   store: boolean | undefined;
 }
 

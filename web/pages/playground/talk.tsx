@@ -1,9 +1,10 @@
 // The conversation with a model, and beside it what it is asked with.
-import { Button, Drawer, Paper } from "@mantine/core";
+import { Drawer, Paper } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { CodeIcon, SlidersIcon, TrashIcon } from "@primer/octicons-react";
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
 import { CodeDialog } from "./code-dialog.tsx";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
@@ -83,18 +84,16 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
           stop={() => conversation.stop()}
         >
           {!isWide && (
-            <Button variant="default" size="xs" leftSection={<SlidersIcon />} onClick={() => setOpen("settings")}>
+            <SmallButton leftSection={<SlidersIcon />} onClick={() => setOpen("settings")}>
               Settings
-            </Button>
+            </SmallButton>
           )}
           {isChat && (
-            <Button variant="default" size="xs" leftSection={<CodeIcon />} onClick={() => setOpen("code")}>
+            <SmallButton leftSection={<CodeIcon />} onClick={() => setOpen("code")}>
               Code
-            </Button>
+            </SmallButton>
           )}
-          <Button
-            variant="default"
-            size="xs"
+          <SmallButton
             leftSection={<TrashIcon />}
             disabled={!hasBegun}
             onClick={() => {
@@ -103,7 +102,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
             }}
           >
             Clear
-          </Button>
+          </SmallButton>
         </Composer>
       </Paper>
       {isWide ? (

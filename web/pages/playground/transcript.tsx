@@ -1,8 +1,9 @@
 // All that was asked and answered. It follows the answer only while somebody looks at its end, and is read out when whole.
-import { Button, Stack, VisuallyHidden } from "@mantine/core";
+import { Stack, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon } from "@primer/octicons-react";
 import { memo, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { ModelStatus } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import type { Conversation } from "./conversation.ts";
@@ -14,7 +15,7 @@ interface TranscriptProps {
   conversation: Conversation;
   running: boolean;
   priceOf(model: string): ModelStatus["price"];
-  /** Undefined: no model is chosen that could. */
+  /** Undefined where no model is chosen that could. */
   askAgain: ((id: number, question: string) => void) | undefined;
   /** Shown before the first question. */
   empty: ReactNode;
@@ -78,9 +79,9 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
         )}
       </ScrollRegion>
       {isAway && (
-        <Button size="compact-xs" variant="default" leftSection={<ArrowDownIcon />} onClick={toEnd} className="to-end">
+        <PlainButton size="compact-xs" leftSection={<ArrowDownIcon />} onClick={toEnd} className="to-end">
           To the end
-        </Button>
+        </PlainButton>
       )}
       <VisuallyHidden aria-live="polite">{last ? heard(last.answer) : ""}</VisuallyHidden>
     </div>

@@ -8,6 +8,7 @@ import type { Room } from "../../parts/table/room.ts";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { ModelName } from "../../parts/words/model-name.tsx";
 import { Moment, MomentLines } from "../../parts/words/moment.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Outcome } from "./outcome.tsx";
 
 export const operations: Record<Request["operation"], string> = {
@@ -112,9 +113,9 @@ function narrowColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Re
           <Anchor component={Link} href={hrefOf(id)} size="sm" fw={500}>
             <ModelName name={modelName(model)} inherit />
           </Anchor>
-          <Text size="xs" c="dimmed" truncate>
+          <SmallNote truncate>
             <Moment seconds={at} /> · {names.key(key)}
-          </Text>
+          </SmallNote>
         </Stack>
       ),
     },
@@ -125,9 +126,9 @@ function narrowColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Re
       cell: (request) => (
         <Stack gap={0} align="start">
           <Outcome outcome={request.outcome} />
-          <Text size="xs" c="dimmed" className="numeric">
+          <SmallNote className="numeric">
             {duration(request.duration_ms)} · {count(request.total_tokens)} tok.
-          </Text>
+          </SmallNote>
         </Stack>
       ),
     },
@@ -139,9 +140,9 @@ function Ending({ request: { outcome, error_code } }: { request: Request }) {
     <Stack gap={0} align="start">
       <Outcome outcome={outcome} />
       {error_code !== null && (
-        <Text size="xs" c="dimmed" truncate maw="100%" title={error_code}>
+        <SmallNote truncate maw="100%" title={error_code}>
           {error_code}
-        </Text>
+        </SmallNote>
       )}
     </Stack>
   );

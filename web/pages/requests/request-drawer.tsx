@@ -1,69 +1,40 @@
 // One request in full: beside the list on a wide screen, in its place on a narrow one.
-import { Button, Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { useLocation, useSearch } from "wouter";
-import type { ApiFailure } from "../../api/client.ts";
-import { useRead } from "../../api/queries.ts";
+import { Text } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { RequestDetail } from "../../api/types.ts";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
-import { Failure } from "../../parts/page/failure.tsx";
-import { CopyAction } from "../../parts/secrets/copy.tsx";
-import { useRoom } from "../../parts/table/room.ts";
+import { RecordDrawer } from "../../parts/page/record-drawer.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { RequestView } from "./request-view.tsx";
 
-/** `id`: null: closed. */
+/** `id`: null where none is open. */
 export function RequestDrawer({ id }: { id: string | null }) {
-  const shown = useLast(id);
-  const [, navigate] = useLocation();
-  const search = useSearch();
-  const isNarrow = useRoom() === "narrow";
   return (
-    <Drawer
-      opened={id !== null}
-      onClose={() => navigate(`/requests${search === "" ? "" : `?${search}`}`)}
-      position="right"
-      size={isNarrow ? "100%" : "38rem"}
+    <RecordDrawer<RequestDetail>
+      id={id}
       title="Request"
+      width="38rem"
+      list="/requests"
+      path="/v1/requests"
+      what="the request"
+      missing={(again, isBusy) => <Missing again={again} isBusy={isBusy} />}
     >
-      {shown !== undefined && <Details key={shown} id={shown} />}
-    </Drawer>
+      {(request) => <RequestView request={request} />}
+    </RecordDrawer>
   );
 }
 
-function Details({ id }: { id: string }) {
-  const { data, error, refetch, isFetching } = useRead<RequestDetail>(`/v1/requests/${encodeURIComponent(id)}`);
-  return (
-    <Stack gap="lg">
-      <Group gap={4} wrap="nowrap">
-        <Text size="sm" ff="monospace" style={{ overflowWrap: "anywhere" }}>
-          {id}
-        </Text>
-        <CopyAction value={id} label="Copy the id of the request" />
-      </Group>
-      {data ? (
-        <RequestView request={data} />
-      ) : error ? (
-        <NotShown error={error} retry={refetch} busy={isFetching} />
-      ) : (
-        <Skeleton height={320} aria-label="Loading the request" />
-      )}
-    </Stack>
-  );
-}
-
-function NotShown({ error, retry, busy }: { error: ApiFailure; retry(): unknown; busy: boolean }) {
+function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
   const { environment, environments, session } = useSession();
-  if (error.status !== 404) return <Failure error={error} retry={retry} />;
   const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
   return (
     <Empty
       title="There is no such request here"
       action={
-        <Button variant="default" onClick={() => retry()} loading={busy} mt="xs">
+        <PlainButton onClick={() => again()} loading={isBusy} mt="xs">
           Look again
-        </Button>
+        </PlainButton>
       }
     >
       <Text size="sm" ta="left" component="ul" pl="md" my="xs">

@@ -9,11 +9,11 @@ import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.ts
 import { oneOf } from "../../parts/page/address.ts";
 import { outcomeNames, outcomes } from "./outcome.tsx";
 
-/** In the address. */
+/** The parameters of the address. */
 export const noFilter = { model: "", key: "", app: "", outcome: "", stream: "", ...anyTime };
 type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
-/** As the server takes it: what it would refuse is left out. */
+/** What the server is asked: whatever it would refuse is left out. */
 export function queryOf({ model, key, app, outcome, stream }: RequestFilter, span: Span): Query {
   return {
     ...{ model, key, app, ...span },

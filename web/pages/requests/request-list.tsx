@@ -1,6 +1,6 @@
 // The list of requests, newest first: filtered, and growing by itself while it is live.
 
-import { Anchor, Button, Switch, Text } from "@mantine/core";
+import { Anchor, Button, Switch } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import type { Query } from "../../api/client.ts";
@@ -10,12 +10,15 @@ import { useSession } from "../../api/session.tsx";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Empty } from "../../parts/page/empty.tsx";
+import { NoneFound, SearchFurther } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { recordAddress } from "../../parts/page/record-drawer.tsx";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { useRoom } from "../../parts/table/room.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
-import { count } from "../../parts/words/figures.ts";
+import { counted } from "../../parts/words/figures.ts";
 import { momentText } from "../../parts/words/moment.tsx";
+import { Note } from "../../parts/words/note.tsx";
 import { columnsOf } from "./request-columns.tsx";
 import { noFilter, queryOf, RequestFilters } from "./request-filters.tsx";
 import { type RequestLog, useRequestLog } from "./request-log.ts";
@@ -65,7 +68,7 @@ interface LogProps {
   query: Query;
   names: ReturnType<typeof useNames>;
   isLive: boolean;
-  /** Undefined: nothing is left out. */
+  /** Undefined where nothing is left out by filters. */
   showAll: (() => void) | undefined;
 }
 
@@ -75,7 +78,7 @@ function Log({ query, names, isLive, showAll }: LogProps) {
   const search = useSearch();
   const room = useRoom();
   const columns = useMemo(() => {
-    const hrefOf = (id: string) => hrefWith(id, search);
+    const hrefOf = (id: string) => recordAddress("/requests", id, search);
     return columnsOf({ names, room, hrefOf });
   }, [names, room, search]);
   return (
@@ -84,7 +87,7 @@ function Log({ query, names, isLive, showAll }: LogProps) {
       listing={log}
       columns={columns}
       keyOf={({ id }) => id}
-      choose={({ id }) => navigate(hrefWith(id, search))}
+      choose={({ id }) => navigate(recordAddress("/requests", id, search))}
       rowHeight={53}
       fixed
       height="max(22rem, calc(100dvh - 22.5rem))"
@@ -95,23 +98,15 @@ function Log({ query, names, isLive, showAll }: LogProps) {
   );
 }
 
-/** What is filtered stays so behind the one that is opened. */
-function hrefWith(id: string, search: string): string {
-  return `/requests/${encodeURIComponent(id)}${search === "" ? "" : `?${search}`}`;
-}
-
 function Progress({ log, isLive }: { log: RequestLog; isLive: boolean }) {
   const { items, hasNextPage, isPaused, searchedTo, liveError } = log;
-  const rows = `${count(items.length)} ${items.length === 1 ? "request" : "requests"}`;
+  const rows = counted(items.length, "request");
   const back = searchedTo === null ? "" : `, searched back to ${momentText(searchedTo)}`;
   if (isPaused) {
     return (
       <>
         {rows}
-        {back}.{" "}
-        <Anchor component="button" type="button" inherit underline="always" onClick={log.goOn}>
-          Search further back
-        </Anchor>
+        {back}. <SearchFurther goOn={log.goOn} />
       </>
     );
   }
@@ -131,37 +126,29 @@ function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | un
       </Empty>
     );
   }
-  if (showAll) {
-    return (
+  return (
+    <NoneFound
+      what="request"
+      showAll={showAll}
+      filtered="Nothing in this environment is as the filters say. Requests appear here when they have ended."
+    >
       <Empty
-        title="No such request"
+        title="No requests yet"
         action={
-          <Button variant="default" onClick={showAll}>
-            Show all requests
+          <Button component={Link} href="/playground">
+            Try a model in the playground
           </Button>
         }
       >
-        Nothing in this environment is as the filters say. Requests appear here when they have ended.
+        <Note>
+          Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
+          cost and times. The{" "}
+          <Anchor component={Link} href="/" inherit underline="always">
+            overview
+          </Anchor>{" "}
+          shows how to make the first call.
+        </Note>
       </Empty>
-    );
-  }
-  return (
-    <Empty
-      title="No requests yet"
-      action={
-        <Button component={Link} href="/playground">
-          Try a model in the playground
-        </Button>
-      }
-    >
-      <Text size="sm" c="dimmed">
-        Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
-        cost and times. The{" "}
-        <Anchor component={Link} href="/" inherit underline="always">
-          overview
-        </Anchor>{" "}
-        shows how to make the first call.
-      </Text>
-    </Empty>
+    </NoneFound>
   );
 }

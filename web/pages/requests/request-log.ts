@@ -19,7 +19,7 @@ export interface RequestLog extends Rows<Request>, Patience {
   newer: Newer;
   /** Unix seconds; null: to the very beginning. */
   searchedTo: number | null;
-  /** Of the last look for newer ones. */
+  /** The failure of the last look for newer ones. */
   liveError: ApiFailure | null;
 }
 
@@ -96,7 +96,7 @@ function change(before: Arrived, told: Change): Arrived {
   return { shown, waiting: [...fresh, ...waiting].slice(0, mostArrived), hasGap: hasGap || isGap };
 }
 
-/** As the server orders them. */
+/** The order of the server. */
 function newestFirst(a: Request, b: Request): number {
   return b.at - a.at || (a.id < b.id ? 1 : -1);
 }

@@ -4,7 +4,7 @@ import { SearchIcon } from "@primer/octicons-react";
 import { type FormEvent, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 
-/** As it stands in a header, a line of a log, or alone. */
+/** An id as it stands in a header, a line of a log, or alone. */
 const idPattern = /req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
 export function RequestSearch() {

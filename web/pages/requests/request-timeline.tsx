@@ -2,6 +2,7 @@
 import { Grid, Progress, Stack, Text } from "@mantine/core";
 import type { RequestDetail } from "../../api/types.ts";
 import { count, duration, money } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 type Timed = Pick<
   RequestDetail,
@@ -102,7 +103,7 @@ function settlement({ total_tokens, cost }: Timed): string {
 
 interface LineProps {
   duration_ms: number;
-  /** Undefined: the end. */
+  /** Undefined at the end. */
   stage: Stage | undefined;
   label: string;
   time: string;
@@ -127,9 +128,7 @@ function Line({ duration_ms, stage, label, time, about }: LineProps) {
           <Bar duration_ms={duration_ms} stage={stage} />
         </Grid.Col>
       </Grid>
-      <Text size="xs" c="dimmed">
-        {about}
-      </Text>
+      <SmallNote>{about}</SmallNote>
     </li>
   );
 }

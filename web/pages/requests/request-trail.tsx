@@ -2,6 +2,7 @@
 import { Code, Group, Stack, Text } from "@mantine/core";
 import type { RequestDetail, RequestStep } from "../../api/types.ts";
 import { duration } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Result = RequestStep["result"];
@@ -84,9 +85,9 @@ function Step({ step, servers, asked }: StepProps) {
   return (
     <li>
       {left_out > 0 && (
-        <Text size="xs" c="dimmed" mb="md">
+        <SmallNote mb="md">
           {left_out === 1 ? "1 step is left out here." : `${left_out} steps are left out here.`}
-        </Text>
+        </SmallNote>
       )}
       <Group gap="xs" justify="space-between" wrap="nowrap" align="start">
         <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
@@ -94,10 +95,10 @@ function Step({ step, servers, asked }: StepProps) {
         </Text>
         <State kind={kinds[result]}>{status === null ? words[result] : `${words[result]} with ${status}`}</State>
       </Group>
-      <Text size="xs" c="dimmed">
+      <SmallNote>
         {meanings[result]} {timesOf(started_ms, duration_ms)}
         {models.length > 0 && ` It was asked ${models.join(", ")}.`}
-      </Text>
+      </SmallNote>
       {reason !== null && (
         <Code block mt={4} style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
           {reason}

@@ -8,6 +8,7 @@ import type { RequestDetail } from "../../api/types.ts";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { errorMeaning, Outcome, outcomeMeanings, remedyFor } from "./outcome.tsx";
 import { modelName, operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
@@ -50,9 +51,7 @@ function Ending({ request }: { request: RequestDetail }) {
         <Text size="sm">{atSecond(at)}</Text>
       </Group>
       {outcome !== "completed" && (error_code === null || outcome === "refused") && (
-        <Text size="sm" c="dimmed" mt="xs">
-          {outcomeMeanings[outcome]}
-        </Text>
+        <Note mt="xs">{outcomeMeanings[outcome]}</Note>
       )}
       {error_code !== null && (
         <Alert color="red" mt="sm" title={name}>
@@ -106,15 +105,17 @@ function Figures({ request }: { request: RequestDetail }) {
         ]}
       />
       {isAbout && !capped && (
-        <Note>The model server did not tell how many tokens there were: they are estimated by the text.</Note>
+        <Remark>The model server did not tell how many tokens there were: they are estimated by the text.</Remark>
       )}
       {estimated && capped && (
-        <Note>
+        <Remark>
           The model server told of another number of tokens than there can have been: they are estimated by the text.
-        </Note>
+        </Remark>
       )}
       {capped && !estimated && (
-        <Note>The model server told of more tokens than there can have been. Counted are the most there can be.</Note>
+        <Remark>
+          The model server told of more tokens than there can have been. Counted are the most there can be.
+        </Remark>
       )}
     </>
   );
@@ -127,12 +128,8 @@ function answererOf({ upstream, attempts }: RequestDetail): string {
   return attempts === 0 ? "None: no model server was asked" : "None: see what was tried";
 }
 
-function Note({ children }: { children: ReactNode }) {
-  return (
-    <Text size="xs" c="dimmed" mt="xs">
-      {children}
-    </Text>
-  );
+function Remark({ children }: { children: ReactNode }) {
+  return <SmallNote mt="xs">{children}</SmallNote>;
 }
 
 /** Leads to the requests that have this in common. */
@@ -161,27 +158,21 @@ function Content({ request: { chat, operation } }: { request: RequestDetail }) {
         >
           Open the stored chat
         </Button>
-        <Text size="sm" c="dimmed">
-          Its messages and answer were kept, as was asked for.
-        </Text>
+        <Remark>Its messages and answer were kept, as was asked for.</Remark>
       </Group>
     );
   }
   if (operation !== "chat") {
-    return (
-      <Text size="sm" c="dimmed">
-        Only chats can be stored. Of other requests nothing but these figures is kept.
-      </Text>
-    );
+    return <Remark>Only chats can be stored. Of other requests nothing but these figures is kept.</Remark>;
   }
   return (
-    <Text size="sm" c="dimmed">
+    <Remark>
       What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
       <Code>"store": true</Code> with a chat, and it appears under{" "}
       <Anchor component={Link} href="/chats" inherit underline="always">
         Chats
       </Anchor>
       . An operator can make that the account's default. Chats that fail are never stored.
-    </Text>
+    </Remark>
   );
 }

@@ -1,14 +1,14 @@
 // The dialog that has the browser make a passkey and gives it a name.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Modal, TextInput } from "@mantine/core";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/browser";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { Passkey, PasskeyCreationOptions } from "../../api/types.ts";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
+import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
 import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 
@@ -21,57 +21,46 @@ interface AddPasskeyProps {
 export function AddPasskey({ opened, known, close }: AddPasskeyProps) {
   return (
     <Modal opened={opened} onClose={close} title="Add a passkey">
-      <Form known={known} close={close} />
+      <PasskeyForm known={known} close={close} />
     </Modal>
   );
 }
 
-function Form({ known, close }: Omit<AddPasskeyProps, "opened">) {
+function PasskeyForm({ known, close }: Omit<AddPasskeyProps, "opened">) {
   const [name, setName] = useState(() => freeName(browserWords(navigator.userAgent).name, known));
-  const addition = useChange(addPasskey, {
+  const addition = useToldChange(addPasskey, {
     stale: [passkeysPath],
-    done(passkey) {
-      notifications.show({ message: `The passkey “${passkey.name}” is added. You can sign in with it from now on.` });
-      close();
-    },
+    said: (passkey) => `The passkey “${passkey.name}” is added. You can sign in with it from now on.`,
+    done: close,
   });
   const form = useFirstProblem(problemOf(addition.error, "name"));
-  const problem = problemBeside(addition.error, ["name"]);
   return (
-    <form
+    <Form
       ref={form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        addition.mutate(name.trim());
-      }}
+      sending={addition}
+      fields={["name"]}
+      failed="No passkey was added"
+      action="Go on"
+      disabled={name.trim() === ""}
+      submit={() => addition.mutate(name.trim())}
+      cancel={close}
     >
-      <Stack>
-        <TextInput
-          label="Name"
-          description="So that you know it again, such as the device it is on"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={problemOf(addition.error, "name")}
-          maxLength={longestPasskeyName}
-          autoComplete="off"
-          data-autofocus
-        />
-        <Text size="sm" c="dimmed" aria-live="polite">
-          {addition.isPending
-            ? "Follow what your browser or device asks."
-            : "Your browser asks next where to keep it, and for your fingerprint, face or code."}
-        </Text>
-        {problem && <Failure error={problem} title="No passkey was added" />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={addition.isPending} disabled={name.trim() === ""}>
-            Go on
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="Name"
+        description="So that you know it again, such as the device it is on"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={problemOf(addition.error, "name")}
+        maxLength={longestPasskeyName}
+        autoComplete="off"
+        data-autofocus
+      />
+      <Note aria-live="polite">
+        {addition.isPending
+          ? "Follow what your browser or device asks."
+          : "Your browser asks next where to keep it, and for your fingerprint, face or code."}
+      </Note>
+    </Form>
   );
 }
 

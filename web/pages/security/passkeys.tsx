@@ -1,17 +1,18 @@
 // One's own passkeys: added, renamed, removed.
-import { Anchor, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Anchor, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
 import { Fragment, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useRead } from "../../api/queries.ts";
+import { useRead } from "../../api/queries.ts";
 import type { Passkey, PasskeyList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { day } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { AddPasskey } from "./add-passkey.tsx";
 import { passkeySupport, passkeysPath } from "./passkey-support.ts";
 import { RenamePasskey } from "./rename-passkey.tsx";
@@ -20,15 +21,10 @@ export function Passkeys() {
   const { data, error, isPending, refetch } = useRead<PasskeyList>(passkeysPath);
   const [adding, setAdding] = useState(false);
   const [renaming, setRenaming] = useState<Passkey>();
-  const [removing, setRemoving] = useState<Passkey>();
-  const removed = useLast(removing);
   const support = passkeySupport();
-  const remove = useChange(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
+  const removal = useQuestion(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
     stale: [passkeysPath],
-    done(_answer, { name }) {
-      setRemoving(undefined);
-      notifications.show({ message: `The passkey “${name}” is removed.` });
-    },
+    said: (_answer, { name }) => `The passkey “${name}” is removed.`,
   });
   const passkeys = data?.data ?? [];
   return (
@@ -37,9 +33,9 @@ export function Passkeys() {
       about="With a passkey you sign in by fingerprint, face or the code of your device; nothing can be guessed or typed into the wrong page."
       actions={
         support.kind === "here" && (
-          <Button variant="default" leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
+          <PlainButton leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
             Add a passkey
-          </Button>
+          </PlainButton>
         )
       }
     >
@@ -51,20 +47,13 @@ export function Passkeys() {
           {passkeys.map((passkey, index) => (
             <Fragment key={passkey.id}>
               {index > 0 && <Divider component="li" aria-hidden />}
-              <PasskeyLine
-                passkey={passkey}
-                rename={() => setRenaming(passkey)}
-                remove={() => {
-                  remove.reset();
-                  setRemoving(passkey);
-                }}
-              />
+              <PasskeyLine passkey={passkey} rename={() => setRenaming(passkey)} remove={() => removal.ask(passkey)} />
             </Fragment>
           ))}
         </Stack>
       )}
       {!isPending && support.kind === "none" && (
-        <Text size="sm" c="dimmed">
+        <Note>
           {support.why}{" "}
           {support.elsewhere !== undefined && (
             <Anchor href={support.elsewhere} inherit underline="always">
@@ -72,19 +61,11 @@ export function Passkeys() {
             </Anchor>
           )}
           {support.elsewhere !== undefined && ", and sign in there."}
-        </Text>
+        </Note>
       )}
       <AddPasskey opened={adding} known={passkeys} close={() => setAdding(false)} />
       <RenamePasskey passkey={renaming} close={() => setRenaming(undefined)} />
-      <Confirm
-        opened={removing !== undefined}
-        title={`Remove “${removed?.name ?? ""}”?`}
-        action="Remove the passkey"
-        busy={remove.isPending}
-        error={remove.error}
-        confirm={() => removing && remove.mutate(removing)}
-        close={() => setRemoving(undefined)}
-      >
+      <Confirm {...removal.dialog} title={`Remove “${removal.about?.name ?? ""}”?`} action="Remove the passkey">
         It signs nobody in here any more. Browsers that are signed in stay so: where the device was lost, sign out
         everywhere else as well. Without another passkey, you sign in by password or single sign-on.
       </Confirm>
@@ -111,7 +92,7 @@ function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
             <Text size="sm" fw={600}>
               {name}
             </Text>
-            <Text size="xs" c="dimmed">
+            <SmallNote>
               {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
               {used === null ? (
                 "not used yet"
@@ -120,16 +101,16 @@ function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
                   used <Ago seconds={used} />
                 </>
               )}
-            </Text>
+            </SmallNote>
           </div>
         </Group>
         <Group gap="xs">
-          <Button size="xs" variant="default" onClick={rename} aria-label={`Rename ${name}`}>
+          <SmallButton onClick={rename} aria-label={`Rename ${name}`}>
             Rename
-          </Button>
-          <Button size="xs" variant="default" onClick={remove} aria-label={`Remove ${name}`}>
+          </SmallButton>
+          <SmallButton onClick={remove} aria-label={`Remove ${name}`}>
             Remove
-          </Button>
+          </SmallButton>
         </Group>
       </Group>
     </li>

@@ -1,5 +1,5 @@
 // Sets another password; its rules are said before they are broken.
-import { Button, Group, List, PasswordInput, Stack, Text } from "@mantine/core";
+import { Group, List, PasswordInput, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { type FormEvent, useState } from "react";
 import { call } from "../../api/client.ts";
@@ -8,8 +8,10 @@ import { useSession } from "../../api/session.tsx";
 import type { ChangedPassword, ChangePasswordRequest } from "../../api/types.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
+import { Note } from "../../parts/words/note.tsx";
 
 const shortest = 12;
 const longest = 256;
@@ -95,12 +97,10 @@ export function Password() {
         </List>
         {problem && <Failure error={problem} />}
         <Group mt="xs" gap="sm">
-          <Button type="submit" variant="default" loading={change.isPending}>
+          <PlainButton type="submit" loading={change.isPending}>
             {hasOne ? "Change password" : "Set password"}
-          </Button>
-          <Text size="sm" c="dimmed" aria-live="polite">
-            {next === "" ? "" : count(next)}
-          </Text>
+          </PlainButton>
+          <Note aria-live="polite">{next === "" ? "" : count(next)}</Note>
         </Group>
       </form>
     </Section>

@@ -1,14 +1,14 @@
 // One's own name and address, and what one is in the account.
-import { Button, Group, Stack, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Group, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Session } from "../../api/types.ts";
 import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { roleNames } from "../../parts/membership/roles.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
@@ -17,12 +17,12 @@ export function Profile() {
   const { session, isOperator, refresh } = useSession();
   const { person, account, role } = session;
   const [name, setName] = useState(person.name);
-  const rename = useChange((wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }), {
+  const rename = useToldChange((wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }), {
     stale: ["/v1/members"],
+    said: () => "Your name is changed.",
     done(changed) {
       // As it is kept: without blanks around it.
       setName(changed.person.name);
-      notifications.show({ message: "Your name is changed." });
       void refresh();
     },
   });
@@ -58,9 +58,9 @@ export function Profile() {
               autoComplete="name"
               w={{ base: "100%", xs: "22rem" }}
             />
-            <Button type="submit" variant="default" loading={rename.isPending} disabled={isSame || name.trim() === ""}>
+            <PlainButton type="submit" loading={rename.isPending} disabled={isSame || name.trim() === ""}>
               Save name
-            </Button>
+            </PlainButton>
           </Group>
           {problem && <Failure error={problem} />}
         </Stack>

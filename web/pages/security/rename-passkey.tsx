@@ -1,18 +1,17 @@
 // The dialog that gives a passkey another name.
-import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Modal, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
 import type { Passkey } from "../../api/types.ts";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
-import { Failure } from "../../parts/page/failure.tsx";
 import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
 
 interface RenamePasskeyProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   passkey: Passkey | undefined;
   close(): void;
 }
@@ -21,54 +20,42 @@ export function RenamePasskey({ passkey, close }: RenamePasskeyProps) {
   const shown = useLast(passkey);
   return (
     <Modal opened={passkey !== undefined} onClose={close} title="Rename the passkey">
-      {shown && <Form passkey={shown} close={close} />}
+      {shown && <PasskeyForm passkey={shown} close={close} />}
     </Modal>
   );
 }
 
-function Form({ passkey, close }: { passkey: Passkey; close(): void }) {
+function PasskeyForm({ passkey, close }: { passkey: Passkey; close(): void }) {
   const [name, setName] = useState(passkey.name);
-  const rename = useChange(
+  const rename = useToldChange(
     (wanted: string) =>
       call<Passkey>("PATCH", `${passkeysPath}/${encodeURIComponent(passkey.id)}`, { body: { name: wanted } }),
     {
       stale: [passkeysPath],
-      done(renamed) {
-        notifications.show({ message: `The passkey is called “${renamed.name}” now.` });
-        close();
-      },
+      said: (renamed) => `The passkey is called “${renamed.name}” now.`,
+      done: close,
     },
   );
   const form = useFirstProblem(problemOf(rename.error, "name"));
-  const problem = problemBeside(rename.error, ["name"]);
   return (
-    <form
+    <Form
       ref={form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        rename.mutate(name.trim());
-      }}
+      sending={rename}
+      fields={["name"]}
+      action="Rename"
+      disabled={name.trim() === ""}
+      submit={() => rename.mutate(name.trim())}
+      cancel={close}
     >
-      <Stack>
-        <TextInput
-          label="Name"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          error={problemOf(rename.error, "name")}
-          maxLength={longestPasskeyName}
-          autoComplete="off"
-          data-autofocus
-        />
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={rename.isPending} disabled={name.trim() === ""}>
-            Rename
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="Name"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={problemOf(rename.error, "name")}
+        maxLength={longestPasskeyName}
+        autoComplete="off"
+        data-autofocus
+      />
+    </Form>
   );
 }

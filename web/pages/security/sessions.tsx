@@ -1,17 +1,20 @@
 // The browsers in which one is signed in, this one first, and the way to sign the others out.
-import { Anchor, Badge, Button, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Anchor, Badge, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
-import { Fragment, useState } from "react";
+import { Fragment } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { at } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
 
 const sessionsQuery = { limit: 100 };
@@ -26,13 +29,9 @@ const methods: Record<BrowserSession["method"], string> = {
 export function Sessions() {
   const listing = useList<BrowserSession>("/v1/sessions", sessionsQuery);
   const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
-  const [asking, setAsking] = useState(false);
-  const endOthers = useChange(() => call<EndedBrowserSessions>("DELETE", "/v1/sessions"), {
+  const endOthers = useQuestion(() => call<EndedBrowserSessions>("DELETE", "/v1/sessions"), {
     stale: ["/v1/sessions", "/v1/authorizations"],
-    done() {
-      setAsking(false);
-      notifications.show({ message: "You are signed out everywhere else." });
-    },
+    said: () => "You are signed out everywhere else.",
   });
   const thisFirst = items.toSorted((one, other) => Number(other.current) - Number(one.current));
   return (
@@ -47,17 +46,7 @@ export function Sessions() {
           .
         </>
       }
-      actions={
-        <Button
-          variant="default"
-          onClick={() => {
-            endOthers.reset();
-            setAsking(true);
-          }}
-        >
-          Sign out everywhere else
-        </Button>
-      }
+      actions={<PlainButton onClick={() => endOthers.ask()}>Sign out everywhere else</PlainButton>}
     >
       {isPending && <Skeleton height={60} aria-label="Loading the browsers" />}
       {error && <Failure error={error} retry={refetch} />}
@@ -70,20 +59,11 @@ export function Sessions() {
         ))}
       </Stack>
       {hasNextPage && (
-        <Button variant="default" onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
+        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
           Show more
-        </Button>
+        </PlainButton>
       )}
-      <Confirm
-        opened={asking}
-        title="Sign out everywhere else?"
-        action="Sign out"
-        stay="Stay signed in"
-        busy={endOthers.isPending}
-        error={endOthers.error}
-        confirm={() => endOthers.mutate(undefined)}
-        close={() => setAsking(false)}
-      >
+      <Confirm {...endOthers.dialog} title="Sign out everywhere else?" action="Sign out" stay="Stay signed in">
         All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
         you allowed.
       </Confirm>
@@ -95,9 +75,9 @@ function SessionLine({ session }: { session: BrowserSession }) {
   const { id, current, method, user_agent: userAgent, client_address: address } = session;
   const { name, isHeld } = browserWords(userAgent);
   const Device = isHeld ? DeviceMobileIcon : DeviceDesktopIcon;
-  const end = useChange(() => call("DELETE", `/v1/sessions/${id}`), {
+  const end = useToldChange(() => call("DELETE", `/v1/sessions/${id}`), {
     stale: ["/v1/sessions"],
-    done: () => notifications.show({ message: `${name} is signed out.` }),
+    said: () => `${name} is signed out.`,
   });
   return (
     <li>
@@ -117,22 +97,20 @@ function SessionLine({ session }: { session: BrowserSession }) {
                 </Badge>
               )}
             </Group>
-            <Text size="xs" c="dimmed">
+            <SmallNote>
               {address} · seen <Ago seconds={session.last_seen_at} /> · signed in {methods[method]}{" "}
               {at(session.created_at)}
-            </Text>
+            </SmallNote>
           </div>
         </Group>
         {!current && (
-          <Button
-            size="xs"
-            variant="default"
+          <SmallButton
             onClick={() => end.mutate(undefined)}
             loading={end.isPending}
             aria-label={`Sign out ${name}, ${address}`}
           >
             Sign out
-          </Button>
+          </SmallButton>
         )}
       </Group>
       {end.error && <Failure error={end.error} />}

@@ -1,23 +1,23 @@
 // The page Signing keys: what signs access tokens now, before and next, and the change to a new key.
 
 import { Button, Code, Group, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
 import { SyncIcon } from "@primer/octicons-react";
 import { useDeferredValue } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useList } from "../../api/queries.ts";
+import { useList } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { SigningKey } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useQuestion } from "../../parts/editing/question.ts";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { ago } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/admin/signing-keys";
@@ -34,9 +34,7 @@ const columns: Column<SigningKey>[] = [
     cell: ({ state }) => (
       <>
         <State kind={states[state].kind}>{states[state].word}</State>
-        <Text size="xs" c="dimmed" mt={4}>
-          {states[state].meaning}
-        </Text>
+        <SmallNote mt={4}>{states[state].meaning}</SmallNote>
       </>
     ),
   },
@@ -64,39 +62,22 @@ function Begin({ at }: { at: number }) {
   );
 }
 
-export function SigningKeysPage() {
-  return (
-    <OperatorsOnly title="Signing keys">
-      <SigningKeys />
-    </OperatorsOnly>
-  );
-}
+export const SigningKeysPage = operatorsOnly("Signing keys", SigningKeys);
 
 function SigningKeys() {
-  const [asking, { open, close }] = useDisclosure();
   const listing = useList<SigningKey>(path, {}, { everyMs: 60_000 });
   // With the rows, which would move if it came before them.
   const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
-  const rotate = useChange(() => call<SigningKey>("POST", `${path}/rotate`), {
+  const rotation = useQuestion(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],
-    done(key) {
-      close();
-      notifications.show({ message: `A new key is published. It signs ${ago(key.active_at)}.` });
-    },
+    said: (key) => `A new key is published. It signs ${ago(key.active_at)}.`,
   });
   return (
     <Page
       title="Signing keys"
       about="They sign the access tokens of keys and apps, so that a token is checked without asking anybody. A new key replaces the one in use every 90 days by itself."
       actions={
-        <Button
-          leftSection={<SyncIcon />}
-          disabled={upcoming !== undefined}
-          onClick={() => {
-            rotate.reset();
-            open();
-          }}
-        >
+        <Button leftSection={<SyncIcon />} disabled={upcoming !== undefined} onClick={() => rotation.ask()}>
           Rotate
         </Button>
       }
@@ -114,22 +95,18 @@ function SigningKeys() {
         rowHeight={66}
         empty={<Empty title="No signing key">The server makes one when it issues the first token.</Empty>}
         below={
-          <Text size="sm" c="dimmed">
+          <Note>
             Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
             leave the server.
-          </Text>
+          </Note>
         }
       />
       <Confirm
-        opened={asking}
+        {...rotation.dialog}
         title="Rotate the signing key?"
         action="Rotate the key"
         stay="Keep the key"
         final={false}
-        busy={rotate.isPending}
-        error={rotate.error}
-        confirm={() => rotate.mutate(undefined)}
-        close={close}
       >
         A new key is published at once and begins to sign ten minutes from now, so that everybody has seen it by then.
         <Text size="sm" mt="xs">

@@ -1,6 +1,7 @@
 // The checks that decide whether the server takes requests, each with what it means.
 import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type CheckState = System["checks"][string];
@@ -39,16 +40,14 @@ export function Checks({ checks }: Pick<System, "checks">) {
             <Text size="sm" fw={500}>
               {name}
             </Text>
-            <Text size="sm" c="dimmed">
-              {meanings[name]}
-            </Text>
+            <Note>{meanings[name]}</Note>
           </Group>
         ))}
       </Stack>
-      <Text size="xs" c="dimmed" mt="sm">
+      <SmallNote mt="sm">
         A monitor reads them without signing in at /readyz. It answers 503 while the server cannot take requests;
         without Redis, or for five minutes without the database, it can.
-      </Text>
+      </SmallNote>
     </Paper>
   );
 }

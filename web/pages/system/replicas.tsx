@@ -1,8 +1,9 @@
 // The processes that share the database, and which of them answered.
-import { Code, Group, Paper, Table, Text, Title } from "@mantine/core";
+import { Code, Group, Paper, Table, Title } from "@mantine/core";
 import type { System } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
 
 export function Replicas({ system: { replicas } }: { system: System }) {
@@ -42,10 +43,10 @@ export function Replicas({ system: { replicas } }: { system: System }) {
           </Table.Tbody>
         </Table>
       </ScrollRegion>
-      <Text size="xs" c="dimmed" mt="sm">
+      <SmallNote mt="sm">
         One that stops leaves at once; one that was killed, after 20 seconds. The figures above are of the one that
         answered.
-      </Text>
+      </SmallNote>
     </Paper>
   );
 }

@@ -4,23 +4,20 @@ import type { ReactNode } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { System } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, bytes, count, counted, duration, span } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { Checks } from "./checks.tsx";
 import { Replicas } from "./replicas.tsx";
 import { Verdict } from "./verdict.tsx";
 
-export function SystemPage() {
-  return (
-    <OperatorsOnly title="System">
-      <Page title="System" about="How this server does. It is asked again every 5 seconds while you look.">
-        <Health />
-      </Page>
-    </OperatorsOnly>
-  );
-}
+export const SystemPage = operatorsOnly("System", () => (
+  <Page title="System" about="How this server does. It is asked again every 5 seconds while you look.">
+    <Health />
+  </Page>
+));
 
 function Health() {
   const { data: system, error, refetch, dataUpdatedAt } = useRead<System>("/v1/admin/system", {}, { everyMs: 5_000 });
@@ -102,11 +99,7 @@ function Part({ title, about, children }: { title: string; about?: string; child
         {title}
       </Title>
       {children}
-      {about && (
-        <Text size="xs" c="dimmed" mt="sm">
-          {about}
-        </Text>
-      )}
+      {about && <SmallNote mt="sm">{about}</SmallNote>}
     </Paper>
   );
 }

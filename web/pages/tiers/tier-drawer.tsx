@@ -13,9 +13,9 @@ import { DeleteTier } from "./delete-tier.tsx";
 import { TierForm } from "./tier-form.tsx";
 
 interface TierDrawerProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   tier: Tier | "new" | undefined;
-  /** Of all tiers. */
+  /** The names of all tiers. */
   names: readonly string[];
   close(): void;
 }

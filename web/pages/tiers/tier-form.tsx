@@ -1,28 +1,27 @@
 // The figures of a tier, new or known.
-import { Button, Checkbox, Group, Stack, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { type FormEvent, useState } from "react";
+import { Checkbox, Group, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
-import { useChange } from "../../api/queries.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
 import { AmountFields, amountOf, limitOf } from "../../parts/editing/amount-fields.tsx";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { perAmount } from "../../parts/words/amounts.ts";
 import { allEnvironments, environmentChoices } from "../../parts/words/environments.ts";
-import { count } from "../../parts/words/figures.ts";
+import { counted } from "../../parts/words/figures.ts";
 
 interface TierFormProps {
   /** Left out: a new one. */
   tier?: Tier;
-  /** Of all tiers, which a new one must not take. */
+  /** The names of all tiers, which a new one must not take. */
   names: readonly string[];
   close(): void;
 }
 
 const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "environments"];
-/** Of a new tier; the others are without limit. */
+/** The limits of a new tier; the others are without limit. */
 const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
 export function TierForm({ tier, names, close }: TierFormProps) {
@@ -31,66 +30,58 @@ export function TierForm({ tier, names, close }: TierFormProps) {
     perAmount(limitAmounts, ({ wire }) => amountOf(tier ? tier[wire] : (usual[wire] ?? null))),
   );
   const [where, setWhere] = useState<string[]>(tier?.environments ?? ["live", "test"]);
-  const save = useChange(
+  const save = useToldChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
     {
       stale: ["/v1/admin/tiers", "/v1/admin/accounts", "/v1/account", "/v1/tiers"],
       leave: close,
-      done(saved) {
-        const whose =
-          saved.accounts === 0 ? "" : `, for ${count(saved.accounts)} ${saved.accounts === 1 ? "account" : "accounts"}`;
-        notifications.show({ message: `The tier ${saved.name} is saved${whose}.` });
+      said({ name: saved, accounts }) {
+        const whose = accounts === 0 ? "" : `, for ${counted(accounts, "account")}`;
+        return `The tier ${saved} is saved${whose}.`;
       },
     },
   );
   const isTaken = !tier && names.includes(name);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () =>
     save.mutate({
       ...perAmount(limitAmounts, ({ wire }) => limitOf(amounts[wire])),
       environments: where as Tier["environments"],
     });
-  };
-  const problem = problemBeside(save.error, fields);
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        {!tier && (
-          <TextInput
-            label="Name"
-            description="Lower-case letters, digits, dots, underscores and hyphens. It stays."
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={isTaken ? "There is a tier of this name: open it to change it." : problemOf(save.error, "name")}
-            maxLength={63}
-            required
-            data-autofocus
-          />
-        )}
-        <AmountFields of={limitAmounts} amounts={amounts} error={save.error} change={setAmounts} />
-        <Checkbox.Group
-          label="Applies in"
-          description="In the other environments this tier sets no limits."
-          value={where}
-          onChange={setWhere}
-          error={problemOf(save.error, "environments")}
-        >
-          <Group mt="xs">
-            {environmentChoices(allEnvironments).map(({ value, label }) => (
-              <Checkbox key={value} value={value} label={label} />
-            ))}
-          </Group>
-        </Checkbox.Group>
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={save.isPending} disabled={isTaken}>
-            {tier ? "Save" : "Create tier"}
-          </Button>
+    <Form
+      sending={save}
+      fields={fields}
+      action={tier ? "Save" : "Create tier"}
+      disabled={isTaken}
+      submit={submit}
+      cancel={close}
+    >
+      {!tier && (
+        <TextInput
+          label="Name"
+          description="Lower-case letters, digits, dots, underscores and hyphens. It stays."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={isTaken ? "There is a tier of this name: open it to change it." : problemOf(save.error, "name")}
+          maxLength={63}
+          required
+          data-autofocus
+        />
+      )}
+      <AmountFields of={limitAmounts} amounts={amounts} error={save.error} change={setAmounts} />
+      <Checkbox.Group
+        label="Applies in"
+        description="In the other environments this tier sets no limits."
+        value={where}
+        onChange={setWhere}
+        error={problemOf(save.error, "environments")}
+      >
+        <Group mt="xs">
+          {environmentChoices(allEnvironments).map(({ value, label }) => (
+            <Checkbox key={value} value={value} label={label} />
+          ))}
         </Group>
-      </Stack>
-    </form>
+      </Checkbox.Group>
+    </Form>
   );
 }

@@ -1,12 +1,12 @@
 // The page Tiers: how much the accounts of each may use, and where its figures come from.
-import { Anchor, Button, Text } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
+import { Anchor, Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -21,13 +21,7 @@ const sourceNames: Record<Tier["source"], string> = {
   database: "Made here",
 };
 
-export function TiersPage() {
-  return (
-    <OperatorsOnly title="Tiers">
-      <Tiers />
-    </OperatorsOnly>
-  );
-}
+export const TiersPage = operatorsOnly("Tiers", Tiers);
 
 function Tiers() {
   const [search, setSearch] = useSearchParams();
@@ -55,11 +49,7 @@ function Tiers() {
     <Page
       title="Tiers"
       about="A tier says how much each of its accounts may use, in each environment by itself. A change holds from the next request on."
-      actions={
-        <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
-          Create tier
-        </Button>
-      }
+      actions={<AddButton onClick={() => setSearch({ new: "" })}>Create tier</AddButton>}
     >
       <LongTable
         label="Tiers"

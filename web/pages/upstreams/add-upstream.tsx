@@ -1,17 +1,18 @@
 // Adds a model server: its address is tested first, and the models that it has are shown before it is saved.
-import { Button, Group, PasswordInput, Stack, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { type FormEvent, useState } from "react";
+import { TextInput } from "@mantine/core";
+import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreateUpstreamRequest, Upstream, UpstreamTest } from "../../api/types.ts";
-import { problemBeside, problemOf } from "../../parts/editing/field-problem.ts";
-import { Failure } from "../../parts/page/failure.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { counted } from "../../parts/words/figures.ts";
 import { suggestedName } from "./suggested-name.ts";
 import { TestResult } from "./test-result.tsx";
-import { fieldNames, MoreFields, settingsToWire, usualSettings } from "./upstream-fields.tsx";
+import { ApiKeyField, fieldNames, MoreFields, settingsToWire, usualSettings } from "./upstream-fields.tsx";
+import { staleWithUpstreams, upstreamsPath } from "./upstream-paths.ts";
 
 interface AddUpstreamProps {
   /** Names that there are. */
@@ -32,77 +33,64 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
       if (name === "") setName(suggestedName(tested.url, taken));
     },
   });
-  const add = useChange((body: CreateUpstreamRequest) => call<Upstream>("POST", "/v1/admin/upstreams", { body }), {
-    stale: ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"],
+  const add = useToldChange((body: CreateUpstreamRequest) => call<Upstream>("POST", upstreamsPath, { body }), {
+    stale: staleWithUpstreams,
     leave: done,
-    done(upstream) {
-      const models = upstream.models === 1 ? "1 model" : `${count(upstream.models)} models`;
-      notifications.show({ message: `${upstream.name} is added, with ${models}.` });
-    },
+    said: (upstream) => `${upstream.name} is added, with ${counted(upstream.models, "model")}.`,
   });
-  // Of what the fields say now.
+  // Not what an address or a key gave that was changed meanwhile.
   const tested =
     test.variables?.url === server.url && test.variables.api_key === server.api_key ? test.data : undefined;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     if (!tested) {
       add.reset();
       test.mutate(server);
     } else add.mutate({ ...server, name, ...settingsToWire(settings) });
   };
   const error = add.error ?? test.error;
-  const problem = problemBeside(error, fieldNames);
-  const isBusy = test.isPending || add.isPending;
   return (
-    <form onSubmit={submit}>
-      <Stack>
+    <Form
+      sending={{ isPending: test.isPending || add.isPending, error }}
+      fields={fieldNames}
+      action={actionOf(tested)}
+      disabled={tested !== undefined && settings.environments.length === 0}
+      submit={submit}
+      cancel={close}
+    >
+      <TextInput
+        label="Address"
+        description="Of its OpenAI-compatible API, nearly always ending in /v1."
+        placeholder="http://10.0.0.5:8000/v1"
+        value={url}
+        onChange={(event) => setUrl(event.currentTarget.value)}
+        error={problemOf(error, "url")}
+        inputMode="url"
+        autoComplete="off"
+        spellCheck={false}
+        required
+        data-autofocus
+      />
+      <ApiKeyField
+        description="If it asks for one. It is kept sealed and not shown again."
+        value={apiKey}
+        change={setApiKey}
+        error={problemOf(error, "api_key")}
+      />
+      {tested && <TestResult result={tested} />}
+      {tested && (
         <TextInput
-          label="Address"
-          description="Of its OpenAI-compatible API, nearly always ending in /v1."
-          placeholder="http://10.0.0.5:8000/v1"
-          value={url}
-          onChange={(event) => setUrl(event.currentTarget.value)}
-          error={problemOf(error, "url")}
-          inputMode="url"
+          label="Name"
+          description="For logs and records: lower-case letters, digits, dots, underscores and hyphens."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={problemOf(error, "name")}
+          maxLength={63}
           autoComplete="off"
-          spellCheck={false}
           required
-          data-autofocus
         />
-        <PasswordInput
-          label="API key"
-          description="If it asks for one. It is kept sealed and not shown again."
-          value={apiKey}
-          onChange={(event) => setApiKey(event.currentTarget.value)}
-          error={problemOf(error, "api_key")}
-          autoComplete="off"
-          visibilityToggleButtonProps={{ "aria-label": "Show the API key" }}
-        />
-        {tested && <TestResult result={tested} />}
-        {tested && (
-          <TextInput
-            label="Name"
-            description="For logs and records: lower-case letters, digits, dots, underscores and hyphens."
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={problemOf(error, "name")}
-            maxLength={63}
-            autoComplete="off"
-            required
-          />
-        )}
-        {tested && <MoreFields settings={settings} change={setSettings} error={error} />}
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={isBusy} disabled={tested !== undefined && settings.environments.length === 0}>
-            {actionOf(tested)}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      )}
+      {tested && <MoreFields settings={settings} change={setSettings} error={error} />}
+    </Form>
   );
 }
 

@@ -2,14 +2,13 @@
 import type { Upstream } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
 import { count } from "../../parts/words/figures.ts";
-
-const stale = ["/v1/admin/upstreams", "/v1/admin/models", "/v1/model-status", "/v1/models"];
+import { staleWithUpstreams, upstreamPath } from "./upstream-paths.ts";
 
 export function RemoveUpstream({ upstream, close }: { upstream: Upstream; close(): void }) {
   const { name, models, running, has_api_key: hasKey, overrides_database: isHidden } = upstream;
   return (
     <Removal
-      {...{ name, path: `/v1/admin/upstreams/${encodeURIComponent(name)}`, stale, close }}
+      {...{ name, path: upstreamPath(name), stale: staleWithUpstreams, close }}
       {...(isHidden ? { label: "Remove the one added here" } : {})}
       action="Remove the upstream"
       done={`The upstream ${name} that was added here is removed.`}

@@ -1,6 +1,6 @@
 // A name for a model server, from its address.
 
-/** As the server takes names, and not one of those taken. */
+/** A name as the server takes it, and not one of those that are taken. */
 export function suggestedName(url: string, taken: readonly string[]): string {
   const host = URL.canParse(url) ? new URL(url) : undefined;
   const words = host ? `${host.hostname}${host.port === "" ? "" : `-${host.port}`}` : "";

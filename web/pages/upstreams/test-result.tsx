@@ -2,7 +2,7 @@
 import { Alert, Code, Group, ScrollArea, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { UpstreamTest } from "../../api/types.ts";
-import { count, duration } from "../../parts/words/figures.ts";
+import { counted, duration } from "../../parts/words/figures.ts";
 
 export function TestResult({ result: { ok, error, models, duration_ms } }: { result: UpstreamTest }) {
   if (!ok) {
@@ -12,7 +12,7 @@ export function TestResult({ result: { ok, error, models, duration_ms } }: { res
       </Alert>
     );
   }
-  const found = models.length === 1 ? "1 model" : `${count(models.length)} models`;
+  const found = counted(models.length, "model");
   return (
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found}`} role="status">
       <Text size="sm" mb="xs">

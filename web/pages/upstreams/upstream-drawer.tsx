@@ -6,7 +6,7 @@ import { AddUpstream } from "./add-upstream.tsx";
 import { UpstreamView } from "./upstream-view.tsx";
 
 interface UpstreamDrawerProps {
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   upstream: Upstream | "new" | undefined;
   /** Names that there are. */
   taken: readonly string[];

@@ -1,5 +1,5 @@
 // The settings of a model server that are asked for when it is added and when it is changed.
-import { Group, NumberInput, Switch } from "@mantine/core";
+import { Group, NumberInput, PasswordInput, Switch } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -33,7 +33,6 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
   };
 }
 
-/** As the API has it. */
 export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: UpstreamSettings) {
   return {
     ...{ discover, environments: environments as Upstream["environments"] },
@@ -47,6 +46,26 @@ export const fieldNames = [
   ...["name", "url", "api_key", "discover", "environments"],
   ...["timeout_seconds", "idle_seconds", "max_concurrency"],
 ];
+
+interface ApiKeyFieldProps {
+  description: string;
+  value: string;
+  disabled?: boolean;
+  error: string | undefined;
+  change(key: string): void;
+}
+
+export function ApiKeyField({ change, ...field }: ApiKeyFieldProps) {
+  return (
+    <PasswordInput
+      label="API key"
+      {...field}
+      onChange={(event) => change(event.currentTarget.value)}
+      autoComplete="off"
+      visibilityToggleButtonProps={{ "aria-label": "Show the API key" }}
+    />
+  );
+}
 
 interface MoreFieldsProps {
   settings: UpstreamSettings;

@@ -1,28 +1,31 @@
 // How one model server does, its settings, a test, and what may be done about it.
-import { Alert, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Group, Stack, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { Link } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream, UpstreamTest } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count, span } from "../../parts/words/figures.ts";
-import { Draining } from "./draining.tsx";
+import { Note } from "../../parts/words/note.tsx";
+import { DrainUpstream } from "./drain-upstream.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
 import { RemoveUpstream } from "./remove-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
 import { UnpricedModels } from "./unpriced-models.tsx";
+import { upstreamsPath } from "./upstream-paths.ts";
 import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
   const { name, url, source, state, error, overrides_database: hidesOne } = upstream;
   const test = useChange(() => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body: { name } }), {
-    stale: ["/v1/admin/upstreams"],
+    stale: [upstreamsPath],
   });
   if (editing) return <EditUpstream upstream={upstream} done={() => setEditing(false)} />;
   const told = readOnlyText[source];
@@ -31,9 +34,7 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
       <Group justify="space-between">
         <div style={{ overflowWrap: "anywhere" }}>
           <Title order={2}>{name}</Title>
-          <Text size="sm" c="dimmed">
-            {placeOf(upstream)}
-          </Text>
+          <Note>{placeOf(upstream)}</Note>
         </div>
         <UpstreamState upstream={upstream} />
       </Group>
@@ -51,15 +52,10 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
       <Facts facts={factsOf(upstream)} />
       <UnpricedModels upstream={name} />
       <Group gap="xs">
-        <Button
-          variant="default"
-          leftSection={<BeakerIcon />}
-          loading={test.isPending}
-          onClick={() => test.mutate(undefined)}
-        >
+        <PlainButton leftSection={<BeakerIcon />} loading={test.isPending} onClick={() => test.mutate(undefined)}>
           Test
-        </Button>
-        <Draining upstream={upstream} />
+        </PlainButton>
+        <DrainUpstream upstream={upstream} />
         {source === "node" && (
           <Button component={Link} href={`/admin/nodes?node=${encodeURIComponent(name)}`} variant="default">
             Show the node
@@ -76,9 +72,9 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
           </Button>
         )}
         {source === "database" && (
-          <Button variant="default" leftSection={<PencilIcon />} onClick={() => setEditing(true)}>
+          <PlainButton leftSection={<PencilIcon />} onClick={() => setEditing(true)}>
             Edit
-          </Button>
+          </PlainButton>
         )}
         {(source === "database" || hidesOne) && <RemoveUpstream upstream={upstream} close={close} />}
       </Group>

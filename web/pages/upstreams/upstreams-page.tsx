@@ -1,25 +1,20 @@
 // The page Upstreams: the model servers, how each does, and one of them in a drawer, named by the address.
-import { Anchor, Button, Text } from "@mantine/core";
-import { PlusIcon } from "@primer/octicons-react";
+import { Anchor, Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
+import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
-import { OperatorsOnly } from "../../parts/page/operators-only.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { count } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { UpstreamDrawer } from "./upstream-drawer.tsx";
 import { placeOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
-export function UpstreamsPage() {
-  return (
-    <OperatorsOnly title="Upstreams">
-      <Upstreams />
-    </OperatorsOnly>
-  );
-}
+export const UpstreamsPage = operatorsOnly("Upstreams", Upstreams);
 
 function Upstreams() {
   const [search, setSearch] = useSearchParams();
@@ -36,9 +31,9 @@ function Upstreams() {
           <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(upstream)}>
             {upstream.name}
           </Anchor>
-          <Text size="xs" c="dimmed" lineClamp={1} style={{ overflowWrap: "anywhere" }}>
+          <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
             {placeOf(upstream)}
-          </Text>
+          </SmallNote>
         </>
       ),
     },
@@ -63,11 +58,7 @@ function Upstreams() {
     },
     { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
   ];
-  const add = (
-    <Button leftSection={<PlusIcon />} onClick={() => setSearch({ new: "" })}>
-      Add upstream
-    </Button>
-  );
+  const add = <AddButton onClick={() => setSearch({ new: "" })}>Add upstream</AddButton>;
   return (
     <Page
       title="Upstreams"

@@ -1,14 +1,15 @@
 // What the explorer asks for as a file, read from the same endpoint: CSV as the server writes it, or JSON.
-import { Button, Menu } from "@mantine/core";
+import { Menu } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { DownloadIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { ApiFailure, send } from "../../api/client.ts";
 import { loadUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
-/** Of a JSON file, which is put together here; CSV has all rows there are. */
+/** The most rows of a JSON file, which is put together here; CSV has all rows there are. */
 const mostRows = 200_000;
 
 /** `ask`: undefined as long as nothing is shown that could be exported. */
@@ -39,9 +40,9 @@ export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button variant="default" leftSection={<DownloadIcon />} disabled={!ask || progress !== undefined}>
+        <PlainButton leftSection={<DownloadIcon />} disabled={!ask || progress !== undefined}>
           {progress === undefined ? "Export" : progress === 0 ? "Exporting…" : `${count(progress)} rows…`}
-        </Button>
+        </PlainButton>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item onClick={() => save("csv")}>CSV, all rows</Menu.Item>
@@ -57,7 +58,7 @@ interface Exported {
   cut: boolean;
 }
 
-/** Of several environments one after the other, under the head of the first. */
+/** The files of several environments, one after the other, under the head of the first. */
 async function csvOf(ask: UsageAsk): Promise<Exported> {
   const texts: string[] = [];
   for (const environment of ask.environments ?? [undefined]) {

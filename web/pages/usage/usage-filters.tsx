@@ -9,13 +9,14 @@ import { Choice } from "../../parts/editing/choice.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { type Asked, bucketNames, dateText, groupText, groupTitles, rangeNames, ranges } from "./usage-ask.ts";
 
 const bucketTitles = { auto: "Automatic", hour: "Hour", day: "Day", month: "Month" } as const;
 
 interface UsageFiltersProps {
   asked: Asked;
-  /** As in the address. */
+  /** The parameter of the address. */
   bucket: string;
   change(changes: Readonly<Record<string, string>>): void;
   keyName(id: string): string;
@@ -84,11 +85,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             max={today}
             onChange={(event) => event.currentTarget.value && change({ to: event.currentTarget.value })}
           />
-          {isReaderElsewhere() && (
-            <Text size="xs" c="dimmed" mt={28}>
-              Days are those of UTC, by which the server counts.
-            </Text>
-          )}
+          {isReaderElsewhere() && <SmallNote mt={28}>Days are those of UTC, by which the server counts.</SmallNote>}
         </Group>
       )}
       <Group gap="xs" mt="sm" role="group" aria-labelledby="group-by">

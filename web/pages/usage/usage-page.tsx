@@ -13,6 +13,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage/usage-metrics.ts";
 import { count, money, percent, short } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { type Asked, askOf, defaults, type Said } from "./usage-ask.ts";
 import { type Explored, useExplored } from "./usage-data.ts";
 import { UsageExport } from "./usage-export.tsx";
@@ -118,10 +119,10 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
         />
       </Stack>
       <Group justify="space-between" gap="xs">
-        <Text size="sm" c="dimmed">
+        <Note>
           {nameOfTime(ask.start, bucket === "hour" ? undefined : bucket)} to{" "}
           {nameOfTime(ask.end - 1, bucket === "hour" ? undefined : bucket)}
-        </Text>
+        </Note>
         {groupBy.length > 0 && (
           <SegmentedControl
             size="xs"
@@ -157,15 +158,11 @@ function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) 
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
       {shown.map(([title, value, note]) => (
         <Paper key={title} withBorder p="sm" component="section" aria-label={title}>
-          <Text size="xs" c="dimmed">
-            {title}
-          </Text>
+          <SmallNote>{title}</SmallNote>
           <Text fz={20} fw={650} className="numeric">
             {value}
           </Text>
-          <Text size="xs" c="dimmed">
-            {note || "–"}
-          </Text>
+          <SmallNote>{note || "–"}</SmallNote>
         </Paper>
       ))}
     </SimpleGrid>

@@ -3,6 +3,7 @@ import { Anchor, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { memo, useState } from "react";
 import { ScrollRegion } from "../page/scroll-region.tsx";
 import { CopyAction } from "../secrets/copy.tsx";
+import { SmallNote } from "../words/note.tsx";
 import { type Inline, inlineOf } from "./inline-text.ts";
 import { type Block, BlockReader, cellsOf, type Item, itemsOf } from "./text-blocks.ts";
 
@@ -53,9 +54,7 @@ function CodeBlock({ text, language }: { text: string; language: string }) {
   return (
     <div className="code-block">
       <Group justify="space-between" px="sm" py={2} wrap="nowrap">
-        <Text size="xs" c="dimmed">
-          {what}
-        </Text>
+        <SmallNote>{what}</SmallNote>
         <CopyAction value={text} label="Copy the code" />
       </Group>
       <Code block tabIndex={0} role="region" aria-label={`${what} in the answer`}>

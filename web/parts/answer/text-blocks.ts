@@ -4,11 +4,11 @@ export type BlockKind = "text" | "code" | "heading" | "list" | "table" | "quote"
 
 export interface Block {
   kind: BlockKind;
-  /** As it was written, without the marks of a heading, quote or fence. */
+  /** The text as it was written, without the marks of a heading, quote or fence. */
   text: string;
-  /** Of code, as the fence says; else empty. */
+  /** The language of code, as the fence says; else empty. */
   language: string;
-  /** Of a heading, from 1 to 6; else 0. */
+  /** The level of a heading, from 1 to 6; else 0. */
   level: number;
   /** Where its first line begins, which tells it from the others as the text grows. */
   at: number;
@@ -41,7 +41,7 @@ class Division {
   readonly #text: string;
   readonly #blocks: Block[] = [];
   #at: number;
-  /** Of the block that is being read. */
+  /** The lines of the block that is being read. */
   #lines: string[] = [];
   #kind: BlockKind = "text";
   #start = 0;
@@ -147,7 +147,7 @@ function isTableRule(line: string): boolean {
   return line.includes("|") && cellsOf(line).every((cell) => /^:?-+:?$/.test(cell));
 }
 
-/** Of one line of a table; a bar behind a backslash belongs to its cell. */
+/** The cells of one line of a table; a bar behind a backslash belongs to its cell. */
 export function cellsOf(line: string): string[] {
   const bare = line
     .trim()
@@ -160,7 +160,7 @@ export interface Item {
   /** Its line within the list. */
   at: number;
   text: string;
-  /** Undefined: it has a dot and no number. */
+  /** Undefined where it has a dot and no number. */
   number: number | undefined;
   items: Item[];
 }

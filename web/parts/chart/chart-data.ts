@@ -43,7 +43,7 @@ export function drawn(plotted: Plotted): UPlot.AlignedData {
   return [places(plotted), ...stacked.reverse()];
 }
 
-/** From the first bucket's start to the last one's end. */
+/** The span from the first bucket's start to the last one's end. */
 export function edges({ times, bucket }: Pick<Plotted, "times" | "bucket">): [number, number] {
   const first = times[0] ?? 0;
   const last = times.at(-1) ?? first;

@@ -54,7 +54,7 @@ export function ChartReadout(props: ChartReadoutProps) {
   );
 }
 
-/** Of one time, in a sentence. */
+/** The values of one time, in a sentence. */
 export function spoken(read: Read): string {
   const { index, format, kind } = read;
   const lines = linesOf(read);

@@ -24,7 +24,7 @@ interface TimeChartProps {
   kind: "line" | "stack";
   /** How a value is written. */
   format(value: number): string;
-  /** Of things that are counted: the axis has whole numbers only. */
+  /** Things are counted: the axis has whole numbers only. */
   whole?: boolean;
   height?: number;
   /** Unix seconds; set where the last bucket is not over yet. */

@@ -65,7 +65,7 @@ export function AmountFields<Name extends LimitAmount["wire"]>(props: AmountFiel
   });
 }
 
-/** As the API has it, where null is no limit. */
+/** `limit`: null is no limit, as in the API. */
 export function amountOf(limit: number | null): Amount {
   return limit === null ? { how: "unlimited", value: "" } : { how: "own", value: limit };
 }
@@ -74,7 +74,7 @@ export function limitOf({ how, value }: Amount): number | null {
   return how === "own" ? Number(value) : null;
 }
 
-/** As the API has it, where null is to inherit. */
+/** `override`: null is to inherit, as in the API. */
 export function amountOfOverride(override: number | "unlimited" | null): Amount {
   if (override === null) return { how: "inherit", value: "" };
   return override === "unlimited" ? { how: "unlimited", value: "" } : { how: "own", value: override };

@@ -1,6 +1,6 @@
 // What of a form differs from how it began: others may have changed the rest meanwhile.
 
-/** Of two objects with the same members, as the API has them. */
+/** `now` and `before` have the same members, as the API names them. */
 export function changedMembers<Body extends object>(now: Body, before: Body): Partial<Body> {
   const isSame = (name: string) =>
     JSON.stringify(now[name as keyof Body]) === JSON.stringify(before[name as keyof Body]);

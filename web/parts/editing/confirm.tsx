@@ -3,6 +3,7 @@ import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { type ReactNode, useEffect, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
+import { PlainButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
 
 interface ConfirmProps {
@@ -12,7 +13,7 @@ interface ConfirmProps {
   children: ReactNode;
   /** A verb and its object: "Revoke the key". */
   action: string;
-  /** Of the button that changes nothing. */
+  /** The text of the button that changes nothing. */
   stay?: string;
   /** While it is busy that button and the cross lead out, too: what goes on is stopped by them. */
   canStop?: boolean;
@@ -26,7 +27,7 @@ interface ConfirmProps {
   close(): void;
 }
 
-/** Of the question that is open. */
+/** What Escape does in the question that is open. */
 let onEscape: (() => void) | undefined;
 
 // Before the library hears of it, which would close the drawer below as well.
@@ -95,9 +96,9 @@ function Question(props: QuestionProps) {
         )}
         {error && <Failure error={error} />}
         <Group justify="end">
-          <Button variant="default" onClick={close} disabled={isHeld} data-autofocus>
+          <PlainButton onClick={close} disabled={isHeld} data-autofocus>
             {stay}
-          </Button>
+          </PlainButton>
           <Button
             type="submit"
             {...(final ? { color: "red" } : {})}

@@ -7,26 +7,19 @@ interface FormDialogProps {
   opened: boolean;
   title: string;
   children: ReactNode;
-  /** It shows a secret that nobody can show again: only a button within it leaves. */
-  isLocked?: boolean;
   close(): void;
-  /** Once it cannot be seen any more. */
-  closed?: () => void;
 }
 
-export function FormDialog({ opened, title, children, isLocked = false, close, closed }: FormDialogProps) {
+export function FormDialog({ opened, title, children, close }: FormDialogProps) {
   const isNarrow = useMediaQuery("(max-width: 36em)");
   return (
     <Modal
       opened={opened}
       onClose={close}
-      {...(closed ? { onExitTransitionEnd: closed } : {})}
       title={title}
       size="44rem"
       fullScreen={isNarrow ?? false}
       closeOnClickOutside={false}
-      closeOnEscape={!isLocked}
-      withCloseButton={!isLocked}
     >
       {children}
     </Modal>

@@ -4,7 +4,7 @@ import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { type ReactNode, useState } from "react";
 
 interface MoreSettingsProps {
-  /** From the start. */
+  /** Whether they are shown from the start. */
   shown: boolean;
   hasProblem: boolean;
   children: ReactNode;

@@ -1,11 +1,11 @@
 // A form for something's settings: what is in it, what is wrong with it, and the field to which the keyboard goes then.
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
-import { problemBeside, problemOf } from "./field-problem.ts";
+import { problemOf } from "./field-problem.ts";
 import { focusFirstProblem, useFirstProblem } from "./use-first-problem.ts";
 
 interface Kind<Draft, Field extends string> {
-  /** As the API names them. */
+  /** The names that the API gives them. */
   fields: readonly Field[];
   /** What can be said before it is sent. */
   errorsOf(draft: Draft): Partial<Record<Field, string>>;
@@ -14,6 +14,7 @@ interface Kind<Draft, Field extends string> {
 }
 
 interface Sending {
+  isPending: boolean;
   error: ApiFailure | null;
   reset(): void;
 }
@@ -27,25 +28,23 @@ export function useDraft<Draft extends object, Field extends string>(
   const [draft, setDraft] = useState(initial);
   const [found, setFound] = useState<Partial<Record<Field, string>>>({});
   const errorOf = (field: Field) => found[field] ?? serverProblem(sending.error, field, draft);
-  const form = useFirstProblem(...fields.map(errorOf));
+  const ref = useFirstProblem(...fields.map(errorOf));
   return {
     draft,
-    form,
+    /** Properties of `Form`. */
+    form: { ref, fields, sending, noValidate: true },
     errorOf,
-    /** A refusal that is about no field of this form. */
-    general: problemBeside(sending.error, fields),
     change(part: Partial<Draft>) {
       setDraft((now) => ({ ...now, ...part }));
       setFound({});
       if (sending.error) sending.reset();
     },
-    submit: (send: (draft: Draft) => void) => (event: FormEvent) => {
-      event.preventDefault();
+    submit: (send: (draft: Draft) => void) => () => {
       const errors = errorsOf(draft);
       setFound(errors);
       if (Object.keys(errors).length === 0) send(draft);
       // Also where the same is wrong as before, of which nothing is drawn anew.
-      else setTimeout(() => focusFirstProblem(form.current));
+      else setTimeout(() => focusFirstProblem(ref.current));
     },
   };
 }

@@ -31,7 +31,7 @@ export interface Span {
   end?: number;
 }
 
-/** Of a range counted from now, to the minute, for as long as the page is open: what is asked for stays the same. */
+/** The span of a range that is counted from now, to the minute, for as long as the page is open: what is asked for stays the same. */
 export function useSpan({ range, start, end }: TimeAddress): Span {
   return useMemo(() => {
     const named = isRange(range) ? ranges[range].seconds : undefined;
@@ -120,7 +120,7 @@ function aDayAgo(): string {
   return String(Math.floor(nowSeconds() / 60) * 60 - day);
 }
 
-/** As the field has it: in the reader's zone, without naming it. */
+/** The text of a date field: in the reader's zone, without naming it. */
 function localText(seconds: number): string {
   const shifted = new Date(seconds * 1000);
   shifted.setMinutes(shifted.getMinutes() - shifted.getTimezoneOffset());

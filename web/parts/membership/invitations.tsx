@@ -1,64 +1,43 @@
 // The invitations into an account that nobody has followed yet, and taking them back.
-import { Button, Stack, Text, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useState } from "react";
+import { Stack, Text, Title } from "@mantine/core";
 import { call } from "../../api/client.ts";
-import { type Listing, useChange } from "../../api/queries.ts";
+import type { Listing } from "../../api/queries.ts";
 import type { Invitation } from "../../api/types.ts";
 import { Confirm } from "../editing/confirm.tsx";
-import { useLast } from "../editing/use-last.ts";
+import { useQuestion } from "../editing/question.ts";
+import { SmallButton } from "../page/buttons.tsx";
 import type { Column } from "../table/column.ts";
 import { LongTable } from "../table/long-table.tsx";
 import { Ago } from "../words/ago.tsx";
+import { Note, SmallNote } from "../words/note.tsx";
 import { type Role, roleNames } from "./roles.ts";
 
 interface InvitationsProps {
-  /** Of the account's invitations. */
+  /** Where the API keeps the account's invitations. */
   path: string;
   listing: Listing<Invitation>;
   mayTakeBack(role: Role): boolean;
 }
 
 export function Invitations({ path, listing, mayTakeBack }: InvitationsProps) {
-  const [asking, setAsking] = useState<Invitation>();
-  const asked = useLast(asking);
-  const removal = useChange(({ id }: Invitation) => call("DELETE", `${path}/${id}`), {
+  const removal = useQuestion(({ id }: Invitation) => call("DELETE", `${path}/${id}`), {
     stale: [path],
-    done(_answer, { email }) {
-      setAsking(undefined);
-      notifications.show({ message: `The invitation of ${email} is taken back.` });
-    },
+    said: (_answer, { email }) => `The invitation of ${email} is taken back.`,
   });
-  const ask = (invitation: Invitation) => {
-    removal.reset();
-    setAsking(invitation);
-  };
   return (
     <Stack gap="sm">
       <Title order={2}>Open invitations</Title>
       <LongTable
         label="Open invitations"
         listing={listing}
-        columns={columnsOf(mayTakeBack, ask)}
+        columns={columnsOf(mayTakeBack, removal.ask)}
         keyOf={({ id }) => id}
         rowHeight={58}
         height="24rem"
-        empty={
-          <Text size="sm" c="dimmed">
-            None. Whoever is invited is listed here until they follow their link, for a week at most.
-          </Text>
-        }
+        empty={<Note>None. Whoever is invited is listed here until they follow their link, for a week at most.</Note>}
       />
-      <Confirm
-        opened={asking !== undefined}
-        title="Take the invitation back?"
-        action="Take it back"
-        busy={removal.isPending}
-        error={removal.error}
-        confirm={() => asking && removal.mutate(asking)}
-        close={() => setAsking(undefined)}
-      >
-        The link that {asked?.email} got no longer works. You can invite them again.
+      <Confirm {...removal.dialog} title="Take the invitation back?" action="Take it back">
+        The link that {removal.about?.email} got no longer works. You can invite them again.
       </Confirm>
     </Stack>
   );
@@ -77,9 +56,9 @@ function columnsOf(
           <Text size="sm" style={{ overflowWrap: "anywhere" }}>
             {email}
           </Text>
-          <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <SmallNote hiddenFrom="sm">
             {roleNames[role]}, ends <Ago seconds={expires} />
-          </Text>
+          </SmallNote>
         </>
       ),
     },
@@ -105,18 +84,11 @@ function columnsOf(
       width: "7rem",
       cell: (invitation) =>
         mayTakeBack(invitation.role) ? (
-          <Button
-            size="xs"
-            variant="default"
-            onClick={() => ask(invitation)}
-            aria-label={`Take back the invitation of ${invitation.email}`}
-          >
+          <SmallButton onClick={() => ask(invitation)} aria-label={`Take back the invitation of ${invitation.email}`}>
             Take back
-          </Button>
+          </SmallButton>
         ) : (
-          <Text size="xs" c="dimmed">
-            An owner's to take back
-          </Text>
+          <SmallNote>An owner's to take back</SmallNote>
         ),
     },
   ];

@@ -1,14 +1,14 @@
 // The dialog that invites somebody into an account; where no mail goes out, it shows the link, once.
-import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { Modal, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { CreatedInvitation, CreateInvitationRequest } from "../../api/types.ts";
-import { problemBeside, problemOf } from "../editing/field-problem.ts";
+import { problemOf } from "../editing/field-problem.ts";
+import { Form } from "../editing/form.tsx";
 import { useFirstProblem } from "../editing/use-first-problem.ts";
 import { useLast } from "../editing/use-last.ts";
-import { Failure } from "../page/failure.tsx";
 import { ShownOnce } from "../secrets/shown-once.tsx";
 import { at } from "../words/figures.ts";
 import { RoleChoice } from "./role-choice.tsx";
@@ -16,7 +16,7 @@ import { type Role, roles } from "./roles.ts";
 
 interface InviteProps {
   opened: boolean;
-  /** Of the account's invitations. */
+  /** Where the API keeps the account's invitations. */
   path: string;
   /** The name of the account. */
   into: string;
@@ -38,7 +38,7 @@ export function Invite({ opened, into, close, ...props }: InviteProps) {
   return (
     <>
       <Modal opened={opened} onClose={close} title={`Invite into ${into}`}>
-        <Form {...props} close={close} done={done} />
+        <InviteForm {...props} close={close} done={done} />
       </Modal>
       <ShownOnce
         title={`The link for ${shown?.email ?? ""}`}
@@ -53,11 +53,11 @@ export function Invite({ opened, into, close, ...props }: InviteProps) {
   );
 }
 
-interface FormProps extends Omit<InviteProps, "opened" | "into"> {
+interface InviteFormProps extends Omit<InviteProps, "opened" | "into"> {
   done(invitation: CreatedInvitation): void;
 }
 
-function Form({ path, usual, allowed = roles, close, done }: FormProps) {
+function InviteForm({ path, usual, allowed = roles, close, done }: InviteFormProps) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>(usual);
   const invite = useChange((body: CreateInvitationRequest) => call<CreatedInvitation>("POST", path, { body }), {
@@ -65,49 +65,38 @@ function Form({ path, usual, allowed = roles, close, done }: FormProps) {
     done,
   });
   const form = useFirstProblem(problemOf(invite.error, "email"), problemOf(invite.error, "role"));
-  const problem = problemBeside(invite.error, ["email", "role"]);
   return (
-    <form
+    <Form
       ref={form}
       noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        invite.mutate({ email: email.trim(), role });
-      }}
+      sending={invite}
+      fields={["email", "role"]}
+      action="Invite"
+      submit={() => invite.mutate({ email: email.trim(), role })}
+      cancel={close}
     >
-      <Stack>
-        <TextInput
-          label="E-mail address"
-          description="They get a link with which they set up their sign-in. It works once, for a week."
-          type="email"
-          value={email}
-          onChange={(event) => {
-            invite.reset();
-            setEmail(event.currentTarget.value);
-          }}
-          error={problemOf(invite.error, "email")}
-          autoComplete="off"
-          required
-          withAsterisk={false}
-          data-autofocus
-        />
-        <RoleChoice
-          value={role}
-          change={setRole}
-          allowed={allowed}
-          {...(allowed.length < roles.length ? { why: "Only owners invite owners and admins." } : {})}
-          error={problemOf(invite.error, "role")}
-        />
-        {problem && <Failure error={problem} />}
-        <Group justify="end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={invite.isPending}>
-            Invite
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <TextInput
+        label="E-mail address"
+        description="They get a link with which they set up their sign-in. It works once, for a week."
+        type="email"
+        value={email}
+        onChange={(event) => {
+          invite.reset();
+          setEmail(event.currentTarget.value);
+        }}
+        error={problemOf(invite.error, "email")}
+        autoComplete="off"
+        required
+        withAsterisk={false}
+        data-autofocus
+      />
+      <RoleChoice
+        value={role}
+        change={setRole}
+        allowed={allowed}
+        {...(allowed.length < roles.length ? { why: "Only owners invite owners and admins." } : {})}
+        error={problemOf(invite.error, "role")}
+      />
+    </Form>
   );
 }

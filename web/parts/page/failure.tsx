@@ -1,6 +1,8 @@
 // An error that a person can do something about: what happened, what to do, and the id under which the server logged it.
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Group, Stack, Text } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
+import { SmallNote } from "../words/note.tsx";
+import { SmallButton } from "./buttons.tsx";
 
 interface FailureProps {
   error: ApiFailure;
@@ -14,16 +16,10 @@ export function Failure({ error, retry, title = titleOf(error) }: FailureProps) 
     <Alert color="red" title={title} role="alert" ta="left">
       <Stack gap="xs" align="start">
         <Text size="sm">{error.message}</Text>
-        {error.requestId !== null && (
-          <Text size="xs" c="dimmed">
-            Request {error.requestId}
-          </Text>
-        )}
+        {error.requestId !== null && <SmallNote>Request {error.requestId}</SmallNote>}
         {retry && (
           <Group>
-            <Button size="xs" variant="default" onClick={() => retry()}>
-              Try again
-            </Button>
+            <SmallButton onClick={() => retry()}>Try again</SmallButton>
           </Group>
         )}
       </Stack>

@@ -3,7 +3,7 @@ import { Tooltip } from "@mantine/core";
 import { useCallback, useEffect, useId, useState, useSyncExternalStore } from "react";
 
 interface HintProps {
-  /** With the attribute `data-hint`. */
+  /** The element that has the attribute `data-hint`. */
   of: HTMLElement;
 }
 
@@ -29,7 +29,7 @@ export function Hint({ of }: HintProps) {
   );
 }
 
-/** As it is now; null once what it is about is not there any more. */
+/** The text of the hint at this moment; null once what it is about is not there any more. */
 function useText(of: HTMLElement): string | null {
   const subscribe = useCallback(
     (listener: () => void) => {

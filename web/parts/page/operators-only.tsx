@@ -1,27 +1,30 @@
 // What only operators see; anybody else is told so, and where to go.
 import { Button } from "@mantine/core";
-import type { ReactNode } from "react";
+import type { ComponentType } from "react";
 import { Link } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "./empty.tsx";
 import { Page } from "./page.tsx";
 
-export function OperatorsOnly({ title, children }: { title: string; children: ReactNode }) {
-  const { isOperator } = useSession();
-  if (isOperator) return children;
-  return (
-    <Page title={title}>
-      <Empty
-        title="For operators of this server"
-        action={
-          <Button component={Link} href="/" mt="xs">
-            To the overview
-          </Button>
-        }
-      >
-        This page concerns all accounts of the installation. Your own account is under Settings. Whoever is an operator
-        can make you one, under Administration, People.
-      </Empty>
-    </Page>
-  );
+/** The page for operators, which is not even drawn for others. */
+export function operatorsOnly(title: string, Content: ComponentType): ComponentType {
+  return function OperatorsPage() {
+    const { isOperator } = useSession();
+    if (isOperator) return <Content />;
+    return (
+      <Page title={title}>
+        <Empty
+          title="For operators of this server"
+          action={
+            <Button component={Link} href="/" mt="xs">
+              To the overview
+            </Button>
+          }
+        >
+          This page concerns all accounts of the installation. Your own account is under Settings. Whoever is an
+          operator can make you one, under Administration, People.
+        </Empty>
+      </Page>
+    );
+  };
 }

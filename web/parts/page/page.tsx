@@ -1,7 +1,8 @@
 // The frame of a page: its title for the tab and the heading, what it is for, and what one can do.
-import { Group, Stack, Text, Title } from "@mantine/core";
+import { Group, Stack, Title } from "@mantine/core";
 import { useDocumentTitle } from "@mantine/hooks";
 import { type ReactNode, useEffect } from "react";
+import { Note } from "../words/note.tsx";
 import { announce } from "./announce.tsx";
 
 /** The first page is told by the browser itself. */
@@ -35,9 +36,9 @@ export function Page({ title, about, actions, children }: PageProps) {
         <div className="page-head">
           <Title order={1}>{title}</Title>
           {about && (
-            <Text c="dimmed" size="sm" mt={4} maw="44rem">
+            <Note mt={4} maw="44rem">
               {about}
-            </Text>
+            </Note>
           )}
         </div>
         {actions && <Group gap="xs">{actions}</Group>}

@@ -1,7 +1,8 @@
 // Text to take along: a button that copies it and says so, alone or with the text as a block of code.
-import { ActionIcon, Button, Code, Group, Text } from "@mantine/core";
+import { ActionIcon, Button, Code, Group } from "@mantine/core";
 import { CheckIcon, CopyIcon } from "@primer/octicons-react";
 import { useRef } from "react";
+import { SmallNote } from "../words/note.tsx";
 import { useCopying } from "./clipboard.ts";
 
 interface CopyProps {
@@ -50,9 +51,9 @@ export function CopyBlock({ value, label, wrap = false }: CopyBlockProps) {
       </Code>
       <Group justify="end" mt={6} gap="xs">
         {state === "failed" && (
-          <Text size="xs" c="dimmed">
+          <SmallNote>
             The browser does not let this page copy. The text is selected: press Ctrl+C, or ⌘C on a Mac.
-          </Text>
+          </SmallNote>
         )}
         <Button
           variant={isCopied ? "light" : "default"}

@@ -6,9 +6,9 @@ import { CopyBlock } from "./copy.tsx";
 
 interface ShownOnceProps {
   title: string;
-  /** Undefined: closed. */
+  /** Undefined while it is closed. */
   secret: string | undefined;
-  /** Of the button: "Copy the link". */
+  /** The text of the button: "Copy the link". */
   label: string;
   /** What to do with it, and until when it works. */
   children: ReactNode;

@@ -7,7 +7,7 @@ interface SnippetMessage {
 }
 
 export interface SnippetRequest {
-  /** Of the API, ends in /v1. */
+  /** The address of the API, which ends in /v1. */
   baseUrl: string;
   model: string;
   messages: readonly SnippetMessage[];

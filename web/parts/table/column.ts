@@ -5,12 +5,12 @@ export interface Column<Row> {
   name: string;
   head: ReactNode;
   cell(row: Row): ReactNode;
-  /** Of numbers, which are compared by their last digit. */
+  /** Whether it has numbers, which are compared by their last digit. */
   numeric?: boolean;
   /** CSS width; the rest is shared. */
   width?: string;
   /** Left out on a narrow screen. */
   wideOnly?: boolean;
-  /** Of what can be sorted: how it is now; `head` has the button. */
+  /** How it is sorted now, where it can be; `head` has the button. */
   sort?: "ascending" | "descending" | "none";
 }

@@ -41,7 +41,7 @@ interface LongTableProps<Row> {
   choose?: (row: Row) => void;
   /** Columns are as wide as they say, whatever is in the rows in view; one without a width has the rest. */
   fixed?: boolean;
-  /** Of a list that grows at its top while it is looked at. */
+  /** Where a list grows at its top while it is looked at. */
   newer?: Newer;
   /** How far it goes, in place of how many there are. */
   status?: ReactNode;

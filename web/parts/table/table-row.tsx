@@ -4,7 +4,7 @@ import type { Column } from "./column.ts";
 
 interface TableRowProps<Row> {
   row: Row;
-  /** From 0. */
+  /** Counted from 0. */
   index: number;
   /** As long as a page gives the same array, rows that are drawn stay as they are. */
   columns: readonly Column<Row>[];
@@ -39,7 +39,7 @@ function classOf(numeric = false, wideOnly = false): string | undefined {
   return names.length === 0 ? undefined : names.join(" ");
 }
 
-/** Not within something that does what it says itself. */
+/** False within something that does what it says itself. */
 function isPlain(target: EventTarget): boolean {
   return target instanceof Element && !target.closest("a, button, input, label, [role=dialog]");
 }

@@ -2,6 +2,7 @@
 import { Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { at, money, percent, short, span } from "../words/figures.ts";
+import { SmallNote } from "../words/note.tsx";
 
 type Rate = AccountOverview["rate"]["requests"];
 
@@ -33,9 +34,7 @@ export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
     <Stack gap="sm">
       <QuotaMeter title="Tokens this month" {...tokens} format={short} />
       <QuotaMeter title="Spend this month" {...spend} format={money} />
-      <Text size="xs" c="dimmed">
-        Counted from zero again on {at(quota.period_end)}
-      </Text>
+      <SmallNote>Counted from zero again on {at(quota.period_end)}</SmallNote>
     </Stack>
   );
 }
@@ -88,10 +87,10 @@ function Meter({ title, left, used, note }: MeterProps) {
         />
       )}
       {note && (
-        <Text size="xs" c="dimmed" mt={2}>
+        <SmallNote mt={2}>
           {note}
           {state && `: ${state}`}
-        </Text>
+        </SmallNote>
       )}
     </div>
   );

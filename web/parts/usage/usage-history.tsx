@@ -8,11 +8,12 @@ import { daySeconds, firstDay } from "../../api/usage.ts";
 import { TimeChart } from "../chart/time-chart.tsx";
 import { Failure } from "../page/failure.tsx";
 import { count, counted, money, short } from "../words/figures.ts";
+import { Note } from "../words/note.tsx";
 
 const ranges = ["7", "30", "90"];
 
 interface UsageHistoryProps {
-  /** Of the usage report. */
+  /** Where the API gives the usage report. */
   path: string;
   /** What is counted. */
   about?: string;
@@ -41,11 +42,7 @@ export function UsageHistory({ path, about, of }: UsageHistoryProps) {
           data={ranges.map((days) => ({ value: days, label: `${days} days` }))}
         />
       </Group>
-      {about && (
-        <Text size="sm" c="dimmed" mb="sm">
-          {about}
-        </Text>
-      )}
+      {about && <Note mb="sm">{about}</Note>}
       {error && !data && <Failure error={error} retry={refetch} />}
       {!data && !error && <Skeleton height={260} aria-label="Loading the usage" />}
       {data && <Figures rows={data.data} start={start} days={Number(range)} of={of} />}
@@ -85,9 +82,9 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
   if (total === 0) {
     return (
       <Paper withBorder p="lg">
-        <Text size="sm" c="dimmed">
+        <Note>
           No request with {what} in the last {days} days.
-        </Text>
+        </Note>
       </Paper>
     );
   }

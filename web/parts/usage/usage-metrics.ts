@@ -10,13 +10,13 @@ export interface Metric {
   title: string;
   kind: "line" | "stack";
   whole: boolean;
-  /** Null: there is nothing it could be of. */
+  /** Null where there is nothing to compute it from. */
   of(figures: Measured): number | null;
   format(value: number): string;
 }
 
 const speed = (value: number) => (value === 0 ? "0/s" : `${perSecond(value)}/s`);
-/** As short as an axis needs it. */
+/** Its text, as short as an axis needs it. */
 const wait = (ms: number) => (ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toFixed(2))} s`);
 
 export const metrics = {
@@ -59,14 +59,14 @@ type Groups = ReturnType<typeof groupsOf>;
 
 interface Shown {
   times: readonly number[];
-  /** Of all groups together, by bucket. */
+  /** The values of all groups together, by bucket. */
   totals: readonly UsageRow[];
   /** None: only the totals are shown. */
   groups: Groups;
   nameOf(id: string): string;
 }
 
-/** Of the first groups, in their order. */
+/** A series for each of the first groups, in their order. */
 export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
   const place = new Map(times.map((time, index) => [time, index]));

@@ -3,7 +3,7 @@ import type { Environment } from "../../api/client.ts";
 
 export const environmentNames: Record<Environment, string> = { live: "Live", test: "Test", dev: "Development" };
 
-/** For a choice of one or some. */
+/** The entries of a choice of one or some. */
 export function environmentChoices(environments: readonly Environment[]): { value: Environment; label: string }[] {
   return environments.map((value) => ({ value, label: environmentNames[value] }));
 }

@@ -25,7 +25,7 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** As short as a tile or an axis needs it: 12.3K. */
+/** A figure as short as a tile or an axis needs it: 12.3K. */
 export function short(value: number): string {
   return Math.abs(value) < 10_000 ? whole().format(value) : compact().format(value);
 }
@@ -36,7 +36,7 @@ export function money(usd: number): string {
   return format().format(usd);
 }
 
-/** Of tokens and the like a second: 7.5, 124. */
+/** A speed, such as tokens a second: 7.5, 124. */
 export function perSecond(value: number): string {
   return value < 10 ? value.toFixed(1) : count(value);
 }

@@ -1,9 +1,10 @@
 // Whether a key works, and until when.
 
-import { Group, Text } from "@mantine/core";
+import { Group } from "@mantine/core";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { ago } from "./figures.ts";
+import { SmallNote } from "./note.tsx";
 import { State } from "./state.tsx";
 
 const soonSeconds = 7 * 86_400;
@@ -22,9 +23,9 @@ export function KeyStatus({ record }: { record: ApiKey }) {
   return (
     <Group gap={6} wrap="nowrap">
       <State kind="waiting">Ending</State>
-      <Text size="xs" c="dimmed" visibleFrom="sm" className="numeric">
+      <SmallNote visibleFrom="sm" className="numeric">
         {ago(end)}
-      </Text>
+      </SmallNote>
     </Group>
   );
 }

@@ -4,7 +4,7 @@ import type { App } from "../../api/types.ts";
 import type { AppDraft, Field } from "./app-draft.ts";
 import { appScopes } from "./app-scopes.ts";
 
-interface AppFormProps {
+interface AppFieldsProps {
   draft: AppDraft;
   change(part: Partial<AppDraft>): void;
   errorOf(field: Field): string | undefined;
@@ -12,7 +12,7 @@ interface AppFormProps {
   isNew: boolean;
 }
 
-export function AppForm({ draft, change, errorOf, isNew }: AppFormProps) {
+export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
   return (
     <Stack gap="lg">
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
@@ -94,7 +94,7 @@ export function AppForm({ draft, change, errorOf, isNew }: AppFormProps) {
   );
 }
 
-interface RedirectUrisProps extends Pick<AppFormProps, "draft" | "change"> {
+interface RedirectUrisProps extends Pick<AppFieldsProps, "draft" | "change"> {
   error: string | undefined;
 }
 

@@ -18,10 +18,11 @@ import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { keyAmounts } from "../../parts/words/amounts.ts";
 import { at, span } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
 
-interface KeyFormProps {
+interface KeyFieldsProps {
   draft: KeyDraft;
   change(part: Partial<KeyDraft>): void;
   errorOf(field: Field): string | undefined;
@@ -38,7 +39,7 @@ const windows: readonly [number, string][] = [
   [86_400, "day"],
 ];
 
-export function KeyForm({ draft, change, errorOf, grantable, children }: KeyFormProps) {
+export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFieldsProps) {
   const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
   return (
     <Stack gap="lg">
@@ -105,7 +106,7 @@ function separate(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }
 
-interface ExpiryFieldProps extends Pick<KeyFormProps, "draft" | "change"> {
+interface ExpiryFieldProps extends Pick<KeyFieldsProps, "draft" | "change"> {
   error: string | undefined;
 }
 
@@ -138,14 +139,14 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
           error={error}
         />
       )}
-      <Text size="xs" c="dimmed" mt={6} aria-live="polite">
+      <SmallNote mt={6} aria-live="polite">
         {ends === null || Number.isNaN(ends) ? "It works until somebody revokes it." : `It works until ${at(ends)}.`}
-      </Text>
+      </SmallNote>
     </Input.Wrapper>
   );
 }
 
-function Limits({ draft, change, errorOf }: Pick<KeyFormProps, "draft" | "change" | "errorOf">) {
+function Limits({ draft, change, errorOf }: Pick<KeyFieldsProps, "draft" | "change" | "errorOf">) {
   const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
   const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
   return (

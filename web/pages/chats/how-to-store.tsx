@@ -1,45 +1,13 @@
-// Where no stored chat is listed: why, and how to store one.
-import { Button, Code, Paper, Stack, Text, Title } from "@mantine/core";
+// Where no chat is stored yet: why, and how to store one.
+import { Code, Paper, Stack, Text, Title } from "@mantine/core";
 import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { AccountOverview, ModelList } from "../../api/types.ts";
-import { Empty } from "../../parts/page/empty.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
+import { Note } from "../../parts/words/note.tsx";
 
-interface NoChatsProps {
-  isPaused: boolean;
-  goOn(): void;
-  /** Undefined: nothing is left out by filters. */
-  showAll: (() => void) | undefined;
-}
-
-export function NoChats({ isPaused, goOn, showAll }: NoChatsProps) {
-  if (isPaused) {
-    return (
-      <Empty title="Nothing found yet" action={<Button onClick={goOn}>Search further back</Button>}>
-        Many chats were looked through. There are older ones.
-      </Empty>
-    );
-  }
-  if (showAll) {
-    return (
-      <Empty
-        title="No such chat"
-        action={
-          <Button variant="default" onClick={showAll}>
-            Show all chats
-          </Button>
-        }
-      >
-        No stored chat of this environment has this text, model and these labels. Labels are compared to the letter.
-      </Empty>
-    );
-  }
-  return <HowToStore />;
-}
-
-function HowToStore() {
+export function HowToStore() {
   const { isOperator, session } = useSession();
   const account = useRead<AccountOverview>("/v1/account");
   const models = useRead<ModelList>("/v1/models");
@@ -49,11 +17,11 @@ function HowToStore() {
       <Stack maw="52rem" mx="auto">
         <div>
           <Title order={2}>No chat is stored yet</Title>
-          <Text size="sm" c="dimmed" mt={4}>
+          <Note mt={4}>
             Chats are kept only where somebody asks for it: a request with <Code>store: true</Code> is, with its
             messages, parameters and answer, and can be read here and by the API until it expires. Labels (
             <Code>metadata</Code>) help to find it again.
-          </Text>
+          </Note>
         </div>
         {account.data && (
           <Text size="sm">

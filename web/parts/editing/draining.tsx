@@ -1,0 +1,55 @@
+// Lets something finish what it has, and gives it nothing new, after a question; or gives it requests again.
+import { Button, Text } from "@mantine/core";
+import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
+import type { ReactNode } from "react";
+import { PlainButton } from "../page/buttons.tsx";
+import { Failure } from "../page/failure.tsx";
+import { count } from "../words/figures.ts";
+import { Confirm } from "./confirm.tsx";
+import { useQuestion } from "./question.ts";
+
+interface DrainingProps {
+  name: string;
+  isDraining: boolean;
+  /** How many requests run on it. */
+  running: number;
+  /** Paths whose answers the change makes stale. */
+  stale: readonly string[];
+  change(isDraining: boolean): Promise<unknown>;
+  /** What it is drained for: "so that you can update or stop it". */
+  purpose: string;
+  /** Where requests go meanwhile, and until when it stays so. */
+  children: ReactNode;
+}
+
+export function Draining({ name, isDraining, running, stale, change, purpose, children }: DrainingProps) {
+  const question = useQuestion(change, {
+    stale,
+    said: (_answer, isNow) => `${name} gets ${isNow ? "no new requests" : "requests again"}.`,
+  });
+  const { dialog } = question;
+  if (isDraining) {
+    return (
+      <>
+        <Button leftSection={<PlayIcon />} loading={dialog.busy} onClick={() => question.change(false)}>
+          Send requests again
+        </Button>
+        {dialog.error && <Failure error={dialog.error} />}
+      </>
+    );
+  }
+  return (
+    <>
+      <PlainButton leftSection={<DownloadIcon />} onClick={() => question.ask(true)}>
+        Drain
+      </PlainButton>
+      <Confirm {...dialog} title={`Drain ${name}?`} action="Drain it" stay="Leave it as it is" final={false}>
+        It finishes {running === 0 ? "what it may have begun by then" : `the ${count(running)} that run on it`} and gets
+        nothing new, {purpose}.
+        <Text size="sm" mt="xs">
+          {children}
+        </Text>
+      </Confirm>
+    </>
+  );
+}

@@ -1,0 +1,19 @@
+// Buttons beside the one that a page or dialog is about, and the one that adds to a list.
+import { Button, type ButtonProps } from "@mantine/core";
+import { PlusIcon } from "@primer/octicons-react";
+import type { ComponentProps } from "react";
+
+interface Props extends ButtonProps, Omit<ComponentProps<"button">, keyof ButtonProps> {}
+
+export function PlainButton(props: Props) {
+  return <Button variant="default" {...props} />;
+}
+
+/** For a row of a list and the like. */
+export function SmallButton(props: Props) {
+  return <Button variant="default" size="xs" {...props} />;
+}
+
+export function AddButton(props: Props) {
+  return <Button leftSection={<PlusIcon />} {...props} />;
+}

@@ -1,0 +1,75 @@
+// One record of a list in full: beside the list on a wide screen, in its place on a narrow one.
+import { Drawer, Group, Skeleton, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useLocation, useSearch } from "wouter";
+import type { ApiFailure } from "../../api/client.ts";
+import { useRead } from "../../api/queries.ts";
+import { useLast } from "../editing/use-last.ts";
+import { CopyAction } from "../secrets/copy.tsx";
+import { useRoom } from "../table/room.ts";
+import { Failure } from "./failure.tsx";
+
+/** Where the dashboard shows one record of a list, for who comes with what was searched for in the address. */
+export function recordAddress(list: string, id: string, search: string): string {
+  return withSearch(`${list}/${encodeURIComponent(id)}`, search);
+}
+
+/** What is searched for stays so behind the record that is opened. */
+function withSearch(path: string, search: string): string {
+  return search === "" ? path : `${path}?${search}`;
+}
+
+interface DetailsProps<Shown> {
+  /** Where the API keeps the records. */
+  path: string;
+  /** "the chat". */
+  what: string;
+  /** Where there is no such record. `again` looks again, and is going on while `isBusy`. */
+  missing(again: () => unknown, isBusy: boolean): ReactNode;
+  children(record: Shown, close: () => void): ReactNode;
+}
+
+interface RecordDrawerProps<Shown> extends DetailsProps<Shown> {
+  /** Null where none is open. */
+  id: string | null;
+  title: string;
+  /** CSS width on a wide screen. */
+  width: string;
+  /** The page of the list. */
+  list: string;
+}
+
+export function RecordDrawer<Shown>({ id, title, width, list, ...details }: RecordDrawerProps<Shown>) {
+  const shown = useLast(id);
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const isNarrow = useRoom() === "narrow";
+  const close = () => navigate(withSearch(list, search));
+  return (
+    <Drawer opened={id !== null} onClose={close} position="right" size={isNarrow ? "100%" : width} title={title}>
+      {shown !== undefined && <Details<Shown> key={shown} id={shown} close={close} {...details} />}
+    </Drawer>
+  );
+}
+
+interface OneProps<Shown> extends DetailsProps<Shown> {
+  id: string;
+  close(): void;
+}
+
+function Details<Shown>({ id, path, what, missing, close, children }: OneProps<Shown>) {
+  const { data, error, refetch, isFetching } = useRead<Shown>(`${path}/${encodeURIComponent(id)}`);
+  const failed = (failure: ApiFailure) =>
+    failure.status === 404 ? missing(refetch, isFetching) : <Failure error={failure} retry={refetch} />;
+  return (
+    <Stack gap="lg">
+      <Group gap={4} wrap="nowrap">
+        <Text size="sm" ff="monospace" style={{ overflowWrap: "anywhere" }}>
+          {id}
+        </Text>
+        <CopyAction value={id} label={`Copy the id of ${what}`} />
+      </Group>
+      {data ? children(data, close) : error ? failed(error) : <Skeleton height={320} aria-label={`Loading ${what}`} />}
+    </Stack>
+  );
+}
