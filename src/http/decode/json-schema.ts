@@ -1,4 +1,4 @@
-// The JSON Schema of a wire shape, brought into the form in which values are checked against it.
+// The JSON Schema that zod writes of a wire shape, without references and unions of unions.
 
 /** The part of JSON Schema (2020-12) that our wire shapes come out as. */
 export interface Node {
@@ -47,19 +47,12 @@ export function inline(node: Node, root: Node): Node {
   };
 }
 
-const alternativesOf = new WeakMap<Node, Node[]>();
-
 /** A union of unions as one flat list; a list of types as one node for each. */
 export function alternatives(node: Node): Node[] {
-  let known = alternativesOf.get(node);
-  if (!known) {
-    const { type } = node;
-    const choices =
-      node.anyOf ?? node.oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...node, type: one })) : undefined);
-    known = choices ? choices.flatMap(alternatives) : [node];
-    alternativesOf.set(node, known);
-  }
-  return known;
+  const { type } = node;
+  const choices =
+    node.anyOf ?? node.oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...node, type: one })) : undefined);
+  return choices ? choices.flatMap(alternatives) : [node];
 }
 
 /** The member that every option has with a value of its own, but for one that may have any other. */
@@ -67,31 +60,4 @@ export function tagOf(options: readonly Node[]): string | undefined {
   return Object.keys(options[0]?.properties ?? {}).find((name) =>
     options.every(({ properties }) => properties?.[name]?.const !== undefined || properties?.[name]?.not !== undefined),
   );
-}
-
-export function fitsType({ type }: Node, actual: string, value: unknown): boolean {
-  if (type === undefined || type === actual) return true;
-  // Half a token is still a number where an integer is wanted: the message is about its value.
-  return type === "integer" && actual === "number" && typeof value === "number";
-}
-
-export function fitsValue(node: Node, value: unknown): boolean {
-  if (node.const !== undefined) return value === node.const;
-  if (node.enum) return node.enum.includes(value);
-  if (typeof value === "number") {
-    if (node.type === "integer" && !Number.isInteger(value)) return false;
-    if (node.exclusiveMinimum !== undefined && value <= node.exclusiveMinimum) return false;
-    return value >= (node.minimum ?? Number.NEGATIVE_INFINITY) && value <= (node.maximum ?? Number.POSITIVE_INFINITY);
-  }
-  if (typeof value === "string") {
-    if (value.length < (node.minLength ?? 0) || value.length > (node.maxLength ?? Number.POSITIVE_INFINITY))
-      return false;
-    return node.pattern === undefined || new RegExp(node.pattern).test(value);
-  }
-  return true;
-}
-
-export function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
 }
