@@ -15,7 +15,7 @@ import { percentile } from "./statistics.ts";
 
 export interface DirectSettings {
   modelPath: string;
-  /** As the worker has them. */
+  /** The sizes that the worker has, too. */
   context: number;
   parallel: number;
   threads: number;
@@ -63,7 +63,7 @@ async function start({ modelPath, context: contextSize, parallel, threads }: Dir
     const prompt = render(job.prompt);
     const tokenBias = TokenBias.for(model).set(job.onlyToken as Token, { logit: 100 });
     const length = lengthOf(job, seed);
-    // What the sequence holds of the prompt already is kept, as the worker does.
+    // The part of the prompt that the sequence holds already is kept, as the worker does.
     if (job.libraryBatching === true) await adapt(prompt.slice(0, -1));
     else await batching.between(() => adapt(prompt.slice(0, -1)));
     const steps = sequence.evaluate(prompt.slice(sequence.nextTokenIndex), {

@@ -1,7 +1,7 @@
-// What the processes of the built-in engine's benchmark are asked to do, and what they answer.
+// The jobs of the processes of the built-in engine's benchmark, and their answers.
 
 export interface EngineJob {
-  /** Where the engine answers; left out for the one that is driven directly. */
+  /** The address at which the engine answers; left out for the one that is driven directly. */
   target?: EngineTarget;
   model: string;
   prompt: string;
@@ -11,7 +11,7 @@ export interface EngineJob {
   tokens: number;
   /** Chats at once. */
   chats: number;
-  /** Of the model driven directly: with the library's own batching instead of ours. */
+  /** Whether the model driven directly uses the library's own batching instead of ours. */
   libraryBatching?: boolean;
   /** Chats one after the other on each connection. Every chat of a job has a seed of its own, the same in every run. */
   turns: number;
@@ -28,12 +28,12 @@ export interface EngineTarget {
 export interface EngineWindow {
   /** Completion tokens of all chats. */
   tokens: number;
-  /** Of one chat. */
+  /** Tokens of one chat's prompt. */
   promptTokens: number;
   seconds: number;
   /** Median from the sending of a request to the first text of its answer. */
   firstTokenMs: number;
-  /** What went wrong, and how often. */
+  /** Number of errors by what went wrong. */
   errors: Record<string, number>;
 }
 

@@ -29,11 +29,11 @@ type Way = "library" | "direct" | "worker" | "gateway";
 export interface EngineComparison {
   chats: number;
   tokensPerSecond: Record<Way, Spread>;
-  /** To the speed of the model driven directly; 1 is as fast. */
+  /** The speed relative to the model driven directly; 1 is as fast. */
   ratio: Record<Exclude<Way, "direct">, Spread>;
-  /** From the request to the first text. */
+  /** Milliseconds from the request to the first text. */
   firstTokenMs: Record<Way, Spread>;
-  /** More than driven directly. */
+  /** Milliseconds more than driven directly. */
   addedFirstTokenMs: Record<Exclude<Way, "direct">, Spread>;
   errors: Record<string, number>;
 }
@@ -41,7 +41,7 @@ export interface EngineComparison {
 export interface EngineComparisonOptions {
   /** Interleaved; one more warms up. */
   rounds: number;
-  /** In each measurement, by so many connections as there are chats at once. */
+  /** Chats in each measurement, by so many connections as there are chats at once. */
   chats: number;
   onRound?: (round: number) => void;
 }
@@ -172,7 +172,7 @@ export async function compareEngine(options: EngineComparisonOptions): Promise<E
     options.onRound?.(round);
     for (const [chats, done] of rounds) {
       const job = { tokens: longChat, chats, turns: Math.ceil(options.chats / chats) };
-      // In turn from either end, so that a machine that becomes slower is unkind to all of them.
+      // The ways are measured in turn from either end, so that a machine that becomes slower is unkind to all of them.
       const windows = await measure(job, round % 2 === 0 ? ways : ways.toReversed());
       if (round > 0) done.push(windows);
     }

@@ -22,7 +22,7 @@ export interface CoreResult {
   samples: readonly Sample[];
   /** Resident bytes by process: before the first request, and at rest after the load. */
   rss: readonly { title: string; idle: number | null; afterLoad: number }[];
-  /** From the start of the process to the first answer. */
+  /** Milliseconds from the start of the process to the first answer. */
   startMs: readonly number[];
   audit: Audit;
 }

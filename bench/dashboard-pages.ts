@@ -1,11 +1,12 @@
-// How each page of the dashboard does on a slow machine in a busy installation: how long it blocks, whether it shifts, what it
-// loads. 500 keys, 50 models and 100,000 requests, at a quarter of this processor's speed. Arguments: paths to measure instead of all.
+// Measures each page of the dashboard on a slow machine in a busy installation: how long it blocks, whether it shifts,
+// what it loads. 500 keys, 50 models and 100,000 requests, at a quarter of this processor's speed. Arguments: paths to
+// measure instead of all.
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openBrowser } from "../tests/support/chromium.ts";
 import { busy, busyModels, openDashboardWorld } from "../tests/support/dashboard-world.ts";
 import { watchPage } from "../tests/support/page-speed.ts";
 
-/** How many times slower than this processor. */
+/** The factor by which it is slower than this processor. */
 const slowdown = 4;
 const goalMs = 500;
 const rounds = 3;
@@ -41,7 +42,7 @@ console.log(`     an idle overview asks ${idle} times in 20 s`);
 leaveBrowser();
 process.exitCode = passed ? 0 : 1;
 
-/** In a browser that has nothing of it yet, from its first byte until it is at rest. */
+/** Measures a page in a browser that has nothing of it yet, from its first byte until it is at rest. */
 async function measure(path: string) {
   const page = await visit();
   const cdp = await page.context().newCDPSession(page);

@@ -1,5 +1,5 @@
-// How fast the dashboard is in a real browser: its first page, and usage and logs over ten million requests. Arguments: how
-// many requests instead, and an existing directory in which the data are kept for the next time.
+// Measures the dashboard in a real browser: its first page, and usage and logs over ten million requests. Arguments:
+// how many requests instead, and an existing directory in which the data are kept for the next time.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

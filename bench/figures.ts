@@ -20,7 +20,7 @@ export function samplesOf(samples: readonly Sample[], scenario: string, target: 
   return samples.filter((sample) => sample.scenario === scenario && sample.target === target);
 }
 
-/** Of all rounds; NaN of none. */
+/** The median over all rounds; NaN of none. */
 export function middle(samples: readonly Sample[], figure: Figure): number {
   return median(samples.map(figure));
 }
@@ -51,7 +51,9 @@ export function coreRatio(core: CoreResult, scenario: string, target: string, fi
   return Number.isFinite(found.median) ? found : undefined;
 }
 
-/** To the baseline at the same place, else to the series' first point; undefined for what is compared with. */
+/**
+ * The ratio to the baseline at the same place, else to the series' first point; undefined for what is compared with.
+ */
 export function scalingRatio(section: ScalingResult, point: ScalingPoint): Spread | undefined {
   const { points, samples, baseline } = section;
   const base =

@@ -1,4 +1,4 @@
-// What the figures are to be, and whether they are.
+// The goals for the figures, and whether they are reached.
 import { added, coreRatio, perChunk, perRequest, scalingRatio } from "./figures.ts";
 import type { BenchResult } from "./result.ts";
 import { chatMany, chatOne, streamPaced } from "./scenarios.ts";
@@ -27,7 +27,7 @@ export function goals(result: BenchResult): Goal[] {
 }
 
 function coreGoals({ core }: BenchResult): Goal[] {
-  // Without nginx there is nothing to be compared with.
+  // There is nothing to be compared with where nginx is not.
   if (core?.baseline !== "nginx") return [];
   const found: Goal[] = [];
   for (const { name, title } of core.targets.filter((target) => target.name === "same" || target.name === "renamed")) {

@@ -1,10 +1,11 @@
-// What is switched on while Headrace is measured, and whether its ledger has every request: a benchmark that loses usage is void.
+// The features that are switched on while Headrace is measured, and whether its ledger has every request: a benchmark
+// that loses usage is void.
 import { until } from "./child.ts";
 import { price } from "./headrace-config.ts";
 import type { MockUpstream } from "./mock.ts";
 import type { UpstreamCounters } from "./mock-upstream.ts";
 
-/** What the ledger has of an account, whatever the key and the model. */
+/** The ledger's totals of an account, whatever the key and the model. */
 export interface UsageTotals {
   requests: number;
   promptTokens: number;
@@ -56,7 +57,7 @@ export async function bookedUsage(port: number, firstKey: string): Promise<Usage
 
 type WireTokens = "prompt_tokens" | "completion_tokens";
 
-/** What the ledger should have, and what it has: equal, or the run is void. */
+/** The totals that the ledger should have, and those that it has: equal, or the run is void. */
 export interface Audit {
   title: string;
   upstream: UpstreamCounters;

@@ -4,7 +4,7 @@ import { renamedModel, upstreamModel } from "./workload.ts";
 export interface ServedModels {
   /** First segment of the path at the mock upstream, by which its counters tell who asked. */
   source?: string;
-  /** How many models there are beside the two that are always measured. */
+  /** Number of models beside the two that are always measured. */
   moreModels?: number;
   /** Left out: as Headrace measures it. */
   maxConcurrency?: number;

@@ -9,11 +9,11 @@ import { processTree } from "./process-usage.ts";
 
 export interface Headrace {
   port: number;
-  /** With limits and quotas of its own, which count beside those of the key that made it and of the account. */
+  /** A key with limits and quotas of its own, which count beside those of the key that made it and of the account. */
   key: string;
   /** The gateway and, where the built-in engine runs, its processes. */
   pids(): readonly number[];
-  /** What its ledger has of the account, by way of `GET /v1/usage`. */
+  /** The totals of the account in its ledger, by way of `GET /v1/usage`. */
   booked(): Promise<UsageTotals>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -21,9 +21,9 @@ export interface Headrace {
 export interface HeadraceOptions extends ServedModels {
   /** Undefined: no upstream, the built-in demo model instead. */
   upstreamPort: number | undefined;
-  /** What its command begins with, as `placement.ts` has it. */
+  /** The beginning of its command, as `placement.ts` gives it. */
   prefix?: readonly string[];
-  /** Where its CPU profile goes when it ends. */
+  /** The directory for its CPU profile when it ends. */
   profileDir?: string | undefined;
   /** Fills the data directory, which an earlier start has made. */
   prepare?: (dataDir: string) => Promise<void>;
@@ -135,7 +135,7 @@ function install(directory: string, options: HeadraceOptions) {
   };
 }
 
-/** As the launcher has it, and nothing of what this shell has set for a Headrace of its own. */
+/** The environment that the launcher gives, and nothing of what this shell has set for a Headrace of its own. */
 function environment(): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("HEADRACE_"));
   return {

@@ -1,4 +1,4 @@
-// What an open, silent stream costs in memory, and what a new request costs beside many of them.
+// Measures what an open, silent stream costs in memory, and what a new request costs beside many of them.
 import { readFileSync } from "node:fs";
 import { headraceSettleMs, type Surroundings } from "./core.ts";
 import { type Audit, audit } from "./governance.ts";
@@ -21,7 +21,7 @@ export interface IdleStreamsPoint {
 }
 
 export interface IdleStreamsResult {
-  /** Before the first stream, by target. */
+  /** Memory before the first stream, by target. */
   before: Record<string, number>;
   points: readonly IdleStreamsPoint[];
   audit: Audit;
@@ -88,7 +88,7 @@ export async function measureIdleStreams({
         bytesPerStream: (rssBytes - rssBefore) / open,
         request,
       });
-      // Until the target has seen them all go.
+      // Waits until the target has seen them all go.
       await Bun.sleep(options.settleMs);
     }
   }

@@ -25,7 +25,7 @@ export interface LoadJob {
   connections: number;
   /** No new request begins after this. */
   windowMs: number;
-  /** Nor after this many. */
+  /** No new request begins after this many. */
   maxRequests: number;
   /** Events that each answer must have; undefined: any number. 0 for an answer that is not streamed. */
   events: number | undefined;
@@ -41,14 +41,14 @@ export interface LoadResult {
   reads: number;
   /** Completion tokens, as the usage at the end of each answer has them. */
   tokens: number;
-  /** From the first request to the last answer. */
+  /** Seconds from the first request to the last answer. */
   seconds: number;
-  /** Of whole answers, in milliseconds. */
+  /** Durations of whole answers, in milliseconds. */
   p50Ms: number;
   p99Ms: number;
-  /** To the first event of a stream, in milliseconds; NaN becomes null in JSON where nothing was streamed. */
+  /** Time to the first event of a stream, in milliseconds; NaN becomes null in JSON where nothing was streamed. */
   firstEventP50Ms: number | null;
-  /** What went wrong, and how often. */
+  /** Number of errors by what went wrong. */
   errors: Record<string, number>;
 }
 
@@ -218,7 +218,7 @@ class LoadRun {
 class HeldStreams {
   readonly #sockets: Socket<undefined>[] = [];
 
-  /** How many got a first byte of an event. */
+  /** Number of requests that got a first byte of an event. */
   async open(job: LoadJob): Promise<number> {
     const request = new RequestTemplate(job).copy();
     let next = 0;

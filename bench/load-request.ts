@@ -39,7 +39,7 @@ export class RequestTemplate {
     }
   }
 
-  /** Where the request has one of the values already: the others take its place. */
+  /** The place in the request that has one of the values already: the others take its place. */
   #slot(values: readonly string[]): Slot {
     const first = values[0] ?? "";
     if (values.some((value) => value.length !== first.length)) throw new Error("The values are of different lengths.");

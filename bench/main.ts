@@ -21,7 +21,7 @@ import { UsageError } from "./usage-error.ts";
 const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
 
-/** Of one measurement of the built-in engine. */
+/** Chats of one measurement of the built-in engine. */
 const engineChats = 8;
 
 async function run(options: BenchOptions): Promise<BenchResult> {
@@ -30,7 +30,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
   await using stack = new AsyncDisposableStack();
   const mock = stack.use(await startMock({ port: options.mockPort, prefix: placement.load }));
   const load = stack.use(startLoadGenerator(placement.load));
-  // Without it the measurement under way fails, and all that was started is stopped in order.
+  // The end of the load generator makes the measurement under way fail, and all that was started is stopped in order.
   interruption.signal.addEventListener("abort", () => void load[Symbol.asyncDispose]());
   const surroundings: Surroundings = { bench: { mock, load, windowMs: options.windowMs }, options, placement, tell };
   const chosen = (name: SectionName) => options.sections.includes(name);

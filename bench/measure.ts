@@ -24,9 +24,9 @@ export interface Target {
   answersAs?: string;
   keysFile?: string;
   models?: readonly string[];
-  /** None where they are not known: then nothing is told about its processor time. */
+  /** Ids of its processes; empty where they are not known: then nothing is told about its processor time. */
   pids(): readonly number[];
-  /** How long after an answer it may still work on it: what it writes late is its cost as well. */
+  /** Milliseconds for which it may still work on an answer: what it writes late is its cost as well. */
   settleMs: number;
 }
 

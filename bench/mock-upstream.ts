@@ -14,24 +14,27 @@ import {
   usageEvent,
 } from "./workload.ts";
 
-/** What the mock was asked under one path since it started. */
+/** Requests to the mock under one path since it started. */
 export interface UpstreamCounters {
   requests: number;
   /** Requests that were answered as a stream. */
   streams: number;
-  /** As reported in its answers. */
+  /** Tokens as reported in its answers. */
   promptTokens: number;
   completionTokens: number;
 }
 
 export interface MockCounters {
   connections: number;
-  /** By the first segment of the path before `/v1`, "" without one: who asks is told apart by the address it was given. */
+  /**
+   * Counters by the first segment of the path before `/v1`, "" without one: who asks is told apart by the address it
+   * was given.
+   */
   sources: Record<string, UpstreamCounters>;
 }
 
 interface Head {
-  /** Of the body. */
+  /** Length of the body. */
   length: number;
   operation: "chat" | "models" | "counters" | "unknown";
   counters: UpstreamCounters;

@@ -54,7 +54,7 @@ export async function startNginx(
 function configuration(given: { directory: string; port: number; upstreamPort: number; connections: number }): string {
   const { directory, port, upstreamPort, connections } = given;
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-  // As root its worker would change to a user that cannot write to the directory.
+  // Its worker would change to a user that cannot write to the directory where it is run as root.
   const user = process.getuid?.() === 0 ? "user root;" : "";
   return `
 daemon off;

@@ -7,17 +7,17 @@ export const sections = ["core", "engine", "keys", "models", "bodies", "streams"
 export type SectionName = (typeof sections)[number];
 
 export interface BenchOptions {
-  /** What is measured. */
+  /** The sections that are measured. */
   sections: readonly SectionName[];
-  /** How often every measurement is repeated; the targets take turns within each round. */
+  /** Number of rounds in which every measurement is repeated; the targets take turns within each. */
   rounds: number;
   /** Length of one measurement. */
   windowMs: number;
   /** Most passes of load before the first round. */
   warmUpPasses: number;
-  /** How many times a process is started for the start-up figure. */
+  /** Number of times a process is started for the start-up figure. */
   starts: number;
-  /** How long memory may settle before it is read. */
+  /** Milliseconds for which memory may settle before it is read. */
   settleMs: number;
   /** Rounds of the built-in engine: as many in one order as in the other. */
   engineRounds: number;
@@ -26,7 +26,7 @@ export interface BenchOptions {
   mockPort: number;
   /** Whether processes are bound to processors. */
   pin: boolean;
-  /** Where the figures go as JSON, and where they are drawn. */
+  /** The files for the figures as JSON, and for their plot. */
   jsonFile: string;
   plotFile: string;
   /** An earlier JSON file that is shown again instead of measuring. */
@@ -35,7 +35,7 @@ export interface BenchOptions {
   docs: boolean;
   /** Whether a goal that is missed fails the command. */
   assert: boolean;
-  /** Where a CPU profile of the gateway goes; undefined: none is taken. */
+  /** The directory for a CPU profile of the gateway; undefined: none is taken. */
   profileDir: string | undefined;
 }
 

@@ -8,7 +8,7 @@ export interface OtherGateway {
   name: string;
   hostname: string;
   port: number;
-  /** Of chat completions. */
+  /** The path of chat completions. */
   path: string;
   key: string;
   model: string;

@@ -1,7 +1,8 @@
-// Which processor runs what: the gateway alone on one, what drives it on another, so that they do not share caches and time.
+// Binds processes to processors: the gateway alone on one, what drives it on another, so that they do not share caches
+// and time.
 import { availableParallelism } from "node:os";
 
-/** What the command line of a process begins with. */
+/** The beginning of a process's command line. */
 export interface Placement {
   gateway: readonly string[];
   /** The load generator and the mock upstream. */
@@ -10,7 +11,7 @@ export interface Placement {
 
 export const unplaced: Placement = { gateway: [], load: [] };
 
-/** Where the machine has one processor, or no taskset(1), the kernel decides. */
+/** The prefixes for all processes. The kernel decides where the machine has one processor, or no taskset(1). */
 export function choosePlacement(): Placement {
   const taskset = Bun.which("taskset");
   if (taskset === null || availableParallelism() < 2) return unplaced;

@@ -24,7 +24,7 @@ const labelWidth = 146;
 const valueWidth = 52;
 const yAxisWidth = 52;
 const wantedTicks = 5;
-/** For the figures that stand above the points. */
+/** Room for the figures that stand above the points. */
 const headroom = 1.1;
 
 export function text(kind: string, x: number, y: number, content: string, anchor = "start"): string {
@@ -108,7 +108,7 @@ export function linePanel(
   return parts.join("\n");
 }
 
-/** From 0 to at least `most`, in steps of 1, 2 or 5 times a power of ten. */
+/** Ticks from 0 to at least `most`, in steps of 1, 2 or 5 times a power of ten. */
 export function ticksTo(most: number): number[] {
   if (!(most > 0)) return [0, 1];
   const rough = most / wantedTicks;

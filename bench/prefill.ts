@@ -10,7 +10,10 @@ import { keyToRow } from "../src/storage/tables/credential-rows.ts";
 import { keyLimits } from "./governance.ts";
 import { addUsageRows } from "./usage-rows.ts";
 
-/** So many live keys of the first account, each with limits of its own; their secrets go into `keysFile`, one a line. */
+/**
+ * Adds so many live keys of the first account, each with limits of its own; their secrets go into `keysFile`, one a
+ * line.
+ */
 export async function addKeys(dataDir: string, count: number, keysFile: string): Promise<void> {
   const pepper = deriveKey(loadSecret(dataDir, undefined), "api-key-pepper-v1");
   const createdAt = Math.floor(Date.now() / 1000);
@@ -31,7 +34,7 @@ export async function addKeys(dataDir: string, count: number, keysFile: string):
   writeFileSync(keysFile, secrets.join("\n"));
 }
 
-/** So many requests of the first account within the last days, by keys and models that are no more. */
+/** Adds so many requests of the first account within the last days, by keys and models that are no more. */
 export async function addPast(dataDir: string, requests: number): Promise<void> {
   const end = Math.floor(Date.now() / 1000);
   await withDatabase(dataDir, (db, accountId) =>

@@ -1,7 +1,7 @@
 // Processor time and memory of processes, from Linux's /proc.
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What processes used so far. */
+/** Processor time that processes used so far. */
 export interface CpuSnapshot {
   /** Nanoseconds on a processor, by thread. */
   threads: ReadonlyMap<string, number>;
@@ -17,8 +17,9 @@ const tickMicros = 10_000;
 const tolerance = 3;
 
 /**
- * From the scheduler's own figures, by thread: the ticks in /proc/<pid>/stat are 10 ms each, too coarse for a window of
- * a second. They are kept beside for threads that end within a window, and for kernels without the scheduler's figures.
+ * Reads the scheduler's own figures, by thread: the ticks in /proc/<pid>/stat are 10 ms each, too coarse for a window
+ * of a second. They are kept beside for threads that end within a window, and for kernels without the scheduler's
+ * figures.
  */
 export function cpuSnapshot(pids: readonly number[]): CpuSnapshot {
   const threads = new Map<string, number>();
@@ -81,7 +82,7 @@ export function processTree(root: number): number[] {
   return tree;
 }
 
-/** Of a line of /proc/<pid>/stat, from the state on: the name in parentheses before it may hold anything. */
+/** The fields of a line of /proc/<pid>/stat, from the state on: the name in parentheses before it may hold anything. */
 function fieldsOf(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }

@@ -1,4 +1,4 @@
-// What a person reads of a run: in the terminal, and as the Markdown of the page in docs.
+// The report of a run for people: in the terminal, and as the Markdown of the page in docs.
 import type { CoreResult } from "./core.ts";
 import type { BenchResult } from "./result.ts";
 import { spread } from "./statistics.ts";
@@ -45,7 +45,7 @@ function textTable({ title, ...table }: Table): string[] {
   return ["", title, ...aligned(table).map((row) => `  ${row.join("  ").trimEnd()}`)];
 }
 
-/** As the formatter of this repository leaves it. */
+/** A table in the form in which the formatter of this repository leaves it. */
 function markdownTable({ title, ...table }: Table): string {
   const [head = [], ...rows] = aligned(table);
   const rule = head.map(({ length }, column) =>
@@ -65,5 +65,5 @@ function aligned({ head, rows, wordColumns = 1 }: Omit<Table, "title">): string[
   );
 }
 
-/** Of a rule in Markdown. */
+/** Least width of a rule in Markdown. */
 const leastWidth = 3;

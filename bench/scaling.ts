@@ -1,4 +1,4 @@
-// How the cost of a request grows with the number of keys, of models, with the body, and with the ledger.
+// Measures how the cost of a request grows with the number of keys, of models, with the body, and with the ledger.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export interface ScalingPoint {
   at: number;
   /** Points of one series are compared with its first, or with the baseline at the same place. */
   series: string;
-  /** By which the samples are found. */
+  /** The scenario and target by which the samples are found. */
   scenario: string;
   target: string;
   rssBytes: number | null;
@@ -31,7 +31,7 @@ export interface ScalingPoint {
 export interface ScalingResult {
   name: ScalingName;
   title: string;
-  /** What `at` counts. */
+  /** The quantity that `at` counts. */
   axis: string;
   /** Series to which the others are compared; undefined: each to its own first point. */
   baseline: string | undefined;
@@ -45,7 +45,7 @@ const modelCounts = [1, 100, 1_000];
 const pastRequests = [0, 1_000_000];
 const bodySizes = [1_000, 10_000, 100_000, 1_000_000];
 const bodyConnections = 16;
-/** In which each gateway has had its first quiet second. */
+/** Time in which each gateway has had its first quiet second. */
 const quietMs = 2_500;
 
 /** One process of the gateway among several that are compared. */
@@ -158,7 +158,7 @@ async function useEachKey({ load }: Bench, target: Target, count: number): Promi
   if (requests !== count)
     throw new Error(`${target.title}: ${requests} of ${count} keys work: ${JSON.stringify(errors)}`);
   await Bun.sleep(target.settleMs);
-  // What the process does beside it would be most of what so few cost.
+  // Other work of the process would be most of what so few cost.
   return count < fewKeys ? null : cpuMicros(before, cpuSnapshot(target.pids())) / count;
 }
 

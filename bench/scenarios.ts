@@ -1,11 +1,11 @@
-// What is asked of each target, and how often at once.
+// The scenarios: what is asked of each target, and how often at once.
 import type { StreamPlan } from "./workload.ts";
 
 export interface Scenario {
   name: string;
   title: string;
   connections: number;
-  /** What costs are counted by. */
+  /** The unit by which costs are counted. */
   unit: "request" | "chunk";
   /** Undefined: an answer in one piece. */
   plan(windowMs: number): StreamPlan | undefined;
@@ -32,7 +32,10 @@ export const streamPaced: Scenario = {
   once: true,
   direct: false,
 };
-/** To warm up with: a second of them has as many chunks as a quarter of a minute of the paced ones, and streams begin and end meanwhile. */
+/**
+ * The scenario to warm up with: a second of it has as many chunks as a quarter of a minute of the paced ones, and
+ * streams begin and end meanwhile.
+ */
 export const streamShort: Scenario = {
   ...streamPaced,
   name: "stream-short",

@@ -25,7 +25,7 @@ export interface Table {
   title: string;
   head: readonly string[];
   rows: readonly (readonly string[])[];
-  /** How many columns, from the first on, are words and stand to the left; 1 unless said otherwise. */
+  /** Number of columns, from the first on, that are words and stand to the left; 1 unless said otherwise. */
   wordColumns?: number;
 }
 
@@ -78,7 +78,7 @@ function chatTable(core: CoreResult, { name: scenario, title, connections }: Sce
         3,
       ),
       isDirect ? "" : fixed(middle(own, addedP50), 3),
-      // At many connections latency is the queue's: what is added to it is near nothing, and no ratio.
+      // Latency at many connections is the queue's: what is added to it is near nothing, and no ratio.
       ...(connections === 1 ? [ratioText(coreRatio(core, scenario, target.name, addedP50))] : []),
       isDirect ? "" : fixed(middle(own, added(core, "p99Ms")), 3),
     ];

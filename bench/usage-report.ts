@@ -1,5 +1,6 @@
-// How long a page of the usage report takes over ten million requests, and one of the list of requests. Arguments: how many instead, and an existing
-// directory in which the database is kept for the next time, or the URL of an empty database of PostgreSQL.
+// Measures how long a page of the usage report takes over ten million requests, and one of the list of requests.
+// Arguments: how many instead, and an existing directory in which the database is kept for the next time, or the URL of
+// an empty database of PostgreSQL.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -151,7 +152,7 @@ const directory = isKept ? place : mkdtempSync(join(tmpdir(), "headrace-usage-re
 const db = await (isPostgres ? openPostgres(place) : openDatabase(join(directory, "headrace.db")));
 const [known] = await db`SELECT request_id FROM usage_records LIMIT 1`;
 if (!known) {
-  // Not by the pool, whose statements may not take long.
+  // The rows do not go through the pool, whose statements may not take long.
   const loader = isPostgres ? new SQL(place, { max: 1 }) : db;
   await addUsageRows(loader, { accountId, sparse: [daily, hourly], requests, start, end, keys, models }, (written) =>
     process.stdout.write(`\r${written} requests`),

@@ -28,7 +28,7 @@ export async function addUsageRows(
   onProgress: (written: number) => void = () => {},
 ): Promise<void> {
   const isSqlite = dialectOf(db) === "sqlite";
-  /** At random, from 0 and below a power of two. */
+  /** A random number from 0 and below a power of two. */
   const below = (count: number) =>
     isSqlite ? `(random() & ${count - 1})` : `CAST(floor(random() * ${count}) AS INTEGER)`;
   const whole = (number: string) => `CAST(${isSqlite ? number : `floor(${number})`} AS INTEGER)`;

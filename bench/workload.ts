@@ -1,11 +1,11 @@
-// What is asked and answered in the benchmark: the chat request, and the fixed answers of the mock upstream.
+// The requests and answers of the benchmark: the chat request, and the fixed answers of the mock upstream.
 
 /** The mock upstream's only model. */
 export const upstreamModel = "bench-model";
 /** The public id under which the gateway offers the same model, so that `model` must be rewritten both ways. */
 export const renamedModel = "bench-renamed";
 
-/** How the mock streams; sent in the request as a member that nobody but the mock knows. */
+/** The plan of the mock's stream; sent in the request as a member that nobody but the mock knows. */
 export interface StreamPlan {
   /** Chunks with text; the role, the finish and `[DONE]` come on top. */
   chunks: number;
@@ -21,11 +21,11 @@ export function eventsOf({ chunks }: StreamPlan): number {
 }
 
 const created = 1_700_000_000;
-/** Of a request without its text, roughly. */
+/** Bytes of a request without its text, roughly. */
 const frameBytes = 210;
 const sentence = "The gateway passes what need not change, and counts what it passed. ";
 
-/** What the mock reports for each answer; the ledger must come to the same. */
+/** Tokens that the mock reports for each answer; the ledger must come to the same. */
 export const promptTokens = 180;
 export const completionTokens = 160;
 const answerUsage = {

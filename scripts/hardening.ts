@@ -11,7 +11,7 @@ export interface TestFile {
 interface Tagged {
   /** Ids of rows. */
   rows: readonly string[];
-  /** As the runner prints it, the groups of its file first: `group > name`; what is filled in is `…`, or as written: `%s`. */
+  /** The name as the runner prints it, the groups of its file first: `group > name`; what is filled in is `…`, or as written: `%s`. */
   name: string;
 }
 
@@ -81,7 +81,7 @@ function titleOf(source: string): string | undefined {
   return written?.replace(/\$\{[^}]*\}/g, "…").replace(/\\(["'`])/g, "$1");
 }
 
-/** Of the groups around the last of `begins`: the nearest ones before it that are indented less and not closed. */
+/** The groups around the last of `begins`: the nearest ones before it that are indented less and not closed. */
 function groupsOf(text: string, begins: readonly { index: number; indent: string }[]): string[] {
   let inner = begins.at(-1) ?? { index: 0, indent: "" };
   const groups: string[] = [];

@@ -112,7 +112,9 @@ function headrace({ replicas, clock, random, gateways }: World, warm: boolean): 
 
 const charactersPerToken = 4;
 
-/** As `promptPrefixOf` makes it of a text: a hash at the same places, which stands for all that is before it. */
+/**
+ * A prefix as `promptPrefixOf` makes it of a text: a hash at the same places, which stands for all that is before it.
+ */
 function prefixOf({ prompt, opening, account }: Asked): PromptPrefix {
   const prefix = new PromptPrefix();
   const salt = Bun.hash.xxHash32(account);

@@ -1,6 +1,6 @@
 // Random numbers that are the same in each run.
 
-/** From 0 up to, and without, 1. */
+/** Random numbers from 0 up to, and without, 1. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

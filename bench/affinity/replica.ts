@@ -7,9 +7,9 @@ export interface Piece {
 }
 
 export interface ReplicaSettings {
-  /** Of one pass through the model, however little is computed. */
+  /** Milliseconds of one pass through the model, however little is computed. */
   passMs: number;
-  /** For each sequence that gets a token in the pass, and for each prompt token that is read in it. */
+  /** Milliseconds for each sequence that gets a token in the pass, and for each prompt token that is read in it. */
   msPerSequence: number;
   msPerPromptToken: number;
   /** Most prompt tokens of one pass, and sequences at once. */
@@ -46,7 +46,7 @@ export interface SimulatedRequest {
 
 interface Sequence {
   request: SimulatedRequest;
-  /** Of the prompt, read so far or found. */
+  /** Tokens of the prompt, read so far or found. */
   read: number;
   looked: boolean;
   generated: number;
@@ -58,7 +58,7 @@ export class Replica {
   promptDone = 0;
   answerDone = 0;
   readonly #settings: ReplicaSettings;
-  /** What any replica computed at any time. */
+  /** Pieces that any replica computed at any time. */
   readonly #everComputed: Set<number>;
   readonly #waiting: Sequence[] = [];
   #reading: Sequence[] = [];
@@ -144,7 +144,10 @@ export class Replica {
     }
   }
 
-  /** What of the prompt is there already; all but the last token, which has to be computed for what follows it. */
+  /**
+   * Finds the part of the prompt that is there already; all but the last token, which has to be computed for what
+   * follows it.
+   */
   #look(sequence: Sequence): void {
     if (sequence.looked) return;
     sequence.looked = true;
@@ -164,7 +167,7 @@ export class Replica {
     request.computed = request.promptTokens - sequence.read;
   }
 
-  /** From the end to the beginning, so that what hangs on others goes before them. */
+  /** Pieces go from the end to the beginning, so that what hangs on others goes before them. */
   #keep(pieces: readonly Piece[]): void {
     for (let i = pieces.length - 1; i >= 0; i--) {
       const piece = pieces[i];
@@ -184,7 +187,10 @@ export class Replica {
     request.ended();
   }
 
-  /** What open requests hold is counted twice where it is kept as well: the cache is smaller than it could be, for all alike. */
+  /**
+   * Tokens that open requests hold are counted twice where they are kept as well: the cache is smaller than it could
+   * be, for all alike.
+   */
   #makeRoom(): void {
     const most = Math.max(0, this.#settings.cacheTokens - this.#openTokens);
     for (const [id, tokens] of this.#kept) {

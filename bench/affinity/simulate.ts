@@ -33,7 +33,7 @@ export interface Outcome {
 
 interface Event {
   atMs: number;
-  /** Of those at once, in the order in which they were made. */
+  /** The order in which events at the same time were made. */
   order: number;
   run(): void;
 }

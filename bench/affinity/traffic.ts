@@ -5,7 +5,7 @@ import type { Piece } from "./replica.ts";
 export interface Turn {
   added: readonly Piece[];
   answer: Piece;
-  /** From the end of the answer before. */
+  /** Milliseconds from the end of the answer before. */
   pauseMs: number;
 }
 

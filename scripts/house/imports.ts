@@ -12,7 +12,7 @@ export interface SourceFile {
 export interface Import {
   /** From the root of the repository; undefined for what is not a file of ours. */
   path: string | undefined;
-  /** As it is written. */
+  /** The path as it is written in the import. */
   specifier: string;
   line: number;
 }

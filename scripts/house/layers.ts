@@ -48,7 +48,7 @@ export function checkLayers(files: readonly SourceFile[], layers: Layers): strin
   });
 }
 
-/** Of names that are sorted by length, the longest first. */
+/** The room of a path, by names that are sorted by length, the longest first. */
 function roomOf(path: string, names: readonly string[]): string | undefined {
   return names.find((name) => {
     if (name.endsWith(direct)) return dirname(path) === name.slice(0, -direct.length);

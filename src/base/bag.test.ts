@@ -24,7 +24,7 @@ test("holds what came and did not go, in whatever order, however often something
   expect(bag.size).toBe(0);
 });
 
-test("gives each of those that stay, while whoever looks at one deletes any of them and adds others", () => {
+test("a bag gives each of those that stay, while whoever looks at one deletes any of them and adds others", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const bag = new Bag<One>();
     const all = Array.from({ length: 20 }, (_, number) => one(number));

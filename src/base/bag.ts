@@ -1,8 +1,8 @@
 // What is there at the moment, in no order: for what comes and goes with every request.
 
-/** What can be in a bag, in one at a time. */
+/** An object that can be in a bag, in one at a time. */
 export interface Bagged {
-  /** Where it is in its bag: kept by that alone, `nowhere` at first. */
+  /** Its place in its bag, `nowhere` at first. Only the bag writes it. */
   inBag: number;
 }
 

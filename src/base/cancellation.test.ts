@@ -38,7 +38,7 @@ test("tells a listener that comes late at once, and one that left never", () => 
   expect(() => cancellation.throwIfCancelled()).toThrow("The request was cancelled");
 });
 
-test("its signal says the same, whenever it is asked for", () => {
+test("the signal of a cancellation says the same, whenever it is asked for", () => {
   const before = new Cancellation();
   const { signal } = before;
   expect(signal.aborted).toBe(false);

@@ -1,6 +1,6 @@
 // Tells the parts of one request that nobody wants its answer any more.
 
-/** What listens without a closure. */
+/** A listener without a closure. */
 export interface CancelListener {
   /** Called once. */
   cancelled(): void;
@@ -21,7 +21,7 @@ export class Cancellation {
     return this.#cancelled;
   }
 
-  /** Without meaning until it is cancelled. */
+  /** The reason of the cancellation; without meaning before it. */
   get reason(): unknown {
     return this.#reason;
   }
@@ -62,7 +62,7 @@ export class Cancellation {
     if (this.#cancelled) throw this.#reason;
   }
 
-  /** For what takes nothing else; made when it is asked for. */
+  /** The same as an AbortSignal, for interfaces that take nothing else; made when it is asked for. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();

@@ -7,9 +7,11 @@ export interface Clock {
   monotonicMs(): number;
 }
 
-/** What the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
+/** How far the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
 export const mostClockOffsetSeconds = 15;
-/** So far two machines may be apart then, one ahead and one behind: what one of them signs now is taken by the other. */
+/**
+ * How far two machines may then be apart, one ahead and one behind: what one of them signs now is taken by the other.
+ */
 export const mostClockDifferenceSeconds = 2 * mostClockOffsetSeconds;
 
 /**
@@ -72,7 +74,10 @@ export function exactMs(): number {
   return performance.now();
 }
 
-/** Since `startMs` of `clock`. What began and ended within one event is timed as well: it may be what took long. */
+/**
+ * Milliseconds since `startMs` of `clock`. What began and ended within one event is timed as well: it may be what took
+ * long.
+ */
 export function elapsedMs(clock: Pick<Clock, "monotonicMs">, startMs: number): number {
   const elapsed = clock.monotonicMs() - startMs;
   if (elapsed > 0) return elapsed;

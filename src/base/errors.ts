@@ -38,7 +38,7 @@ export const engineErrorCodes = [
 
 export type EngineErrorCode = (typeof engineErrorCodes)[number];
 
-/** By whose limit; `capacity`: no place at a model server in time. */
+/** The limits by which a request is refused; `capacity`: no place at a model server in time. */
 export const refusalReasons = [
   "key_requests",
   "key_tokens",
@@ -53,9 +53,9 @@ export type RefusalReason = (typeof refusalReasons)[number];
 export interface GatewayErrorOptions {
   /** The field that is wrong, by its path in the request. */
   param?: string | undefined;
-  /** What an engine said. */
+  /** The code that the engine gave. */
   engineCode?: EngineErrorCode | undefined;
-  /** For the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
+  /** Detail for the log only: may name upstreams, paths and reasons that a client must not see. Never a secret. */
   detail?: string;
   /** Seconds after which a retry may help; becomes `Retry-After`, rounded up, and `retry-after-ms`. */
   retryAfterSeconds?: number;

@@ -33,7 +33,7 @@ describe("Later", () => {
     ]);
   });
 
-  test("can be awaited, settled before or after", async () => {
+  test("a Later can be awaited, settled before or after", async () => {
     const before = new Later<number>();
     before.resolve(1);
     expect(await before).toBe(1);
@@ -42,7 +42,7 @@ describe("Later", () => {
     expect(async () => await after).toThrow("late");
   });
 
-  test("gives each listener its owner", () => {
+  test("a Later gives each listener its owner", () => {
     const later = new Later<number>();
     const told: string[] = [];
     const listener = (value: number, owner: string) => void told.push(owner + value);

@@ -1,6 +1,6 @@
 // A value that comes later, told in the very call in which it comes: what every request waits for, without a promise for each wait.
 
-/** What may have to be waited for; `await` takes both. */
+/** A value that may have to be waited for; `await` takes both. */
 export type Eventual<Value> = Promise<Value> | Later<Value>;
 
 /** Methods, as those may take an owner of a narrower type: it is the one that came along with them. */
@@ -74,7 +74,7 @@ export class Later<Value> implements PromiseLike<Value> {
     }
   }
 
-  /** For `await`, and whoever wants a promise. */
+  /** Makes it possible to `await` it, or to hand it to whoever wants a promise. */
   // biome-ignore lint/suspicious/noThenProperty: it is one that can be awaited
   then<Result = Value, Other = never>(
     onValue?: ((value: Value) => Result | PromiseLike<Result>) | null,
@@ -102,7 +102,7 @@ function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, 
   }
 }
 
-/** As `Later.whenSettled`, of either. */
+/** Calls back like `Later.whenSettled`, for either kind. */
 export function whenSettled<Value>(
   eventual: Eventual<Value>,
   onValue: (value: Value) => void,

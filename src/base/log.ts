@@ -5,11 +5,11 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export const logLevels = ["info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Which of the lines of requests are written; errors and refusals always are. */
+/** Settings that say which requests' lines are written; errors and refusals always are. */
 export interface RequestLogSettings {
   /** Share of the requests that went well, 0 to 1. */
   readonly sample: number;
-  /** From here on a request is slow: its line is a warning, and always written. Infinity: none is. */
+  /** The duration from which a request is slow: its line is a warning, and always written. Infinity: none is. */
   readonly slowMs: number;
 }
 

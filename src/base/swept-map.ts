@@ -41,8 +41,8 @@ export class SweptMap<Value> {
   }
 
   /**
-   * To be called once for each use that adds at most a handful of entries, while none of them is held by the caller.
-   * Monotonic milliseconds.
+   * Called once for each use that adds at most a handful of entries, while the caller holds none of them. `nowMs`:
+   * monotonic milliseconds.
    */
   used(nowMs: number): void {
     if (++this.#uses % usesPerSweep !== 0 || this.#entries.size < smallSize) return;

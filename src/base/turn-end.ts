@@ -29,7 +29,7 @@ function endTurn(): void {
     while (records.length + sends.length > 0) run(records.length > 0 ? records : sends);
     isDue = false;
   } catch (error) {
-    // What is left of them is not lost with the one that failed.
+    // The rest is not lost with the one that failed.
     setImmediate(endTurn);
     throw error;
   }

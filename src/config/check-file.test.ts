@@ -195,7 +195,7 @@ describe("environment variables", () => {
     },
   );
 
-  test("that are missing are named with their line, once", () => {
+  test("environment variables that are missing are named with their line, once", () => {
     expect(problemsOf("\nport: ${NO_PORT}")).toEqual([
       expect.stringMatching(
         /^headrace\.yaml:2:7 {2}port: uses the environment variable NO_PORT, which is not set\. Fix: /,
@@ -203,12 +203,12 @@ describe("environment variables", () => {
     ]);
   });
 
-  test("in comments and keys are left alone", () => {
+  test("environment variables in comments and keys are left alone", () => {
     expect(check("# ${NOPE}\nport: 1 # ${NOPE}").data.port).toBe(1);
     expect(problemsOf("${NOPE}: 1")[0]).toContain("is not a known key");
   });
 
-  test("are never shown, whatever they hold", () => {
+  test("environment variables are never shown, whatever they hold", () => {
     const text = "port: ${KEY}\nhost: ${KEY}!\nupstreams: [{ name: '${KEY}!', url: '${KEY}', api_key: '${KEY} x' }]";
     const problems = problemsOf(text, { KEY: secretText });
     expect(problems).toHaveLength(5);
@@ -250,7 +250,7 @@ test("an empty file and one of comments alone are no configuration", () => {
 });
 
 describe("models that stand in", () => {
-  test("may stand in for each other, and may be models that an upstream lists", () => {
+  test("models that stand in may stand in for each other, and may be models that an upstream lists", () => {
     const each = "models:\n  - { id: m, fallbacks: [n], deployments: [{ upstream: built-in }] }\n";
     const other = "  - { id: n, fallbacks: [m], deployments: [{ upstream: built-in }] }\n";
     expect(problemsOf(each + other)).toEqual([]);
@@ -258,7 +258,7 @@ describe("models that stand in", () => {
     expect(check(upstream + each).warnings).toEqual([]);
   });
 
-  test("that nobody can know are warned of", () => {
+  test("models that stand in and that nobody can know are warned of", () => {
     expect(check(`${model}    fallbacks: [nobody]`).warnings).toEqual([
       "headrace.yaml:4:17  models[0].fallbacks[0]: is no model of this file, and no upstream is asked for others",
     ]);

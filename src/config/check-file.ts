@@ -17,7 +17,7 @@ export interface CheckedFile {
   warnings: readonly string[];
 }
 
-/** What holds where there is no file. */
+/** The configuration that holds where there is no file. */
 export function withoutFile(): CheckedFile {
   return { data: fileSchema.parse({}), problems: [], warnings: [] };
 }
@@ -27,7 +27,7 @@ export function checkFile(file: YamlFile): CheckedFile {
   if (file.data === undefined) return { ...withoutFile(), problems: file.problems };
   const result = parseWithVariables(file);
   if (!result.success) {
-    // Where a variable is missing the value is not what it was meant to be: one problem is enough.
+    // One problem is enough where a variable is missing: the value is not what it was meant to be.
     const told = new Set(file.problems.map((problem) => problem.path));
     const issues = result.error.issues.filter((issue) => !told.has(renderPath(issue.path)));
     return { ...withoutFile(), problems: [...file.problems, ...issues.flatMap((issue) => issueProblems(file, issue))] };

@@ -29,7 +29,10 @@ export async function findConfigFile(flags: Flags, env: Env, cwd: string): Promi
   return { ...opened, warnings: ["headrace.yml is not read; the file's name must be headrace.yaml"] };
 }
 
-/** Where `namedAt` is undefined, a file that does not exist is none at all; otherwise it is a problem of that place. */
+/**
+ * Opens the file. One that does not exist is none at all where `namedAt` is undefined; otherwise it is a problem of
+ * that place.
+ */
 export async function openFile(inputs: {
   path: string;
   env: Env;

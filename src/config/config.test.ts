@@ -253,7 +253,7 @@ describe("modes", () => {
 
 describe("the secret", () => {
   const hex = "0a".repeat(32);
-  test("is read as hex or base64, from the environment only", async () => {
+  test("the secret is read as hex or base64, from the environment only", async () => {
     const base64 = Buffer.from(hex, "hex").toString("base64");
     expect((await load({ env: { HEADRACE_SECRET: hex } })).secretsHex).toEqual([hex]);
     expect((await load({ env: { HEADRACE_SECRET: `${base64}\n` } })).secretsHex).toEqual([hex]);
@@ -261,7 +261,7 @@ describe("the secret", () => {
   });
 
   test.each(["canary-too-short", " ", `${hex}00`])(
-    "is refused but not shown when it is no 32 bytes: %p",
+    "the secret is refused but not shown when it is no 32 bytes: %p",
     async (secret) => {
       const { message } = await refusal(load({ env: { HEADRACE_SECRET: secret } }));
       expect(message).toStartWith("HEADRACE_SECRET: must be 32 bytes");
@@ -274,7 +274,7 @@ describe("the mail server", () => {
   const url = "smtp://user:canary-pw@mail.example.com:587";
   const from = "headrace@example.com";
 
-  test("is named by variables or by the file, a variable first, and never by a flag", async () => {
+  test("the mail server is named by variables or by the file, a variable first, and never by a flag", async () => {
     const yaml = `mail: { url: "smtps://a:b@h", from: "H <h@example.com>" }\n`;
     expect((await load({ yaml })).mail).toEqual({ url: "smtps://a:b@h", from: "H <h@example.com>" });
     expect((await load({ yaml, env: { HEADRACE_SMTP_URL: url } })).mail).toEqual({ url, from: "H <h@example.com>" });
@@ -412,7 +412,7 @@ describe("the result", () => {
     });
   });
 
-  test("is frozen through and through", async () => {
+  test("the result is frozen through and through", async () => {
     const config = await load({ yaml: exampleFile, env: exampleVariables });
     const open: string[] = [];
     const visit = (value: unknown, path: string) => {
@@ -436,7 +436,7 @@ describe("tracing", () => {
   const endpoint = "http://127.0.0.1:4318";
   const off = { headers: {}, serviceName: "headrace", sample: 1, content: false };
 
-  test("is off without an endpoint, and says so where the rest is set", async () => {
+  test("tracing is off without an endpoint, and says so where the rest is set", async () => {
     expect((await load()).tracing).toBeUndefined();
     const { tracing, warnings } = await load({ yaml: "tracing: { sample: 0.5 }\n" });
     expect([tracing, warnings]).toEqual([undefined, ["tracing: has no endpoint, so nothing is traced"]]);
@@ -455,7 +455,7 @@ describe("tracing", () => {
     expect((await load(inputs)).tracing).toEqual({ ...off, url });
   });
 
-  test("takes headers from both, name and share from the file, and nothing at all where it is disabled", async () => {
+  test("tracing takes headers from both, name and share from the file, and nothing at all where it is disabled", async () => {
     const yaml = `tracing: { endpoint: "${endpoint}", headers: { X-Tenant: "a", Authorization: "\${TOKEN}" }, service_name: s, sample: 0.25, content: true }\n`;
     const env = { TOKEN: "Bearer one", OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20two, x-more=1" };
     const headers = { "x-tenant": "a", authorization: "Bearer two", "x-more": "1" };
@@ -466,7 +466,7 @@ describe("tracing", () => {
     expect((await load({ yaml, env: { ...env, OTEL_SDK_DISABLED: "true" } })).tracing).toBeUndefined();
   });
 
-  test("is warned about a port that mostly speaks another protocol", async () => {
+  test("tracing is warned about a port that mostly speaks another protocol", async () => {
     const { warnings } = await load({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4317" } });
     expect(warnings).toEqual([expect.stringContaining("port 4318")]);
   });
@@ -504,7 +504,7 @@ test("known secrets are those of every part, as they are sent; what is none is n
 });
 
 describe("what is logged", () => {
-  test("is everything from the level of info, unless the file or, before it, a variable says otherwise", async () => {
+  test("the log has everything from the level of info, unless the file or, before it, a variable says otherwise", async () => {
     expect(await load()).toMatchObject({
       logLevel: undefined,
       logs: { level: "info", sample: 1, slowMs: Number.POSITIVE_INFINITY },
@@ -518,7 +518,7 @@ describe("what is logged", () => {
 });
 
 describe("reload", () => {
-  test("takes over what it may and names the keys that need a restart", async () => {
+  test("a reload takes over what it may and names the keys that need a restart", async () => {
     const cwd = await directoryWith({
       "headrace.yaml": "port: 1\nengine: { threads: 1, demo: false }\nlimits: { depth: 9 }\n",
     });

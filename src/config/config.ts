@@ -38,7 +38,7 @@ export type { TracingConfig } from "./tracing.ts";
 
 /** Everything `headrace serve` needs to know; deep-frozen plain data. */
 export interface Config extends ReloadableConfig {
-  /** Without brackets, also for IPv6. */
+  /** The host without brackets, also for IPv6. */
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
@@ -65,7 +65,7 @@ export interface Config extends ReloadableConfig {
   readonly metricsToken: string | undefined;
   /** An origin without a slash at its end, where other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
-  /** How long a server that stops goes on answering while it is not ready. */
+  /** Seconds for which a server that stops goes on answering while it is not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
   /** Undefined: nothing is traced. */
@@ -91,7 +91,7 @@ export interface Config extends ReloadableConfig {
     readonly found: boolean;
     /** Whether there is no file, or one that says nothing. */
     readonly isEmpty: boolean;
-    /** What it set at start that only a restart can change. */
+    /** The keys that it set at start and that only a restart can change. */
     readonly startup: StartupKeys;
   };
 }
@@ -126,7 +126,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   const host = reader.take(options.host);
   const mode = reader.take(options.mode);
   const publicUrl = reader.take(options.publicUrl);
-  // What an unreadable file would have said of mode and public URL nobody knows.
+  // Nobody knows what an unreadable file would have said of mode and public URL.
   const readable = file.yaml === undefined ? file.problems.length === 0 : file.yaml.data !== undefined;
   if (readable) reader.problems.push(...exposureProblems(host, mode, publicUrl));
   const startup = {
@@ -184,12 +184,14 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
   };
 }
 
-/** Who has no other replicas has nobody who could take over meanwhile; and Ctrl-C at a terminal is meant at once. */
+/**
+ * A server without other replicas has nobody who could take over meanwhile; and Ctrl-C at a terminal is meant at once.
+ */
 function usualLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
   return mode === "production" && databaseUrl !== undefined ? 5 : 0;
 }
 
-/** What several processes share has to be complete, and readable to all of them. */
+/** Settings that several processes share have to be complete, and readable to all of them. */
 function readStores(reader: OptionReader) {
   const database = reader.take(options.databaseUrl);
   const redis = reader.take(options.redisUrl);
@@ -255,7 +257,7 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
     : resolvePath(value, from === "file" ? dirname(file.path) : cwd, env);
 }
 
-/** Where the records are, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
+/** The address of the records, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
 export function loadDatabaseUrl(env: Env = process.env): string | undefined {
   const reader = new OptionReader({ flags: {}, env, file: undefined });
   const { value } = reader.take(options.databaseUrl);
@@ -279,7 +281,7 @@ export function loadSecretsHex(env: Env = process.env): readonly string[] | unde
   return secret === undefined ? undefined : decodeSecrets(secret);
 }
 
-/** Where `headrace pull` fetches from: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
+/** The source from which `headrace pull` fetches: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */
 export function loadPullSource(env: Env = process.env): PullSource {
   const { source, problems } = readPullSource(env);
   throwIfAny(problems);
@@ -291,7 +293,7 @@ export function prepareServerProcess(): void {
   prepareProcess(process.env);
 }
 
-/** From here on this process connects as the server does: to nobody by way of a proxy of the environment. */
+/** Makes this process connect as the server does: not through a proxy of the environment. */
 export function connectDirectly(): void {
   ignoreProxies(process.env);
 }

@@ -74,7 +74,7 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
-/** What the entry of a model says against itself or the rest of the file. */
+/** Contradictions in the entry of a model, within itself or with the rest of the file. */
 function modelProblems(file: YamlFile, data: FileData, index: number): Problem[] {
   const model = data.models[index];
   if (!model) return [];

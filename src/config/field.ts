@@ -2,11 +2,11 @@
 import * as z from "zod";
 
 export interface Rule {
-  /** What the value is for, in full sentences: the reference page and the JSON schema show it. */
+  /** The purpose of the value, in full sentences: the reference page and the JSON schema show it. */
   doc: string;
-  /** What it must be; reads on after "must be". */
+  /** The requirement on the value; reads on after "must be". */
   must: string;
-  /** What to do when it is not, as a full sentence. */
+  /** The remedy when it is not, as a full sentence. */
   fix: string;
   /** The value may hold a secret, so no error may show it. */
   quiet?: boolean;

@@ -17,9 +17,9 @@ export interface UpstreamConfig {
   readonly url: string;
   /** A secret. */
   readonly apiKey: string | undefined;
-  /** Whether its model list is asked and served. */
+  /** Whether the upstream is asked for its models, and they are served. */
   readonly discover: boolean;
-  /** To the first byte of an answer. */
+  /** Seconds to the first byte of an answer. */
   readonly timeoutSeconds: number;
   /** Between two bytes of an answer. */
   readonly idleSeconds: number;
@@ -44,7 +44,7 @@ export interface ModelConfig {
   readonly environments: readonly Environment[];
   readonly price: Readonly<Price> | undefined;
   readonly ownedBy: string | undefined;
-  /** At least one. */
+  /** Deployments of the model, at least one. */
   readonly deployments: readonly DeploymentConfig[];
   /** Ids of models that stand in for it, best first. */
   readonly fallbacks: readonly string[];
@@ -52,14 +52,14 @@ export interface ModelConfig {
 
 /** Sign-in at an OpenID Connect provider. */
 export interface SsoConfig {
-  /** As people know it. */
+  /** The name by which people know it. */
   readonly name: string;
   readonly issuer: string;
   readonly clientId: string;
   /** A secret; undefined: a public client. */
   readonly clientSecret: string | undefined;
   readonly scopes: readonly string[];
-  /** In lower case; none: nobody joins uninvited. */
+  /** Domains in lower case; empty: nobody joins uninvited. */
   readonly allowedDomains: readonly string[];
   /** The account that people of those domains join; undefined: the first. */
   readonly accountId: string | undefined;
@@ -78,9 +78,9 @@ export interface ReloadableConfig {
     /** Requests that may wait for one engine or model. */
     readonly queue: number;
     readonly queueSeconds: number;
-    /** At the same time, in each process. */
+    /** The most open requests of a key at the same time, in each process. */
     readonly openRequestsPerKey: number;
-    /** Of requests and answers, in memory at the same time, in each process. */
+    /** The most bytes of requests and answers in memory at the same time, in each process. */
     readonly heldBytes: number;
   };
   /** 0: nothing is stored. */

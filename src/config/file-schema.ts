@@ -256,7 +256,7 @@ const days = (doc: string, least: number, example: number) =>
     .nullable()
     .meta({ description: doc });
 
-/** What holds where the file says nothing. */
+/** Days for which records are kept where the file says nothing; null: for ever. */
 export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 400, audit: null } as const;
 
 const retention = field(

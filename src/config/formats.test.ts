@@ -16,9 +16,12 @@ import {
 } from "./formats.ts";
 
 describe("hosts", () => {
-  test.each(["127.0.0.1", "::1", "[::1]", "0.0.0.0", "localhost", "ai.example.com", "a-b"])("takes %s", (host) => {
-    expect(isHost(host)).toBe(true);
-  });
+  test.each(["127.0.0.1", "::1", "[::1]", "0.0.0.0", "localhost", "ai.example.com", "a-b"])(
+    "a host may be %s",
+    (host) => {
+      expect(isHost(host)).toBe(true);
+    },
+  );
   test.each([
     "",
     "127.0.0.256",
@@ -49,7 +52,7 @@ describe("hosts", () => {
       expect(isLoopbackHost(host)).toBe(false);
     },
   );
-  test("takes the brackets off an IPv6 address", () => {
+  test("an IPv6 host loses its brackets", () => {
     expect(bareHost("[::1]")).toBe("::1");
     expect(bareHost("a")).toBe("a");
   });
@@ -57,7 +60,7 @@ describe("hosts", () => {
 
 describe("proxy addresses", () => {
   test.each(["10.0.0.1", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8", "::/0", "2001:db8::/128", "::ffff:10.0.0.1"])(
-    "takes %s",
+    "a proxy address may be %s",
     (text) => {
       expect(isAddressOrRange(text)).toBe(true);
     },

@@ -102,12 +102,15 @@ function hasControls(text: string): boolean {
   return /\p{Cc}/u.test(text);
 }
 
-/** As browsers send it in `Origin`: exactly scheme, host and a port that is not the default, no slash at the end. */
+/**
+ * Whether it is an origin exactly as browsers send it in `Origin`: scheme, host and a port that is not the default, no
+ * slash at the end.
+ */
 export function isExactOrigin(text: string): boolean {
   return parseHttpUrl(text)?.origin === text;
 }
 
-/** Where traces go; a credential stands in a header, and never in the URL. */
+/** Whether traces may be sent to this URL; a credential stands in a header, and never in the URL. */
 export function isCollectorUrl(text: string): boolean {
   return parseHttpUrl(text) !== undefined;
 }

@@ -1,10 +1,10 @@
-// Where `headrace pull` fetches models from: the variables that Hugging Face's own tools read.
+// The hub from which `headrace pull` fetches models: the variables that Hugging Face's own tools read.
 import { parseHttpUrl, trimSlashes } from "../base/text/http-url.ts";
 import type { Env } from "./formats.ts";
 import { type Problem, placeOutsideFile } from "./problems.ts";
 
 export interface PullSource {
-  /** Without a slash at its end; a mirror may have a path. */
+  /** The address without a slash at its end; a mirror may have a path. */
   readonly endpoint: string;
   /** A secret; undefined: public models only. */
   readonly token: string | undefined;

@@ -21,14 +21,19 @@ export type Mode = (typeof modes)[number];
 export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/** How the text of a flag or variable becomes a value; `list` is separated by commas, `repeated` given once per value. */
+/**
+ * The way in which the text of a flag or variable becomes a value; `list` is separated by commas, `repeated` given once
+ * per value.
+ */
 type Kind = "text" | "number" | "switch" | "list" | "repeated";
 
 export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undefined> {
   schema: S;
   rule: Rule;
   kind: Kind;
-  /** As commander reads it, e.g. `--port <number>`; undefined where the value must not stand in a process list. */
+  /**
+   * The flag as commander reads it, e.g. `--port <number>`; undefined where the value must not stand in a process list.
+   */
   flag: string | undefined;
   env: string | undefined;
   /** Keys from the top of the file. */
@@ -36,7 +41,7 @@ export interface Option<S extends z.ZodType = z.ZodType, D = z.output<S> | undef
   default: D;
   /** The default as the help and the reference page show it. */
   defaultText: string;
-  /** What the flag does, where that is not the doc of the value. */
+  /** The doc of the flag, where that is not the doc of the value. */
   flagDoc: string | undefined;
 }
 
@@ -421,7 +426,7 @@ export function flagName(flag: string): string {
 }
 
 export interface ServeFlag {
-  /** As commander reads it. */
+  /** The flag as commander reads it. */
   syntax: string;
   description: string;
   /** Whether it may be given several times, its values collected in a list. */

@@ -12,7 +12,7 @@ export function renderPath(path: Path): string {
   return text;
 }
 
-/** What stands at a path; undefined when nothing does. Inherited properties are nothing. */
+/** The value at a path; undefined when there is none. Inherited properties do not count. */
 export function valueAt(data: unknown, path: Path): unknown {
   let value = data;
   for (const part of path) {

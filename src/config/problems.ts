@@ -1,6 +1,6 @@
 // What is wrong with a configuration, where it stands, and how that is told.
 
-/** Where a value stands. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
+/** The place of a value. `file`, `line` and `column` (both from 1) are undefined for flags and variables. */
 export interface Place {
   file: string | undefined;
   line: number | undefined;
@@ -37,7 +37,7 @@ export function renderProblem(problem: Problem): string {
   return `${renderPlace(problem)}${problem.message}. Fix: ${problem.fix}`;
 }
 
-/** What a message about this place begins with; nothing for no place at all. */
+/** The text with which a message about this place begins; empty for no place at all. */
 export function renderPlace(place: Place): string {
   const subject = place.path === "" ? "" : `${place.path}: `;
   if (place.file === undefined) return subject;

@@ -61,7 +61,7 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
   try {
     return { ...file, data: document.toJS({ maxAliasCount: 100 }) ?? {}, problems };
   } catch {
-    // What is left to go wrong is the alias limit, which keeps a small file from growing into gigabytes.
+    // The only error left is the alias limit, which keeps a small file from growing into gigabytes.
     return { ...file, data: undefined, problems: [{ ...placeAt(0, ""), ...tooManyAliases }] };
   }
 }

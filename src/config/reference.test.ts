@@ -21,7 +21,7 @@ describe("the published JSON schema", () => {
   const schema = configJsonSchema();
   const validator = z.fromJSONSchema(schema);
 
-  test("is draft 2020-12, refuses unknown keys and describes every key", () => {
+  test("the published JSON schema is draft 2020-12, refuses unknown keys and describes every key", () => {
     expect(schema.$schema).toBe("https://json-schema.org/draft/2020-12/schema");
     expect(schema.additionalProperties).toBe(false);
     for (const property of Object.values(schema.properties ?? {})) {
@@ -61,7 +61,7 @@ describe("the published JSON schema", () => {
 describe("the reference page", () => {
   const page = configReference();
 
-  test("its example loads without a problem and uses every key there is", () => {
+  test("the example of the reference page loads without a problem and uses every key there is", () => {
     const { data, problems } = checkFile(readYaml(exampleFile, "headrace.yaml", env));
     expect(problems).toEqual([]);
     expect(page).toContain(exampleFile.trimEnd());
@@ -77,7 +77,7 @@ describe("the reference page", () => {
     }
   });
 
-  test("says what every key must be, and whether it is required", () => {
+  test("the reference page says what every key must be, and whether it is required", () => {
     expect(page).toContain("| `models[].deployments[].weight` | a whole number from 1 to 1000000 | `1` |");
     expect(page).toContain("| `models[].capabilities.chat` | true or false | none |");
     expect(page).toMatch(/\| `upstreams\[\]\.url` \| [^|]+ \| required \|/);

@@ -1,7 +1,10 @@
 // The values of the configuration that must appear in no log and no trace.
 import type { Config, ReloadableConfig } from "./config.ts";
 
-/** As they are written there, and as they are sent. `reloaded`: what a reload put in the place of the start's. */
+/**
+ * All secrets, both as they are written in the configuration and as they are sent. `reloaded`: what a reload put in the
+ * place of the start's.
+ */
 export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
   const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing } = config;
   const values = [

@@ -15,7 +15,7 @@ export function prepareProcess(env: Record<string, string | undefined> & Env): v
   ignoreProxies(env);
 }
 
-/** What is wrong with the limit in the environment that a process was started with. */
+/** Problems with the limit in the environment that a process was started with. */
 export function requestLimitProblems(env: Env): Problem[] {
   const limit = Number(env[requestLimit]);
   if (Number.isInteger(limit) && limit >= 1024 && limit <= 65_535) return [];
@@ -28,7 +28,7 @@ export function requestLimitProblems(env: Env): Problem[] {
   ];
 }
 
-/** From here on this process connects to nobody by way of a proxy. */
+/** Makes this process connect without any proxy. */
 export function ignoreProxies(env: Record<string, string | undefined>): void {
   for (const name of proxyVariables) delete env[name];
 }

@@ -1,4 +1,4 @@
-// Where traces go, from the file and the variables that every OpenTelemetry program reads.
+// The collector of traces, from the file and the variables that every OpenTelemetry program reads.
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { FileData } from "./file-schema.ts";
 import { parseHeaderList } from "./formats.ts";
@@ -18,7 +18,7 @@ export interface TracingConfig {
 }
 
 const tracesPath = "/v1/traces";
-/** What collectors listen on for OTLP over gRPC. */
+/** The port on which collectors listen for OTLP over gRPC. */
 const grpcPort = "4317";
 
 /** `config` is undefined where nothing is traced. What is wrong is among the reader's problems. */

@@ -1,25 +1,30 @@
 // A wire format in which a model is asked: what the rest of the gateway has to know of it.
 import type { z } from "zod";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { capabilityNames } from "../domain/models/capabilities.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type {
+  Answer,
+  AnswerCollector,
+  AnswerFormat,
+  AnswerNames,
+  AnswerStream,
+  AskedRequest,
+  Serving,
+} from "./answer.ts";
+import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 
 /** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
-export interface Dialect {
+export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
   /** The endpoint in words, and what a model must be able to do for it. */
   readonly endpoint: string;
   readonly capability: (typeof capabilityNames)[number];
-  /** Of the conventions for generative AI of OpenTelemetry. */
+  /** The operation in the conventions for generative AI of OpenTelemetry. */
   readonly spanName: string;
 
-  /** Of the body of a request. */
+  /** The body of a request. */
   readonly schema: z.ZodType;
-  /** The member that is the prompt. */
-  readonly promptMember: string;
-  /** Whether that is a conversation: messages, each of somebody. Else it is a text or several, or their tokens. */
-  readonly isConversation: boolean;
-  /** Whether an answer is generated token by token: only then it can be streamed, and limited. */
-  readonly generates: boolean;
   /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;
   /** Generations side by side for a request with these figures. `prompts`: how many the prompt is. */
@@ -27,23 +32,19 @@ export interface Dialect {
   /** Whether the prompt has images, audio or files, whose tokens its text does not tell. */
   hasMedia(prompt: unknown): boolean;
 
-  /** The member of an answer that holds what was asked for, and the names of a whole answer and of a chunk. */
-  readonly answerList: string;
-  readonly answerObject: string;
-  readonly chunkObject: string;
-  /** Whether it may be kept, and read again by its id. */
-  readonly isKept: boolean;
   /** Our own id of the answer; undefined where an answer has none. */
   idOf(requestId: string): string;
-  /**
-   * Gives the items of an answer the encoding that the request asks for, in place; says whether it changed one. Throws
-   * `upstream_error` where what is there cannot be what was asked for.
-   */
-  encode(items: unknown[], request: AskedItems): boolean;
-}
+  /** Makes of a whole answer what the client was promised. Throws `upstream_error` on what is no usable answer. */
+  readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
+  /** Makes the same of one that is streamed. */
+  stream(request: AskedRequest, names: AnswerNames): AnswerStream;
+  /** For answers that may be kept, and read again by their id; undefined where they are not. */
+  readonly collector: (() => AnswerCollector) | undefined;
 
-/** The part of a request that says how items are encoded. */
-export interface AskedItems {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly hasMedia: boolean;
+  /** What was said, for a trace: in a prompt, the last first; in a whole answer; in a chunk of a stream as the client gets it. */
+  readonly asked: (prompt: unknown) => Iterable<Said>;
+  readonly answered: (answer: unknown) => readonly Said[];
+  readonly streamed: (chunk: unknown) => readonly SaidPiece[];
+  /** Adds what a chunk or a whole answer of an engine tells of itself. */
+  readTold(told: ToldAnswer, value: unknown): void;
 }

@@ -2,7 +2,7 @@
 
 /** Rough and language-dependent, but never zero; only used where an engine reports nothing. */
 const bytesPerToken = 4;
-/** Of an image, a recording or a file: what most models make of an image of usual size. */
+/** Tokens of an image, a recording or a file: what most models make of an image of usual size. */
 export const mediaTokens = 1_000;
 /** Parts of a message whose text tells their tokens, and those that hold an address or data. */
 const textParts: ReadonlySet<unknown> = new Set(["text", "refusal", "thinking"]);
@@ -23,7 +23,7 @@ export function estimatePromptTokens(promptMember: string, request: Readonly<Rec
 const shownAsJson = ["tools", "functions", "response_format", "suffix", "documents"] as const;
 /** Members of a message or of its parts that are not put into the prompt, or are in it for every message. */
 const notShown: ReadonlySet<string> = new Set(["role", "name", "tool_call_id", "type"]);
-/** And those of them that are, whatever else the part holds. */
+/** Members that are put into the prompt whatever else the part holds. */
 const alwaysShown: ReadonlySet<string> = new Set(["tool_calls", "function_call", "refusal"]);
 
 /** Whether something of it is no text: its tokens are not told by its length. */

@@ -4,7 +4,7 @@ export type ServerAnswer =
   | {
       kind: "headrace";
       version: string | undefined;
-      /** Its published signing keys, as text to compare. */
+      /** The server's published signing keys, as text to compare. */
       keys: string | undefined;
     }
   | { kind: "other"; status: number }
@@ -42,7 +42,7 @@ export async function askedServer(url: string, given: AbortSignal): Promise<Serv
   }
 }
 
-/** Without a credential, and following nobody elsewhere. Rejects as `fetch` does. */
+/** Fetches JSON without a credential, and follows no redirect. Rejects as `fetch` does. */
 export async function fetchJson(
   url: string,
   signal: AbortSignal,

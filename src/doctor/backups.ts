@@ -8,7 +8,7 @@ import type { Subject } from "./subject.ts";
 const daySeconds = 86_400;
 const oldDays = 8;
 
-/** Of SQLite; who has PostgreSQL backs that up with its own means. */
+/** Checks on the backups of SQLite; whoever has PostgreSQL backs that up with its own means. */
 export function backupChecks({ dataDir, databaseUrl }: Subject): Check[] {
   if (dataDir === undefined || databaseUrl !== undefined) return [];
   return [{ name: "backup", run: () => newest(join(dataDir, backupsName)) }];

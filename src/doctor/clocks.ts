@@ -29,7 +29,7 @@ export function clockChecks(
     ...(redisUrl === undefined ? [] : [{ name: "clock of Redis", run: ofRedis }]),
     ...upstreams.map(({ server, look }) => ({
       name: `clock of ${server.name}`,
-      // Where it cannot be reached its own check says so.
+      // A server that cannot be reached has a check of its own that says so.
       run: async (signal: AbortSignal) => clockOf(server.name, (await look(signal).catch(() => undefined))?.aheadMs),
     })),
   ];

@@ -60,7 +60,7 @@ function foreignFiles(dataDir: string, { uid }: Stats): Finding[] {
   ];
 }
 
-/** What holds secrets, or what people wrote, is for its owner only. */
+/** Checks that files with secrets, or with what people wrote, are for their owner only. */
 function permissions(dataDir: string): Finding {
   const open = ownFiles(dataDir).filter(({ stats }) => (stats.mode & 0o077) !== 0);
   if (open.length === 0) return ok("permissions", "what is secret is for its owner only");
@@ -89,7 +89,7 @@ function ownFiles(dataDir: string): OwnFile[] {
   });
 }
 
-/** As the ledger does it: a request is answered only once its usage is on the disk. */
+/** Writes like the ledger: a request is answered only once its usage is on the disk. */
 async function writing(dataDir: string): Promise<Finding> {
   const file = join(dataDir, `.doctor-${process.pid}`);
   let syncMs: number;

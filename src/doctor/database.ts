@@ -42,7 +42,7 @@ export function databaseChecks(subject: Subject): Check[] {
   ];
 }
 
-/** Where it cannot be opened the check of the database itself says so. */
+/** Runs a check on the database. Where it cannot be opened, the check of the database itself says so. */
 async function onDatabase(
   { database }: Subject,
   look: (db: Database) => Promise<Finding>,

@@ -21,7 +21,7 @@ import { storedLooks, upstreamChecks, upstreamLooks } from "./upstreams.ts";
 
 const redisMs = 4_000;
 
-/** As `examine` does; secrets that are known are in no text. */
+/** Examines everything, like `examine`; known secrets are in no text. */
 export function diagnose(subject: Subject, options: ExamineOptions): Promise<GroupReport[]> {
   return examine(groupsFor(subject), { clean: withoutSecrets(subject.secrets), ...options });
 }

@@ -42,7 +42,7 @@ function inodes(dataDir: string, free: number, all: number): Finding[] {
   return [free === 0 ? failure("inodes", found, remedy) : warning("inodes", found, remedy)];
 }
 
-/** By their numbers, as in statfs(2). */
+/** Network file systems by their numbers in statfs(2). */
 const networked: Readonly<Record<number, string>> = {
   [0x6969]: "NFS",
   [0x517b]: "SMB",

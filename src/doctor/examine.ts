@@ -8,7 +8,7 @@ export interface ExamineOptions {
   onGroup?: (report: GroupReport) => void;
   /** Told of the names of what is still being looked at, whenever that changes. */
   onWaiting?: (names: readonly string[]) => void;
-  /** Of a check that does not say otherwise. */
+  /** The deadline of a check that does not name its own. */
   deadlineMs?: number;
   /** Makes a text fit to be shown. */
   clean?: (text: string) => string;
@@ -41,7 +41,7 @@ export async function examine(groups: readonly Group[], options: ExamineOptions)
   return reports;
 }
 
-/** What it found, or that it did not end in time. Rejects with the reason of `signal` alone. */
+/** Its findings, or that it did not end in time. Rejects with the reason of `signal` alone. */
 export async function runCheck(
   check: Check,
   options: Pick<ExamineOptions, "signal" | "deadlineMs">,

@@ -1,24 +1,24 @@
-// What a look at one thing found, and what to do about it.
+// The finding of a check on one thing, and what to do about it.
 
 /** `skipped`: not looked at, for the reason that `found` gives; it is neither good nor bad. */
 export const levels = ["ok", "skipped", "warning", "failure"] as const;
 export type Level = (typeof levels)[number];
 
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** The thing that was looked at, in a word or two. */
   name: string;
   level: Level;
   /** A sentence without a full stop. Never a secret. */
   found: string;
   /** The command to run or the setting to change; a full sentence. */
   remedy?: string;
-  /** What was asked, where that is not plain from its name. */
+  /** The request that was sent, where that is not plain from the name. */
   sent?: string;
 }
 
 /** One look; it gives up when `signal` is aborted. What it throws is told as a failure of itself. */
 export interface Check {
-  /** In words, for what is shown when it does not end in time. */
+  /** The name in words, shown when the check does not end in time. */
   name: string;
   run(signal: AbortSignal): Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
   /** Milliseconds; left out: as for all. */
@@ -51,7 +51,7 @@ export function failure(name: string, found: string, remedy: string): Finding {
   return { name, level: "failure", found, remedy };
 }
 
-/** How many of each. */
+/** Number of findings of each level. */
 export function countLevels(reports: readonly GroupReport[]): Readonly<Record<Level, number>> {
   const counts = { ok: 0, skipped: 0, warning: 0, failure: 0 };
   for (const { findings } of reports) for (const { level } of findings) counts[level]++;

@@ -8,11 +8,11 @@ import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import { type ProcessFacts, processFacts } from "./server-process.ts";
 import type { Subject } from "./subject.ts";
 
-/** For files, the database, model servers' idle connections and the like. */
+/** File descriptors for files, the database, model servers' idle connections and the like. */
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
 const leastMemoryBytes = 512 * 2 ** 20;
-/** Of a limit, or of the machine's memory. */
+/** The part of a limit, or of the machine's memory, from which it counts as full. */
 const fullPart = 0.9;
 
 export function processChecks({ server, env }: Subject): Check[] {

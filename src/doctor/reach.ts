@@ -67,7 +67,7 @@ function opened<Kind extends Socket>(socket: Kind, event: string, signal: AbortS
       signal.removeEventListener("abort", stop);
       resolve(socket);
     });
-    // Also later, when nobody waits for it any more.
+    // Errors may come later, too, when nobody waits for them any more.
     socket.on("error", (error) => {
       signal.removeEventListener("abort", stop);
       reject(error);
@@ -92,7 +92,7 @@ export function codeOf(error: unknown): string {
   return "code" in error && typeof error.code === "string" ? error.code : error.message;
 }
 
-/** What each step that fails means, for a finding. */
+/** The finding for a step that failed. */
 export function reachFault(reached: Reached, host: string): { found: string; remedy: string } | undefined {
   if (reached.at === "there") {
     const fault = reached.certificate?.fault;

@@ -1,4 +1,4 @@
-// What the system says of a process: of the running server, or of this one where none runs.
+// Facts of the system about a process: the running server, or this one where none runs.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -7,12 +7,12 @@ export interface ProcessFacts {
   /** Undefined where it may not be seen, as of another user's process. */
   environment: Readonly<Record<string, string>> | undefined;
   user: number | undefined;
-  /** Of file descriptors. */
+  /** File descriptors in use. */
   openFiles: number | undefined;
   openFilesLimit: number | undefined;
   memoryBytes: number | undefined;
   memoryLimitBytes: number | undefined;
-  /** As a cgroup bounds it; may be a fraction. */
+  /** Processors that the cgroup allows; may be a fraction. */
   processors: number | undefined;
 }
 

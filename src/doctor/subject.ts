@@ -1,4 +1,5 @@
-// What is looked at: the configuration as `serve` would read it, and the server that runs on its data directory, if any.
+// The subject of an examination: the configuration as `serve` would read it, and the server that runs on its data
+// directory, if any.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -28,7 +29,7 @@ export interface SubjectInputs {
   flags: Flags;
   env: Env;
   cwd?: string;
-  /** As in `--base-url`. */
+  /** The address given in `--base-url`. */
   namedUrl?: string | undefined;
 }
 
@@ -53,13 +54,16 @@ export interface Subject {
   lockFault: string | undefined;
   /** Opened by the first that asks. Undefined where there is none yet. */
   database(): Promise<Database | undefined>;
-  /** Of the installation, as the server would take them; undefined where there is none yet. Throws where they cannot be read. */
+  /**
+   * The secrets of the installation, as the server would take them; undefined where there are none yet. Throws where
+   * they cannot be read.
+   */
   secret(): KeyRing | undefined;
-  /** Where to find the server from this machine, without `/v1`; undefined where that is not known. */
+  /** The server's address from this machine, without `/v1`; undefined where that is not known. */
   localUrl: string | undefined;
-  /** Which server the commands of this shell talk to, without `/v1`; undefined where nobody said. */
+  /** The server that the commands of this shell talk to, without `/v1`; undefined where none was named. */
   namedUrl: string | undefined;
-  /** To be kept out of whatever is shown. */
+  /** Texts to be kept out of whatever is shown. */
   secrets: readonly string[];
   close(): Promise<void>;
 }
@@ -125,7 +129,10 @@ function secretsIn(dataDir: string | undefined): KeyRing | undefined {
   return readSecretFile(secretFile(dataDir));
 }
 
-/** What listens everywhere is asked on loopback. A port of 0 is known from credentials.json alone, unless it has a public address. */
+/**
+ * The address for this machine: a server that listens everywhere is asked on loopback. A port of 0 is known from
+ * credentials.json alone, unless it has a public address.
+ */
 function localUrlOf(config: Config | undefined, baseUrl: string | undefined): string | undefined {
   const stored = baseUrl?.replace(/\/v1$/, "");
   if (!config) return stored;
@@ -148,7 +155,7 @@ interface SecretPlaces {
 /** Shorter ones are words that sentences are made of. */
 const shortestSecret = 6;
 
-/** None of them is ever meant to be shown; this is for what servers and libraries say. */
+/** All secrets that servers and libraries might repeat in what they say. */
 function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretPlaces): string[] {
   const urls = [databaseUrl, redisUrl, config?.mail?.url].flatMap((url) => url ?? []);
   const own = attempt(() => secretsIn(dataDir)) ?? [];

@@ -33,7 +33,7 @@ export interface UpstreamLook {
   server: KnownServer;
   reached: Reached;
   answer: Answer | { error: unknown } | undefined;
-  /** Its clock less this machine's, milliseconds; undefined where it does not say. */
+  /** Milliseconds by which its clock is ahead of this machine's; undefined where it does not say. */
   aheadMs: number | undefined;
 }
 
@@ -156,7 +156,7 @@ export function judge({ server, reached, answer }: UpstreamLook): Finding[] {
   return [judgeAnswer(server, answer), ...missingModels(server, answer), ...certificate];
 }
 
-/** What a library says of a connection, without what a server sent. */
+/** The reason that a library gives for a failed connection, without what a server sent. */
 function wireReason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reasonOf(cause) || codeOf(error);

@@ -4,7 +4,7 @@ import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 
-/** Its amounts are per account and environment; null: no limit. */
+/** A tier's amounts are per account and environment; null: no limit. */
 export interface Tier extends ByName<Amount, number | null> {
   name: string;
   /** Environments in which the limits hold; in the others there are none. */
@@ -14,7 +14,7 @@ export interface Tier extends ByName<Amount, number | null> {
 /** Development is on one's own machine: it has no limits unless a tier says so. */
 export const defaultTierEnvironments: readonly Environment[] = ["live", "test"];
 
-/** Where a tier's figures come from; what the configuration file says is read-only. */
+/** The origin of a tier's figures; the configuration file's are read-only. */
 export type TierSource = "built-in" | "file" | "database";
 
 export interface Account {
@@ -23,7 +23,7 @@ export interface Account {
   /** Name of a tier. */
   tier: string;
   status: "active" | "suspended";
-  /** In place of the tier's own; undefined: as the tier says, null: no limit. */
+  /** Amounts in place of the tier's own; undefined: as the tier says, null: no limit. */
   overrides: Partial<ByName<AccountAmount, number | null>>;
   /** Whether chat completions are stored where a request says nothing about it. */
   storeChats: boolean;
@@ -32,13 +32,13 @@ export interface Account {
 }
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats">> & {
-  /** Of these amounts alone; undefined: as the tier says from now on. */
+  /** Changes these amounts alone; undefined: as the tier says from now on. */
   overrides?: Partial<ByName<AccountAmount, number | null | undefined>>;
 };
 
 export interface AccountStore {
   findAccount(id: string): Promise<Account | undefined>;
-  /** By creation, oldest first; those after `after`. */
+  /** Accounts by creation, oldest first; those after `after`. */
   listAccounts(page: { after: string | undefined; limit: number }): Promise<Account[]>;
   /** Both write the event in the same transaction. */
   insertAccount(account: Account, event: AuditEvent): Promise<void>;

@@ -36,7 +36,7 @@ describe("the checksum", () => {
     for (const other of ["test", "dev"]) expect(parseApiKey(key.replace("live", other))).toBeUndefined();
   });
 
-  test("is the base62 CRC-32 of what precedes, so that a secret scanner can check it", () => {
+  test("the checksum is the base62 CRC-32 of what precedes, so that a secret scanner can check it", () => {
     const key = generateApiKey("test");
     const digits = [...key.slice(-6)].reduce((value, digit) => value * 62 + base62.indexOf(digit), 0);
     expect(digits).toBe(Bun.hash.crc32(key.slice(0, -6)));
@@ -75,7 +75,7 @@ test("10,000 keys are all different, and every character is about as frequent as
   expect(chiSquare).toBeLessThan(130);
 });
 
-test("what may be shown is the prefix and the last four characters, never more", () => {
+test("the prefix and the last four characters of a key are all that may be shown of it", () => {
   const key = generateApiKey("dev");
   const { prefix, last4 } = displayParts(key);
   expect(prefix).toBe("sk_dev_hr_");

@@ -4,7 +4,7 @@ export const environments = ["live", "test", "dev"] as const;
 /** live, test and dev are kept apart inside one deployment. */
 export type Environment = (typeof environments)[number];
 
-/** Where nobody says otherwise, a model is for live and dev: test keys reach only models that are marked for test. */
+/** A model whose environments nobody set is for live and dev: test keys reach only models that are marked for test. */
 export const defaultEnvironments: readonly Environment[] = ["live", "dev"];
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -18,7 +18,7 @@ export function generateApiKey(environment: Environment): string {
   return body + checksum(body);
 }
 
-/** Of the system's generator for secrets; 5.95 bits a character. */
+/** Random characters of the system's generator for secrets; 5.95 bits a character. */
 export function randomBase62(length: number): string {
   let random = "";
   const bytes = new Uint8Array(64);
@@ -43,7 +43,7 @@ export function parseApiKey(key: string): Environment | undefined {
   return checksum(body) === key.slice(-checksumLength) ? (match[1] as Environment) : undefined;
 }
 
-/** Of a key that is known to be well-formed: the letter behind `sk_` tells. */
+/** The environment of a key that is known to be well-formed: the letter behind `sk_` tells. */
 export function environmentOf(key: string): Environment {
   const letter = key.charCodeAt(3);
   if (letter === letterOf.live) return "live";
@@ -52,7 +52,7 @@ export function environmentOf(key: string): Environment {
 
 const letterOf = { live: "l".charCodeAt(0), test: "t".charCodeAt(0) };
 
-/** What may be shown of a key after its creation. */
+/** The parts of a key that may be shown after its creation. */
 export function displayParts(key: string): { prefix: string; last4: string } {
   return { prefix: key.slice(0, key.indexOf("_hr_") + 4), last4: key.slice(-4) };
 }

@@ -65,12 +65,12 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** What a person acted by when the request was let in; null where it was not by that. */
+/** The credential by which a person acted when the request was let in; null for any other. */
 export interface Standing {
   sessionId: string | null;
   /** Id of the grant of a login. */
   credentialId: string | null;
-  /** In the account that the change concerns. */
+  /** The person's role in the account that the change concerns. */
   role: Role | null;
   isOperator: boolean;
 }
@@ -88,14 +88,14 @@ export interface AuditEvent {
   accountId: string | null;
   /** Id of the key, account or signing key, name of the tier or upstream; id of the model; null where unknown. */
   targetId: string | null;
-  /** Null for what no client asked for. */
+  /** The address of the client that asked for it; null where none did. */
   clientAddress: string | null;
   requestId: string | null;
-  /** What changed, or the reason of a refusal: names and plain values, never a secret. */
+  /** The change, or the reason of a refusal: names and plain values, never a secret. */
   detail: Readonly<Record<string, unknown>>;
 }
 
-/** Who changes something: asked again as it is written. */
+/** The actor of a change, whose rights are checked again as it is written. */
 export type Acting = Pick<AuditEvent, "actor" | "at" | "accountId" | "standing">;
 
 export interface AuditFilter {

@@ -20,5 +20,5 @@ export interface ChangeFeed {
   onChange(topic: ChangeTopic, listener: (ids?: readonly string[]) => void): void;
 }
 
-/** Of a process that shares its database with nobody. */
+/** The feed of a process that shares its database with nobody. */
 export const noChangeFeed: ChangeFeed = { announce() {}, onChange() {} };

@@ -13,7 +13,7 @@ export interface Principal {
   /** The key that was presented, or from which the token was made, behind it the key that made it, and so on. */
   keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
   environment: Environment;
-  /** What is common to all of `keys`, and to the token where there is one. */
+  /** The scopes that all of `keys` have, and the token where there is one. */
   scopes: ReadonlySet<Scope>;
   /** Unix seconds; only of an access token: what it makes must not outlive it. */
   tokenExpiresAt?: number;
@@ -23,12 +23,12 @@ export interface Principal {
   person?: SignedInPerson;
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
-  /** Where its open requests are counted, left here by who counts them, who looks here first. Nobody else's business. */
+  /** The place where its open requests are counted. The counter has cached it here, and alone reads it. */
   open?: object | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
-  /** In the account of the principal. */
+  /** The person's role in the account of the principal. */
   role: Role;
   /** The browser session; null for `headrace login`. */
   sessionId: string | null;
@@ -47,11 +47,11 @@ export type CredentialKind = "key" | "membership" | "grant";
 export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   id: string;
   kind: CredentialKind;
-  /** Of a membership or grant, whose it is; of a key, the member whose own it is. Null: the account's. */
+  /** The person of a membership or grant; for a key, the member whose own it is, null where it is the account's. */
   personId: string | null;
-  /** Of a grant alone. */
+  /** The app of a grant; null for others. */
   appId: string | null;
-  /** Of a membership alone. */
+  /** The role of a membership; null for others. */
   role: Role | null;
   accountId: string;
   name: string;
@@ -65,11 +65,14 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   createdBy: string | null;
   /** The key whose authority bounds this one's and with which it dies; null for none. Same account and environment. */
   parentId: string | null;
-  /** What its own limit counts under: kept when a key is rotated, so that the overlap has one budget and not two. */
+  /**
+   * The id under which its own limit counts: kept when a key is rotated, so that the overlap has one budget and not
+   * two.
+   */
   limitId: string;
   createdAt: number;
   expiresAt: number | null;
-  /** In the future: it will be revoked then, as after a rotation. */
+  /** The time of its revocation; one in the future is scheduled, as after a rotation. */
   revokedAt: number | null;
   /** Revoked for good: whatever a clock says later. False while a revocation is only scheduled. */
   revoked: boolean;
@@ -82,7 +85,7 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   rateLimitWindow: number | null;
 }
 
-/** Of a record that is new and bounds nobody by itself. */
+/** The members of a record that is new and bounds nobody by itself. */
 export const newAndUnbounded = {
   expiresAt: null,
   revokedAt: null,
@@ -150,7 +153,7 @@ export function keyOf(principal: Principal): ApiKeyRecord {
   return principal.keys[0];
 }
 
-/** Who acts, as the audit log and `created_by` name them. */
+/** The actor as the audit log and `created_by` name it. */
 export function actorOf({ person, appId, keys }: Principal): { type: "key" | "person" | "app"; id: string } {
   if (person) return { type: "person", id: person.id };
   return appId === null ? { type: "key", id: keys[0].id } : { type: "app", id: appId };

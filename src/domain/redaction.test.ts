@@ -83,7 +83,7 @@ test("a long text that nearly matches costs time that grows with its length alon
   time(1_000);
   let short = Number.POSITIVE_INFINITY;
   let long = Number.POSITIVE_INFINITY;
-  // In turn, and the least of each: what else the machine does falls on both.
+  // Both are measured in turn, and the least of each counts: what else the machine does falls on both.
   for (let round = 0; round < 6; round++) {
     short = Math.min(short, time(20_000));
     long = Math.min(long, time(80_000));

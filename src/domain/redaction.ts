@@ -15,7 +15,7 @@ const authorizations = /\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi;
 const webTokens = /\beyJ[\w-]{6,}((?:\.[\w-]*){2,4})?/g;
 /** User and password of a URL, or a token in their place; to the last `@`, as a password may have one. */
 const userInfo = /(:\/\/)[^\s/]+@/g;
-/** As common model services write them. */
+/** Keys in the form of common model services. */
 const serviceKeys = /\b(?:sk|pk|gsk|hf|xai)[-_][\w-]{16,}|\bAIza[\w-]{20,}/g;
 
 export function mayHoldCredentials(text: string): boolean {

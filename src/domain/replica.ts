@@ -3,7 +3,7 @@
 export interface Replica {
   /** `rep_` and a UUIDv7; another at each start. */
   id: string;
-  /** Where other replicas reach it, an origin; null where it does not say. */
+  /** The origin at which other replicas reach it; null where it does not say. */
   advertiseUrl: string | null;
   version: string;
   /** Unix seconds, by the database's clock. */
@@ -11,7 +11,7 @@ export interface Replica {
   seenAt: number;
 }
 
-/** How often each says that it is there, and how long after the last time it counts as gone. */
+/** The interval in which each says that it is there, and the time after the last one from which it counts as gone. */
 export const replicaBeatSeconds = 5;
 export const replicaGoneSeconds = 20;
 

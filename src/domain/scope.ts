@@ -1,13 +1,13 @@
-// What a credential may do.
+// The scopes of credentials.
 
-/** What accounts give to their keys and apps. */
+/** The scopes that accounts give to their keys and apps. */
 export const accountScopes = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
 
-/** And the operator's own, which no app can be granted. */
+/** All scopes, with the operator's own, which no app can be granted. */
 export const scopes = [...accountScopes, "admin:manage"] as const;
 export type Scope = (typeof scopes)[number];
 
-/** Of a key that is created without scopes. */
+/** The scopes of a key that is created without any. */
 export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
 
 export const scopeMeanings: Record<Scope, string> = {

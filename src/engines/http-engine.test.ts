@@ -162,7 +162,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
       (error: unknown) => error,
     );
 
-  test("has the path of its operation below the base URL, the credential, and no header besides its own", async () => {
+  test("GET /models has the path of its operation below the base URL, the credential, and no header besides its own", async () => {
     const seen: [string, string, Record<string, string>, string][] = [];
     using server = Bun.serve({
       port: 0,
@@ -207,7 +207,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(elsewhere).toBe(0);
   });
 
-  test("to a port where nobody listens: upstream_error", async () => {
+  test("a request to a port where nobody listens fails with upstream_error", async () => {
     const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     free.stop(true);
     const error = await failure(postJson(targetOf(free.port), request, new Cancellation()));
@@ -215,7 +215,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect((error as GatewayError).detail).toStartWith("up: ");
   });
 
-  test("to a server that closes or answers with no HTTP: upstream_error", async () => {
+  test("a request to a server that closes or answers with no HTTP fails with upstream_error", async () => {
     for (const bytes of ["", "nonsense\r\n\r\n"]) {
       using server = bytesServer(bytes, true);
       const error = await failure(postJson(targetOf(server.port), request, new Cancellation()));
@@ -223,7 +223,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     }
   });
 
-  test("to a silent server: upstream_timeout", async () => {
+  test("a request to a silent server fails with upstream_timeout", async () => {
     using server = bytesServer("", false);
     const error = await failure(postJson(targetOf(server.port, { timeoutMs: 500 }), request, new Cancellation()));
     expect(error).toMatchObject({
@@ -232,7 +232,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     });
   });
 
-  test("whose answer falls silent: upstream_timeout in the middle of the body", async () => {
+  test("a request whose answer falls silent fails with upstream_timeout in the middle of the body", async () => {
     using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", false);
     const response = await postJson(targetOf(server.port, { timeoutMs: 150 }), request, new Cancellation());
     expect(await failure(read(response))).toMatchObject({
@@ -241,7 +241,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     });
   });
 
-  test("whose answer breaks off fails, with no error of ours", async () => {
+  test("a request whose answer breaks off fails, with no error of ours", async () => {
     using server = bytesServer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true);
     const response = await postJson(targetOf(server.port), request, new Cancellation());
     const error = await failure(read(response));
@@ -249,7 +249,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(error).not.toBeInstanceOf(GatewayError);
   });
 
-  test("that is cancelled rejects with the reason, and the server sees the connection end", async () => {
+  test("a request that is cancelled rejects with the reason, and the server sees the connection end", async () => {
     let closed = 0;
     using server = Bun.listen({
       hostname: "127.0.0.1",
@@ -270,7 +270,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     expect(closed).toBeGreaterThan(before);
   });
 
-  test("whose taker pauses gets no more until it goes on", async () => {
+  test("a request whose taker pauses gets no more until it goes on", async () => {
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(new Uint8Array(3_000_000)) });
     const { body } = await postJson(targetOf(server.port as number), request, new Cancellation());
     let length = 0;

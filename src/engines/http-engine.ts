@@ -20,7 +20,7 @@ import { FetchClient } from "./fetch-client.ts";
 export type HttpClientKind = "own" | "fetch";
 
 export interface HttpTargetOptions {
-  /** For error details. */
+  /** The name that error details show. */
   name: string;
   /** Base URL to which `/chat/completions` and the like are appended; no trailing slash. */
   url: string;
@@ -41,7 +41,10 @@ export interface HttpTarget extends HttpTargetOptions {
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
   readonly paths: Readonly<Record<Operation, string>>;
-  /** Of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it once. */
+  /**
+   * Headers of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it
+   * once.
+   */
   readonly jsonHeaders: HeaderFields;
   readonly streamHeaders: HeaderFields;
 }
@@ -82,7 +85,7 @@ export function postJson(
   const path = target.paths[request.operation];
   const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
   const sent: ClientRequest = { method: "POST", path, headers, requestId, body, holder };
-  // Of all that a client may have said of its trace, these two alone, which are ours.
+  // Only these two headers, which are ours, of all that a client may have said of its trace.
   if (request.trace) sent.ownHeaders = { ...request.trace };
   return send(target, sent, cancellation);
 }

@@ -5,7 +5,7 @@ import { getModels, httpTarget } from "./http-engine.ts";
 export interface LocalServer {
   /** Name of the upstream it becomes. */
   name: string;
-  /** How people call it. */
+  /** The name that people use. */
   title: string;
   port: number;
 }

@@ -26,7 +26,7 @@ const figures: ReadonlyMap<string, Figure> = new Map([
 ]);
 
 const maxBytes = 2 * 1024 * 1024;
-/** What it answers that has nothing there, or not for us: it will not do so later either. */
+/** Statuses of a server that has nothing there, or not for us: it will not do so later either. */
 const never = new Set([400, 401, 403, 404, 405, 410, 501]);
 
 /** Undefined where the server never will say. Rejects where it could not be asked now. */

@@ -9,7 +9,10 @@ export interface ByteChannel {
   readonly closed: boolean;
   /** Begins to give what comes, once; what was read before is given before it returns. */
   listen(listener: ByteChannelListener): void;
-  /** What the kernel does not take is copied: the bytes may change afterwards. Does nothing once it is closed. */
+  /**
+   * Writes bytes. Those that the kernel does not take are copied: they may change afterwards. Does nothing once it is
+   * closed.
+   */
   write(bytes: Uint8Array): void;
   /** Ends it after what was written; what still comes is thrown away. Harmless when closed. */
   end(): void;

@@ -4,7 +4,7 @@ import type { HeaderLines } from "./message.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
-/** Of a size that is read at once where its line is here: as a number below 2^31. */
+/** Most digits of a size that is read at once where its line is here: it is a number below 2^31. */
 const maxQuickDigits = 7;
 /** Bytes of a chunk's line behind its size, and of all trailers. */
 const maxExtensionBytes = 256;
@@ -29,7 +29,7 @@ export class ChunkedDecoder {
   #digits = 0;
   #extensionBytes = 0;
   #extensionNamed = false;
-  /** Of the chunk at hand, still to come. */
+  /** Bytes of the chunk at hand that are still to come. */
   #left = 0;
   /** Once it is done, where there are any. */
   trailers: HeaderLines | undefined;
@@ -137,7 +137,7 @@ export class ChunkedDecoder {
       this.#state = "size_lf";
       return;
     }
-    // What has no name is no extension (RFC 9112, 7.1.1); what stands behind the name is of no interest.
+    // An extension has a name (RFC 9112, 7.1.1); what stands behind the name is of no interest.
     if (byte !== space && byte !== tab) {
       if (!this.#extensionNamed && !isTokenByte(byte)) throw malformed();
       this.#extensionNamed = true;
@@ -169,7 +169,7 @@ export class ChunkedDecoder {
   }
 }
 
-/** By the size line that `sizeLineEnd` found last. */
+/** The size in the line that `sizeLineEnd` found last. */
 let sizeRead = 0;
 
 /**
@@ -191,8 +191,8 @@ function sizeLineEnd(bytes: Uint8Array, start: number): number {
 }
 
 /**
- * Where the data of a chunk begins that begins at `start` and ends with `bytes`, two bytes behind its data; -1 where they are
- * anything else, or a chunk that has to be taken byte by byte.
+ * Start of the data of a chunk that begins at `start` and ends with `bytes`, two bytes behind its data; -1 where they
+ * are anything else, or a chunk that has to be taken byte by byte.
  */
 export function wholeChunkStart(bytes: Uint8Array, start: number): number {
   const dataStart = sizeLineEnd(bytes, start);

@@ -9,7 +9,7 @@ const response = (status: number, fields: string[], version = "1.1") =>
   parseResponseHead([`HTTP/${version} ${status} X`, ...fields].join("\r\n"));
 
 describe("a request", () => {
-  test("has no body, one of a length, or chunks", () => {
+  test("a request has no body, one of a length, or chunks", () => {
     expect(requestFraming(request(["Host: h"]))).toEqual({ kind: "none" });
     expect(requestFraming(request(["Host: h", "Content-Length: 0"]))).toEqual({ kind: "none" });
     expect(requestFraming(request(["Host: h", "Content-Length: 00012"]))).toEqual({ kind: "length", length: 12 });
@@ -48,11 +48,11 @@ describe("a request", () => {
     expect(() => responseFraming(response(200, fields), "POST")).toThrow(HeadError);
   });
 
-  test("in HTTP/1.0 has no chunks", () => {
+  test("a request in HTTP/1.0 has no chunks", () => {
     expect(() => requestFraming(request(["Transfer-Encoding: chunked"], "1.0"))).toThrow(HeadError);
   });
 
-  test("is for exactly one host; HTTP/1.0 need not say it", () => {
+  test("a request is for exactly one host; HTTP/1.0 need not say it", () => {
     for (const host of ["h", "h:80", "[::1]:80", "", "a.b-c_d"]) {
       expect(requestFraming(request([`Host: ${host}`]))).toEqual({ kind: "none" });
     }
@@ -65,7 +65,7 @@ describe("a request", () => {
 });
 
 describe("a response", () => {
-  test("to HEAD, and of 204 and 304, has no body, whatever it announces", () => {
+  test("a response to HEAD, and of 204 and 304, has no body, whatever it announces", () => {
     for (const [status, method] of [
       [200, "HEAD"],
       [204, "POST"],
@@ -76,7 +76,7 @@ describe("a response", () => {
     }
   });
 
-  test("that announces nothing ends with its connection", () => {
+  test("a response that announces nothing ends with its connection", () => {
     expect(responseFraming(response(200, []), "POST")).toEqual({ kind: "close" });
     expect(responseFraming(response(200, ["Content-Length: 0"]), "POST")).toEqual({ kind: "none" });
   });

@@ -15,7 +15,7 @@ function refusal(parse: () => unknown): HeadError {
 const request = (...lines: string[]) => parseRequestHead(["GET / HTTP/1.1", ...lines].join("\r\n"));
 
 describe("a request", () => {
-  test("has method, target, version and fields, whose names are in lower case and whose values are trimmed", () => {
+  test("a request has method, target, version and fields, whose names are in lower case and whose values are trimmed", () => {
     const head = parseRequestHead(
       "POST /v1/x?a=%20b HTTP/1.1\r\nHost: h:1\r\nX-Empty:\r\nX-Tab:\t a b\t \r\nX-ÿ".slice(0, -5),
     );
@@ -29,19 +29,19 @@ describe("a request", () => {
     expect(head.headers.has("x")).toBe(false);
   });
 
-  test("may have no fields, be HTTP/1.0, or be for * with OPTIONS or for a whole URL", () => {
+  test("a request may have no fields, be HTTP/1.0, or be for * with OPTIONS or for a whole URL", () => {
     expect(parseRequestHead("GET / HTTP/1.0").version).toBe("1.0");
     expect(parseRequestHead("OPTIONS * HTTP/1.1").target).toBe("*");
     expect(parseRequestHead("GET http://h/x HTTP/1.1").target).toBe("http://h/x");
   });
 
-  test("has repeated fields joined in their order, whatever the case of their names", () => {
+  test("a request has repeated fields joined in their order, whatever the case of their names", () => {
     const { headers } = request("A: 1", "B: x", "a: 2", "A:3");
     expect(headers.get("a")).toBe("1, 2, 3");
     expect([...headers.keys()]).toEqual(["a", "b"]);
   });
 
-  test("may have every byte from 0x80 on, and tabs, in values", () => {
+  test("a request may have every byte from 0x80 on, and tabs, in values", () => {
     const bytes = String.fromCharCode(...Array.from({ length: 128 }, (_, index) => 128 + index));
     expect(request(`X: a\tb${bytes}c`).headers.get("x")).toBe(`a\tb${bytes}c`);
   });
@@ -101,13 +101,13 @@ describe("a request", () => {
     expect(refusal(() => request("Host: h", line)).status).toBe(400);
   });
 
-  test(`has at most ${maxFieldLines} fields`, () => {
+  test(`a request has at most ${maxFieldLines} fields`, () => {
     const lines = Array.from({ length: maxFieldLines }, (_, index) => `X-${index}: a`);
     expect([...request(...lines).headers.keys()]).toHaveLength(maxFieldLines);
     expect(refusal(() => request(...lines, "Y: b")).status).toBe(431);
   });
 
-  test("is told which field is wrong, and never its value", () => {
+  test("a request is told which field is wrong, and never its value", () => {
     const { message } = refusal(() => request("X-Secret: se\0cret"));
     expect(message).toContain("X-Secret");
     expect(message).not.toContain("cret in");
@@ -116,7 +116,7 @@ describe("a request", () => {
 });
 
 describe("a response", () => {
-  test("has status and fields; the phrase may be empty or missing", () => {
+  test("a response has status and fields; the phrase may be empty or missing", () => {
     expect(parseResponseHead("HTTP/1.1 404 Not Found\r\nA: b").status).toBe(404);
     expect(parseResponseHead("HTTP/1.1 200 ").status).toBe(200);
     expect(parseResponseHead("HTTP/1.0 599").version).toBe("1.0");

@@ -39,11 +39,11 @@ export class Http2PrefaceError extends HeadError {
 /** The same limit as in most servers; the bytes of a head are limited by whoever reads it. */
 export const maxFieldLines = 200;
 
-/** For each byte: its lower case where it may stand in a token (RFC 9110, 5.6.2), else 0. */
+/** Indexed by byte: its lower case where it may stand in a token (RFC 9110, 5.6.2), else 0. */
 const tokenBytes = new Uint8Array(256);
-/** For each byte: 1 where it may stand in a field value (RFC 9110, 5.5). */
+/** Indexed by byte: 1 where it may stand in a field value (RFC 9110, 5.5). */
 const valueBytes = new Uint8Array(256);
-/** For each byte: 1 where it may stand in a request target. */
+/** Indexed by byte: 1 where it may stand in a request target. */
 const targetBytes = new Uint8Array(256);
 for (let code = 0; code < 256; code++) {
   const character = String.fromCharCode(code);
@@ -59,7 +59,9 @@ const tab = 0x09;
 const colon = 0x3a;
 const slash = 0x2f;
 
-/** How a client begins that speaks HTTP/2 without asking first (RFC 9113, 3.4), as far as it looks like a head. */
+/**
+ * The beginning of a client that speaks HTTP/2 without asking first (RFC 9113, 3.4), as far as it looks like a head.
+ */
 const http2Preface = "PRI * HTTP/2.0";
 
 /**
@@ -84,7 +86,7 @@ export function parseRequestHead(text: string): RequestHead {
   return { method, target, version, headers: readFields(text, position) };
 }
 
-/** As `parseRequestHead`, of a response; the phrase behind the status is dropped. */
+/** Parses the head of a response like `parseRequestHead`; the phrase behind the status is dropped. */
 export function parseResponseHead(text: string): ResponseHead {
   const version = readVersion(text, 0, malformedStatusLine);
   const status = digitAt(text, 9) * 100 + digitAt(text, 10) * 10 + digitAt(text, 11);
@@ -100,9 +102,10 @@ export function parseResponseHead(text: string): ResponseHead {
 const responseStart = Buffer.from("HTTP/1.");
 
 /**
- * Of a response whose head began at `start` and is not complete: throws a HeadError where it will never be one, as nothing
- * else would end the wait for the rest. What was looked through before ends at `searched`. RFC 9112, 2.2 lets a recipient
- * take LF alone for the end of a line; two that read the same bytes differently are worse than a server that is refused.
+ * Checks a response whose head began at `start` and is not complete: throws a HeadError where it will never be one, as
+ * nothing else would end the wait for the rest. What was looked through before ends at `searched`. RFC 9112, 2.2 lets a
+ * recipient take LF alone for the end of a line; two that read the same bytes differently are worse than a server that
+ * is refused.
  */
 export function checkPartialResponse(bytes: Buffer, start: number, searched: number): void {
   const known = Math.min(responseStart.length, bytes.length - start);
@@ -159,11 +162,11 @@ function readFields(text: string, position: number): FieldLines {
 /** Knows where each field lies, and takes out what it is asked for. */
 export class FieldLines implements HeaderLines {
   readonly #text: string;
-  /** For each field: start of the name, its end (the colon), end of the value. */
+  /** Start of each field's name, its end (the colon), end of the value. */
   readonly #offsets: readonly number[];
-  /** What was taken out, by the place in `#offsets` of its first line; undefined where that is not kept. */
+  /** Values that were taken out, by the place in `#offsets` of their first line; undefined where they are not kept. */
   #values: Record<number, string> | undefined;
-  /** What Content-Length is in place of what the text has. */
+  /** The Content-Length that stands in place of the text's. */
   #length: string | undefined;
 
   constructor(text: string, offsets: readonly number[]) {
@@ -185,7 +188,7 @@ export class FieldLines implements HeaderLines {
     return value;
   }
 
-  /** For those that are asked for the same again and again. */
+  /** Keeps values, for heads that are asked for the same again and again. */
   keepValues(): void {
     this.#values ??= {};
   }

@@ -1,4 +1,4 @@
-// What the HTTP/1.1 server and client exchange with the rest of the program: heads, requests, replies.
+// The messages between the HTTP/1.1 server or client and the rest of the program: heads, requests, replies.
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
 import type { Holder } from "../base/bytes/held-bytes.ts";
@@ -23,7 +23,7 @@ export type AnswerFields = Readonly<Record<string, string | number | undefined>>
 /** A request whose head is complete and valid; its body may still be on its way. */
 export interface IncomingRequest {
   readonly method: string;
-  /** As it was sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
+  /** The target as it was sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
   readonly target: string;
   readonly headers: HeaderLines;
   /** Address of the peer, without its port. */
@@ -34,7 +34,7 @@ export interface IncomingRequest {
   readonly bodyRead: boolean;
   /** Whether nothing of the body is still on its way. */
   readonly bodyIsHere: boolean;
-  /** On whose account the body, and what of the answer is not taken, are held; set before the body is read. */
+  /** The holder of the body, and of what of the answer is not taken; set before the body is read. */
   holder: Holder;
   /**
    * All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError, or a GatewayError where

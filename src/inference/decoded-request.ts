@@ -79,7 +79,7 @@ export class DecodedRequest implements RequestFacts {
   }
 }
 
-/** Of a request that was parsed to be checked. */
+/** What was made of a request that had to be parsed to be checked. */
 export interface ParsedBody {
   text: string;
   members: Members;

@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
+import type { Answer, AnswerNames } from "../dialects/answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -13,7 +14,6 @@ import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage
 import { mayUseModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
-import { type Answer, type CompletionNames, readAnswer } from "./answer/answer.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { ChatRecorder } from "./answer/chat-recorder.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
@@ -27,15 +27,28 @@ import { isServable } from "./routing/servable.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
+/** How far a request has come. It may end in each, and what was still waited for then is let go of as that phase has it. */
+type Phase =
+  /** It is being written to the ledger: no engine may be asked yet. */
+  | "beginning"
+  /** A deployment is looked for, and asked. */
+  | "asking"
+  /** The client of a stream was told that an answer begins, as there was silence for long; what it waits for still goes on. */
+  | "silent"
+  /** A whole answer is read. */
+  | "reading"
+  /** A stream is passed on. */
+  | "relaying";
+
 /**
  * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
  * each part that it calls wants of a request: on the way of every request there is no promise, and no closure.
  */
 export class OpenRequest<Result>
   extends Later<Result>
-  implements Sender, Workload, CompletionNames, InferenceCourse, CancelListener, Stoppable
+  implements Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
 {
-  /** Of those who work for it. */
+  /** Stops those who work for it. */
   readonly cancellation = new Cancellation();
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
@@ -57,13 +70,15 @@ export class OpenRequest<Result>
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
   #trail: TrailWriter | undefined;
-  /** Null until somebody asks for it; undefined where the request has none. */
-  #prefix: PromptPrefix | undefined | null = null;
-  /** Of a stream, until its answer begins. */
+  #phase: Phase = "beginning";
+  /** Where a request has one; read when somebody asks for it. */
+  #prefix: PromptPrefix | undefined;
+  #prefixIsRead = false;
+  /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
-  /** Of a stream that was begun in silence: there the engine's answer, or what became of it, is still waited for. */
+  /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
   #late: Later<Dispatched> | undefined;
-  /** Of a whole answer. */
+  /** Since "reading". */
   #whole: WholeBody | undefined;
   /** A whole answer, until it may be shown. */
   #answer: string | Bytes = "";
@@ -128,7 +143,7 @@ export class OpenRequest<Result>
     return this.request.width;
   }
 
-  /** Of the completion. */
+  /** The completion's own id. */
   get id(): string {
     return this.request.dialect.idOf(this.requestId);
   }
@@ -149,7 +164,10 @@ export class OpenRequest<Result>
   }
 
   prefix(): PromptPrefix | undefined {
-    if (this.#prefix === null) this.#prefix = promptPrefixOf(this.request, this.accountId);
+    if (!this.#prefixIsRead) {
+      this.#prefixIsRead = true;
+      this.#prefix = promptPrefixOf(this.request, this.accountId);
+    }
     return this.#prefix;
   }
 
@@ -205,6 +223,7 @@ export class OpenRequest<Result>
 
   /** It is on the ledger: from here on an engine may be asked. */
   begun(): void {
+    if (this.#phase === "beginning") this.#phase = "asking";
     try {
       this.call.onLedger();
       whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
@@ -221,11 +240,11 @@ export class OpenRequest<Result>
         this.meter.servedBy(model.price, usageBounds(model, this.request));
         this.call.onStandIn(model.id);
       }
-      // Of the members of a request it is this one that an engine may leave out.
+      // Tools are the only member of a request that an engine may leave out.
       if (dispatched.response.headers.get("x-headrace-ignored") === "tools") this.call.onIgnored("tools");
       if (!this.request.stream) this.#readWhole(dispatched);
-      else if (this.#late) this.#late.resolve(dispatched);
-      else this.#stream(dispatched);
+      else if (this.#phase === "silent") this.#late?.resolve(dispatched);
+      else this.#relay(dispatched);
     } catch (error) {
       // Nobody takes it: its connection would be held by what is not read.
       dispatched.response.body.cancel();
@@ -236,14 +255,15 @@ export class OpenRequest<Result>
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
     this.#late = new Later();
-    this.#stream(this.#late);
+    this.#relay(this.#late);
+    this.#phase = "silent";
   }
 
   body(bytes: ByteSpan): void {
     const dispatched = this.#dispatched as Dispatched;
     let answer: Answer;
     try {
-      answer = readAnswer(bytes, this.request, dispatched, this);
+      answer = this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
     } catch (error) {
       this.noBody(error);
       return;
@@ -276,8 +296,8 @@ export class OpenRequest<Result>
   /** Nothing was answered. */
   failed(thrown: unknown): void {
     this.#whole?.release();
-    if (this.#late) {
-      this.#late.reject(thrown);
+    if (this.#phase === "silent") {
+      this.#late?.reject(thrown);
       return;
     }
     clearTimeout(this.#silence);
@@ -290,11 +310,13 @@ export class OpenRequest<Result>
   }
 
   #readWhole(dispatched: Dispatched): void {
+    this.#phase = "reading";
     this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation);
     this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
-  #stream(source: Dispatched | Later<Dispatched>): void {
+  #relay(source: Dispatched | Later<Dispatched>): void {
+    this.#phase = "relaying";
     clearTimeout(this.#silence);
     // From here on the relay tells the client itself when the server ends.
     this.deps.stopping.remove(this);
@@ -309,7 +331,7 @@ export class OpenRequest<Result>
     return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
   }
 
-  /** Of an answer that was delivered, or, with an error, of which a part was. */
+  /** An answer was delivered, or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown): Eventual<void> {
     return this.#end(this.#outcomeOf(error), usage, error);
   }
@@ -334,7 +356,7 @@ export class OpenRequest<Result>
     return this.#trail?.trail;
   }
 
-  /** Of one whose answer had begun. */
+  /** The result of an engine whose answer had begun. */
   #resultOf(error: unknown): StepResult {
     const result = resultOf(error, this.#stopped);
     return result === "unreachable" ? "broke_off" : result;

@@ -1,8 +1,8 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
 import { type Bytes, PatchedSpan } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
+import { modelNameJson } from "../dialects/model-names.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
-import { modelNameJson } from "./models/model-names.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 

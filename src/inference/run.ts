@@ -21,7 +21,7 @@ export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): E
   return model ? admit(call, deps, model) : admitLater(call, deps);
 }
 
-/** Of the engines that were not asked yet one may have the model. */
+/** One of the engines that were not asked yet may have the model. */
 async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Promise<Result> {
   await deps.catalog.whenComplete();
   return await admit(call, deps, deps.catalog.find(call.request.model));

@@ -45,7 +45,7 @@ test("a reason is without credentials, whatever their form, without the prompt, 
   expect(reasonOf(" \n ")).toBeNull();
 });
 
-test("of a request that is too large to be compared no word of the model server is kept", () => {
+test("no word of the model server is kept where the request is too large to be compared with it", () => {
   const reason = reasonOf("something that the prompt may have", "x".repeat(70_000));
   expect(reason).toStartWith("Not shown: the request is too large");
 });

@@ -13,7 +13,7 @@ import type { UsageWriter } from "./usage/usage-writer.ts";
 
 /** Records in one write to the spool, where they could not be written in time. */
 const respoolBatch = 64;
-/** Of what brings the roll-ups up to date, in one round: records must not have to wait for long. */
+/** Steps in one round of what brings the roll-ups up to date: records must not have to wait for long. */
 const rollupSteps = 8;
 /** Totals that are read at the same time: fewer than a database has connections. */
 const readsAtOnce = 4;
@@ -43,7 +43,7 @@ export class LedgerDrain {
   /** Some of `#pending` may be in the database already: the spool was read back, or nobody could say whether it was committed. */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
-  /** What works on the database: one after the other. */
+  /** Work on the database, one piece after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: LedgerDrainOptions) {
@@ -127,7 +127,7 @@ export class LedgerDrain {
   readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
-      // In a turn the next few are read: in its own one, somebody may have read for this one already.
+      // The next few are read in a turn: in its own one, somebody may have read for this one already.
       void this.#inTurn(() => this.#readNext());
     });
   }
@@ -139,7 +139,7 @@ export class LedgerDrain {
       for (;;) {
         while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         const found = await Promise.allSettled(readers.map(({ owner }) => readOwnerTotals(this.#options.db, owner)));
-        // What was settled in this turn of the event loop is among what waits, or finds no room there.
+        // Records settled in this turn of the event loop are among what waits, or find no room there.
         this.#options.journal.commit();
         if (this.#unread > 0) continue;
         for (const [i, { use, resolve, reject }] of readers.entries()) {
@@ -157,7 +157,7 @@ export class LedgerDrain {
     }
   }
 
-  /** With what is not in the database, or not in its roll-ups, yet. */
+  /** The totals with what is not in the database, or not in its roll-ups, yet. */
   #withWaiting({ totals, totalOf, owns }: OwnerTotals): UsageTotals {
     const later = this.#options.writer.rollups.totalOf(totalOf);
     totals.tokens += later.tokens;
@@ -186,7 +186,7 @@ export class LedgerDrain {
     this.#mayRepeat = true;
     for (const segment of this.#options.spool.segments.filter((one) => one.unread > 0)) {
       await this.#readBack(segment);
-      // At once, so that what is settled meanwhile finds room in memory.
+      // Inserts at once, so that what is settled meanwhile finds room in memory.
       await this.#insertPending();
     }
     this.#mayRepeat = false;

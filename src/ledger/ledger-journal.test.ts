@@ -24,7 +24,7 @@ import { UsageColumns } from "./usage/usage-columns.ts";
 let directory: string;
 let spool: Spool;
 let journal: LedgerJournal;
-/** Where the journal says that each record stands. */
+/** The segment in which each record stands, as the journal says. */
 let settled: Map<string, Segment>;
 
 const nobody = () => {};
@@ -90,7 +90,7 @@ function beginAndEnd(requestId: string): LedgerEntry {
   return entry;
 }
 
-/** Of the requests whose end stands there. */
+/** Ids of the requests whose end stands there. */
 const endedIn = (segment: Segment) => settledIn(segment).map(({ requestId }) => requestId);
 
 function settledIn({ path }: Segment): UsageRecord[] {
@@ -113,11 +113,11 @@ test("once all was written, nothing is left to be written that those who were to
   begin("open");
   beginAndEnd("brief");
   journal.commit();
-  // As whoever adds up what was settled so far relies on.
+  // Whoever adds up what was settled so far relies on this.
   expect([...settled.keys()]).toEqual(["brief"]);
 });
 
-test("what it says then fails alone where the disk is full for a record that is said again", () => {
+test("what a request says then fails alone where the disk is full for a record that is said again", () => {
   begin("open");
   beginAndEnd("brief");
   const again = UsageColumns.of([{ ...beginOf("again"), ...end }]);

@@ -27,21 +27,24 @@ export interface LedgerJournalOptions {
   onTurn(): void;
 }
 
-/** At most so many requests are carried over at a time: a few milliseconds of work. */
+/** The most requests that are carried over at a time: a few milliseconds of work. */
 const carryBatch = 256;
 const longestCode = Math.max(...errorCodes.map((code) => code.length));
-/** Of a model server (`upstreamNamePattern`). */
+/** Longest name of a model server (`upstreamNamePattern`). */
 const longestName = 63;
-/** What a last line says beside the first: how it ended, an error's code, two marks, who answered, and six numbers. */
+/**
+ * Bytes that a last line may have beyond the first: how it ended, an error's code, two marks, who answered, and six
+ * numbers.
+ */
 const mostEndBytes =
   ',"interrupted"'.length +
   (',""'.length + longestCode) +
   2 * ",false".length +
   (',""'.length + longestName) +
   6 * `,${Number.MAX_SAFE_INTEGER}`.length;
-/** For a trail: of a longer one the rest is left out where the disk is full. */
+/** Bytes kept for a trail: of a longer one the rest is left out where the disk is full. */
 const keptTrailBytes = 128;
-/** Of a request that begins and ends, about. */
+/** Bytes of a request that begins and ends, about. */
 const usualBytes = 1_024;
 const retryAfterSeconds = 5;
 const nothingToWaitFor = new Later<void>();
@@ -51,14 +54,17 @@ export class LedgerJournal {
   readonly #options: LedgerJournalOptions;
   /** Begun and not settled; oldest first. */
   readonly #open = new OpenEntries<JournalEntry>();
-  /** What was said in this turn: its lines, and whose they are. */
+  /** The lines of this turn, and the entries that they are about. */
   readonly #lines = new SpoolEncoder();
   readonly #settled: JournalEntry[] = [];
   readonly #carried: JournalEntry[] = [];
   /** The records of `#settled`. */
   readonly #usage = new UsageColumns(64);
   #turn: Turn | undefined;
-  /** Of the disk, for the last lines of all that are open: what has begun can be settled even where the disk is full by then. */
+  /**
+   * Room on the disk for the last lines of all that are open: what has begun can be settled even where the disk is full
+   * by then.
+   */
   #aheadBytes = 0;
   #failing = false;
   /** Whether the last look found room for what is still to be said. */
@@ -107,7 +113,7 @@ export class LedgerJournal {
     if (!entry.isOpen) return;
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
     entry.lastProgress = cleanProgress({ ...usage, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
-    // What is left of a full disk is for the last lines. This one is no longer, with its first line said again.
+    // The rest of a full disk is for the last lines. This one is no longer, with its first line said again.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
     if (turn.segment === entry.segment) this.#lines.progress(entry.lastProgress);
@@ -140,7 +146,8 @@ export class LedgerJournal {
   #write(turn: Turn): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
-    // Then its frame says nothing new either: else a request that is silent would be carried on from segment to segment.
+    // A frame that only carries says nothing new: else a request that is silent would be carried on from segment to
+    // segment.
     const onlyCarried = turn.carriedBytes === this.#lines.length;
     const bytesBefore = turn.segment.bytes;
     try {
@@ -158,7 +165,7 @@ export class LedgerJournal {
   repeat(usage: UsageColumns, rows: readonly number[]): Segment {
     this.commit();
     for (const row of rows) this.#lines.settle(usage, row);
-    // What is left of a full disk was promised to the last lines of those that are open.
+    // The rest of a full disk was promised to the last lines of those that are open.
     const refusal = this.#reserve(0);
     if (refusal) {
       this.#lines.takeBack(0);
@@ -173,7 +180,7 @@ export class LedgerJournal {
     if (!this.#failing) return;
     this.commit();
     this.#options.spool.roomFound();
-    // In a new file, as the one before may be what is broken.
+    // A new file is begun, as the one before may be what is broken.
     this.#options.spool.rotate(this.#aheadBytes);
     if (!this.#reserve(usualBytes)) this.#recovered();
   }
@@ -196,7 +203,7 @@ export class LedgerJournal {
     this.commit();
   }
 
-  /** Nobody else runs who could have something to say in this turn: who speaks then writes it at once. */
+  /** Whether nobody else runs who could have something to say in this turn: whoever speaks then writes it at once. */
   get #isAlone(): boolean {
     return this.#turn === undefined && this.#open.size === 0;
   }
@@ -230,7 +237,10 @@ export class LedgerJournal {
     turn.keep();
   }
 
-  /** What began is void, as nobody was told that it could be sent. What was settled goes to the database from memory. */
+  /**
+   * A write was refused. Requests that began are void, as nobody was told that they could be sent. Those that were
+   * settled go to the database from memory.
+   */
   #refused(turn: Turn, cause: unknown): void {
     for (;;) {
       const entry = this.#open.newest;
@@ -256,7 +266,7 @@ export class LedgerJournal {
     this.#aheadBytes -= entry.lastLineBytes;
   }
 
-  /** Of a trail that is longer than the room that was kept for it, as much as there is room for now. */
+  /** Settles with a trail that is longer than the room that was kept for it: as much of it as there is room for now. */
   #settleWithTrail(row: number, trail: Trail, lastLineBytes: number): void {
     const before = this.#lines.length;
     this.#lines.settle(this.#usage, row);
@@ -339,13 +349,13 @@ class JournalEntry implements LedgerEntry {
   readonly kind: RequestKind;
   readonly begun: Eventual<void>;
   readonly startedMs: number;
-  /** Its last line is no longer, but for a trail that there is room for then. */
+  /** Bytes of the last line, which is no longer, but for a trail that there is room for then. */
   readonly lastLineBytes: number;
-  /** Where its begin and its last checkpoint stand. */
+  /** The segment with its begin and its last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
   kept: Eventual<void> = nothingToWaitFor;
-  /** As `OpenEntries` has them. */
+  /** The members that `OpenEntries` needs. */
   isOpen = false;
   older: JournalEntry | undefined = undefined;
   newer: JournalEntry | undefined = undefined;
@@ -377,9 +387,9 @@ class JournalEntry implements LedgerEntry {
   }
 }
 
-/** What was said in one turn of the event loop. All who wait for it share what it tells them. */
+/** The lines of one turn of the event loop. All who wait for it share what it tells them. */
 class Turn {
-  /** Where all of it goes: whoever begins a new segment commits first. */
+  /** The segment for all of it: whoever begins a new segment commits first. */
   readonly segment: Segment;
   carriedBytes = 0;
   /** Rejects where it cannot be written. */

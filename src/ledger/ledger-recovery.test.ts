@@ -12,7 +12,7 @@ import { SpoolLedger } from "./ledger.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
 import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
-/** Of each of two processes at once. */
+/** Deaths of each of two processes at once. */
 const deaths = long ? 10 : 5;
 
 let opened: TestDatabase;
@@ -76,7 +76,7 @@ onEachDatabase((databases) => {
     durationMs: number;
   }
 
-  /** What the database says of each request, after a look at whether records and roll-ups agree. */
+  /** The outcome of each request in the database, after a look at whether records and roll-ups agree. */
   async function found(): Promise<Map<string, Outcome>> {
     const [sums] = await db`
     SELECT count(*) AS requests, coalesce(sum(completion_tokens), 0) AS tokens, coalesce(sum(nano_usd), 0) AS nano_usd
@@ -112,7 +112,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** Without the room that is allocated ahead. */
+  /** The content without the room that is allocated ahead. */
   function contentOf(path: string): Buffer {
     const bytes = readFileSync(path);
     return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
@@ -226,7 +226,7 @@ onEachDatabase((databases) => {
       logged = [];
       const after = await replay(damaged);
       expect(logged.map(({ event }) => event)).toContain("ledger_lines_damaged");
-      // At most the requests whose frame it was are charged otherwise.
+      // Only the requests whose frame it was may be charged otherwise.
       for (const [id, outcome] of whole) if (!ids.has(id)) expect(after.get(id)).toEqual(outcome);
     }
 
@@ -351,7 +351,7 @@ onEachDatabase((databases) => {
         }
         expect(await new Response(process_.stderr).text()).toBe("");
         await process_.exited;
-        // What follows the last newline was not told whole.
+        // A line behind the last newline was not told whole.
         for (const line of told.slice(0, told.lastIndexOf("\n")).split("\n")) {
           const [kind, id = "", tokens] = line.split(" ");
           promised.set(id, { settled: kind === "s", tokens: Number(tokens ?? 0) });

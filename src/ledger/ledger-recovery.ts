@@ -21,13 +21,13 @@ export interface RecoveryOptions {
   log: Log;
 }
 
-/** How long a start waits for another program's lock on the database. */
+/** Milliseconds that a start waits for another program's lock on the database. */
 const lockWaitMs = 5_000;
 
 const tooOldDetail =
   "They are from before the time from which requests are kept (retention.requests_days), so nobody can tell whether they were counted: they were left out.";
 
-/** What was brought into the database. */
+/** Usage that was brought into the database. */
 export interface Recovered {
   /** Requests that had ended. */
   settled: number;
@@ -37,7 +37,7 @@ export interface Recovered {
   damaged: number;
   /** Requests that are older than requests are kept, and were left out. */
   tooOld: number;
-  /** Whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
+  /** The keys whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
   keyIds: ReadonlySet<string>;
 }
 
@@ -87,7 +87,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   return { settled: ended, interrupted: records - ended, damaged: allDamaged, tooOld, keyIds };
 }
 
-/** Whose usage the spool has. */
+/** Ids of the accounts whose usage the spool has. */
 export function accountsOf(directory: string): ReadonlySet<string> {
   const ids = new Set<string>();
   for (const { path } of listSegments(directory)) {
@@ -101,7 +101,7 @@ export function accountsOf(directory: string): ReadonlySet<string> {
   return ids;
 }
 
-/** What a line adds to what is known; a record where it is the last word about its request. */
+/** Adds a line to what is known; gives a record where it is the last word about its request. */
 function follow(unsettled: Map<string, Unsettled>, line: SpoolLine): UsageRecord | undefined {
   if ("settle" in line) {
     unsettled.delete(line.settle.requestId);

@@ -118,7 +118,7 @@ onEachDatabase((databases) => {
     return Number(row.n);
   }
 
-  /** What differs between the roll-ups and the sums of the records: nothing. */
+  /** Differences between the roll-ups and the sums of the records; there should be none. */
   async function rollupErrors(): Promise<unknown[]> {
     const errors: unknown[] = [];
     for (const [span, seconds] of [
@@ -161,7 +161,7 @@ onEachDatabase((databases) => {
     }
   }
 
-  /** What the spool says at this moment. */
+  /** The lines of the spool at this moment. */
   function spooled(): SpoolLine[] {
     return readdirSync(directory)
       .filter((name) => name.endsWith(".spool"))
@@ -235,7 +235,7 @@ onEachDatabase((databases) => {
     const owner = { accountId: "acct_1", environment: "live" } as const;
     const find = (requestId: string) => new SqlRequestLog(db, systemClock).find(owner, requestId);
 
-    test("gets into the database with its record alone, and is deleted with it", async () => {
+    test("a trail gets into the database with its record alone, and is deleted with it", async () => {
       const ledger = await open();
       ledger.begin(beginOf("a")).settle(endOf({}));
       ledger.begin(beginOf("b")).settle(endOf({ trail }));
@@ -352,7 +352,7 @@ onEachDatabase((databases) => {
   });
 
   describe("one turn of the event loop", () => {
-    test("is one write for all that is said in it, and nobody goes on before that", async () => {
+    test("one turn of the event loop is one write for all that is said in it, and nobody goes on before that", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const before = ledger.begin(beginOf("before"));
       await before.begun;
@@ -410,7 +410,7 @@ onEachDatabase((databases) => {
       expect(ids()).toEqual(["begin a", "begin b", "settle a", "settle b"]);
     });
 
-    test("that has not ended yet counts in totals, in a flush and at the close", async () => {
+    test("a request that has not ended yet counts in totals, in a flush and at the close", async () => {
       const ledger = await open({ drainMs: 10_000 });
       ledger.begin(beginOf("a")).settle(endOf());
       let tokens = 0;
@@ -427,7 +427,7 @@ onEachDatabase((databases) => {
       expect(await count()).toBe(3);
     });
 
-    test("may begin and settle thousands", async () => {
+    test("one turn of the event loop may begin and settle thousands of requests", async () => {
       const ledger = await open({ drainMs: 10_000, segmentBytes: 50_000 });
       const entries = Array.from({ length: 5_000 }, (_, i) =>
         ledger.begin(beginOf(`r${i}`, { model: "m".repeat(300) })),
@@ -511,7 +511,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a database that is away", () => {
-    test("is told once, hinders nobody, and gets everything when it is back", async () => {
+    test("a database that is away is told once, hinders nobody, and gets everything when it is back", async () => {
       const ledger = await open();
       const unlock = await lockDatabase();
       for (let i = 0; i < 700; i++) ledger.begin(beginOf(`a${i}`, { model: "CANARY" })).settle(endOf());
@@ -573,7 +573,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("that fails again while the spool is read back makes no total count a record twice", async () => {
+    test("a database that is away and fails again while the spool is read back makes no total count a record twice", async () => {
       const ledger = await open({ drainMs: 10_000, maxPending: 1_500 });
       const settle = (id: string) =>
         ledger.begin(beginOf(id)).settle(endOf({ promptTokens: 1, completionTokens: 0, nanoUsd: 0 }));
@@ -628,7 +628,7 @@ onEachDatabase((databases) => {
       const totals: UsageTotals[] = [];
       const owner = { type: "account", id: "acct_1", environment: "live", since: 0, until: 4_000_000_000 } as const;
       const read = () => ledger.readTotals(owner, (all) => void totals.push({ ...all }));
-      // As long as nobody can say whether it is there.
+      // It rejects as long as nobody can say whether it is there.
       await expect(read()).rejects.toThrow("Connection closed");
       isLost = false;
       db = real;
@@ -637,7 +637,7 @@ onEachDatabase((databases) => {
       expect([await count(), await rollupErrors()]).toEqual([1, []]);
     });
 
-    test("at the end of the process leaves the spool for the next start", async () => {
+    test("a database that is away at the end of the process leaves the spool for the next start", async () => {
       const ledger = await open();
       const unlock = await lockDatabase();
       for (let i = 0; i < 20; i++) ledger.begin(beginOf(`a${i}`)).settle(endOf());
@@ -671,7 +671,7 @@ onEachDatabase((databases) => {
       expect(readdirSync(directory)).toEqual([]);
     });
 
-    test("takes nothing new, and a request that is settled after it is found by the next start", async () => {
+    test("a closed ledger takes nothing new, and a request that is settled after it is found by the next start", async () => {
       const ledger = await open();
       const [late, never] = [ledger.begin(beginOf("late")), ledger.begin(beginOf("never"))];
       await ledger.close();
@@ -695,7 +695,7 @@ onEachDatabase((databases) => {
       until: 4_000_000_000,
     } as const;
 
-    test("are those of the owner, the environment and the time, in the database or on the way", async () => {
+    test("totals are those of the owner, the environment and the time, in the database or on the way", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const read = async (owner: Parameters<SpoolLedger["readTotals"]>[0]) => {
         let found: UsageTotals | undefined;
@@ -722,7 +722,7 @@ onEachDatabase((databases) => {
       expect(await read({ ...account, since: 0, until: 4_000_000_000 })).toEqual({ tokens: 220_022, nanoUsd: 220_022 });
     });
 
-    test("of a key hold what counts against it: its predecessor's after a rotation, and its children's", async () => {
+    test("totals of a key hold what counts against it: its predecessor's after a rotation, and its children's", async () => {
       await db`INSERT INTO accounts (id, name, tier, created_at) VALUES ('acct_1', 'x', 'free', 1)`;
       const insertKey = (id: string, limitId: string, parentId: string | null) => db`
       INSERT INTO api_keys
@@ -756,7 +756,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("are exact at the moment they are given, while requests are settled and written all the time", async () => {
+    test("totals are exact at the moment they are given, while requests are settled and written all the time", async () => {
       const ledger = await open({ drainMs: 1, maxPending: 200, segmentBytes: 50_000 });
       let settled = 0;
       let going = true;
@@ -790,7 +790,7 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
-    test("of many owners are read a few at a time: a database that is slow makes nobody wait for all before him", async () => {
+    test("totals of many owners are read a few at a time: a database that is slow makes nobody wait for all before him", async () => {
       const real = db;
       let [running, most] = [0, 0];
       const slow = async (query: PromiseLike<unknown>) => {
@@ -825,7 +825,7 @@ onEachDatabase((databases) => {
       expect(most).toBeWithin(2, 9);
     });
 
-    test("that cannot be read are an error of that reader alone", async () => {
+    test("totals that cannot be read are an error of that reader alone", async () => {
       const ledger = await open();
       await db.unsafe("ALTER TABLE usage_rollups RENAME TO gone");
       await expect(ledger.readTotals(account, () => {})).rejects.toThrow();
@@ -848,7 +848,7 @@ onEachDatabase((databases) => {
     return undefined;
   }
 
-  /** Also where a descriptor of it is still open. */
+  /** Works also where a descriptor of it is still open. */
   function unmount(disk: string): void {
     spawnSync("umount", ["-l", disk]);
     rmSync(disk, { recursive: true, force: true });
@@ -969,7 +969,7 @@ onEachDatabase((databases) => {
       await spool.close();
     });
 
-    test("is not asked for room by each request that it refuses, but a second later; what it gave before is there meanwhile", async () => {
+    test("a full disk is not asked for room by each request that it refuses, but a second later; what it gave before is there meanwhile", async () => {
       prepareSpoolDirectory(directory);
       const clock = manualClock();
       const spool = new Spool({ directory, clock, segmentBytes: 1e9 });
@@ -1014,7 +1014,7 @@ onEachDatabase((databases) => {
         for (let i = 0; i < 200; i++) entry.progress({ promptTokens: 1, completionTokens: i, estimated: true }, null);
         await entry.settle(endOf());
       }
-      // What a process that died now would leave, and the next one would find.
+      // The spool as a process that died now would leave it, and the next one would find it.
       const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });

@@ -16,11 +16,11 @@ import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 export interface SpoolLedgerOptions {
   db: Database;
-  /** Of the spool alone; made where it is missing. */
+  /** The directory of the spool alone; made where it is missing. */
   directory: string;
   log: Log;
   clock: Clock;
-  /** How long a settled record waits at most for its batch. */
+  /** Milliseconds that a settled record waits at most for its batch. */
   drainMs?: number;
   segmentBytes?: number;
   /** A segment in use is closed after this time, so that a quiet server keeps no old lines. */
@@ -42,7 +42,7 @@ export interface LedgerFigures {
 
 const maxBackOffMs = 5_000;
 const syncEveryMs = 1_000;
-/** How long `close` waits for requests that still run. */
+/** Milliseconds that `close` waits for requests that still run. */
 const settleMs = 500;
 const defaults = {
   drainMs: 200,
@@ -53,7 +53,7 @@ const defaults = {
 };
 
 export class SpoolLedger implements Ledger {
-  /** What an earlier process had left, and is in the database since the start. */
+  /** Usage that an earlier process had left, and that is in the database since the start. */
   readonly recovered: Recovered;
   readonly #db: Database;
   readonly #log: Log;
@@ -67,7 +67,7 @@ export class SpoolLedger implements Ledger {
   #databaseFailing = false;
   #databaseFailures = 0;
   #upkeepFailing = false;
-  /** Nothing new is taken; then: what was settled before is drained. */
+  /** The closing of the ledger: first nothing new is taken, then what was settled before is drained. */
   #closing = false;
   #closed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -140,13 +140,19 @@ export class SpoolLedger implements Ledger {
     return this.#drain.drain();
   }
 
-  /** For who reads the roll-ups: resolves when they lack nothing that the records in the database have, or it cannot be helped. */
+  /**
+   * Resolves when the roll-ups lack nothing that the records in the database have, or it cannot be helped. For whoever
+   * reads them.
+   */
   async catchUp(): Promise<void> {
-    // What cannot be written is told by the rounds.
+    // The rounds tell what cannot be written.
     await this.rollUp().catch(() => {});
   }
 
-  /** For who deletes records, of which the roll-ups may be all that stays: as `catchUp`, but rejects where they lack some. */
+  /**
+   * Does the same as `catchUp`, but rejects where the roll-ups lack some records: for whoever deletes those, of which
+   * they may be all that stays.
+   */
   rollUp(): Promise<void> {
     return this.#drain.catchUp();
   }
@@ -155,7 +161,7 @@ export class SpoolLedger implements Ledger {
     return this.#drain.readTotals(owner, use);
   }
 
-  /** Whether requests can be kept account of, as of the last write or look: where not, none is taken. */
+  /** Whether requests can be accounted for, as of the last write or look: where not, none is taken. */
   get isWritable(): boolean {
     return this.#probe.isWritable;
   }
@@ -262,7 +268,7 @@ export class SpoolLedger implements Ledger {
     if (old && current.bytes > current.carriedBytes) this.#journal.rotate();
     this.#carryOver(nowMs);
     await this.#removeFree();
-    // After it, as what was deleted need not get to the disk.
+    // Syncing comes after it, as what was deleted need not get to the disk.
     if (!this.#spool.unsynced || nowMs - this.#syncedMs < syncEveryMs) return;
     this.#syncedMs = nowMs;
     await this.#spool.sync();

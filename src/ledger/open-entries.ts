@@ -6,7 +6,10 @@ export interface OpenEntry<Entry> {
   newer: Entry | undefined;
 }
 
-/** As a set would be that is told to keep its order; but each request comes and goes, and a set makes room for that anew and anew. */
+/**
+ * The open requests in their order. A set would do the same; but each request comes and goes, and a set makes room for
+ * that anew and anew.
+ */
 export class OpenEntries<Entry extends OpenEntry<Entry>> {
   #oldest: Entry | undefined;
   #newest: Entry | undefined;
@@ -44,7 +47,7 @@ export class OpenEntries<Entry extends OpenEntry<Entry>> {
     this.#size--;
   }
 
-  /** None of them may be deleted meanwhile. */
+  /** Visits the entries from the oldest on. None of them may be deleted meanwhile. */
   *[Symbol.iterator](): Generator<Entry> {
     for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
   }

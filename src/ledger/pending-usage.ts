@@ -7,10 +7,13 @@ export const batchSize = 1_000;
 /** Empty batches that are kept for the next records. */
 const mostSpare = 8;
 
-/** What is written at once. */
+/** Records that are written at once. */
 export class PendingBatch {
   readonly usage = new UsageColumns(batchSize);
-  /** Where each stands; where the spool could not take it, where its begin stands. Pinned until it is in the database. */
+  /**
+   * The segment of each record; where the spool could not take it, that of its begin. Pinned until it is in the
+   * database.
+   */
   readonly segments: Segment[] = [];
   /** 1: it stands on the spool. */
   readonly spooled = new Uint8Array(batchSize);
@@ -61,7 +64,7 @@ export class PendingUsage {
     this.#unspooled--;
   }
 
-  /** What was written of the oldest batch: all of it. */
+  /** Removes the oldest batch, all of which was written. */
   removeFirst(): void {
     const batch = this.#batches.shift();
     if (batch === undefined) return;

@@ -63,7 +63,7 @@ onEachDatabase((databases) => {
     return (await recentUsage(db, nowSeconds)).map(({ at }) => at - now).sort((a, b) => a - b);
   }
 
-  test("is the last minute, by key and second, and a second more, as only whole seconds are known", async () => {
+  test("recent usage is the last minute, by key and second, and a second more, as only whole seconds are known", async () => {
     await use(now, now, now - 61, now - 62, now - 3_600);
     expect((await recentUsage(db, now)).sort((a, b) => a.at - b.at)).toEqual([
       { keyId: "key_1", at: now - 61, requests: 1, tokens: 15 },
@@ -120,7 +120,7 @@ onEachDatabase((databases) => {
     },
   );
 
-  test("of an account with longer windows holds nothing of another's, and each second once", async () => {
+  test("recent usage of an account with longer windows holds nothing of another's, and each second once", async () => {
     const longer = await new SqlAccountStore(db).ensureFirstAccount(now);
     const key = keyRecordFor({ accountId: longer, rateLimit: 5, rateLimitWindow: 600 });
     await new SqlKeyStore(db).insertKey(key, {

@@ -1,4 +1,4 @@
-// What was used within the windows of rate limits that have not passed yet.
+// Usage within the windows of rate limits that have not passed yet.
 import type { Database } from "../storage/sql/database.ts";
 
 export interface RecentUsage {
@@ -19,8 +19,9 @@ interface Row {
 }
 
 /**
- * By key and second: a minute back, further for accounts that have keys with longer windows. A second more than the
- * window, as a record tells only the second in which its request began. What lies in the future was booked before the clock was set back: it delays nobody.
+ * Usage by key and second: a minute back, further for accounts that have keys with longer windows. A second more than
+ * the window, as a record tells only the second in which its request began. Usage in the future was booked before the
+ * clock was set back: it delays nobody.
  */
 export async function recentUsage(db: Database, nowSeconds: number): Promise<RecentUsage[]> {
   const minuteAgo = nowSeconds - minuteSeconds - 1;

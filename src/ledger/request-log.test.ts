@@ -58,7 +58,7 @@ onEachDatabase((databases) => {
     };
   }
 
-  /** As the ledger does it. */
+  /** Writes records like the ledger, and no others. */
   async function only(records: readonly UsageRecord[]): Promise<void> {
     await db`DELETE FROM usage_records`;
     await db`DELETE FROM usage_rollups`;
@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
 
   const ids = (records: readonly UsageRecord[]) => records.map(({ requestId }) => requestId);
 
-  /** What the list should be, told from all records. */
+  /** The expected list, told from all records. */
   function expected(records: readonly UsageRecord[], asked: RequestFilter): string[] {
     const { accountId, environment, appId, keyId, model, outcome, stream, start, end } = asked;
     return records
@@ -214,14 +214,17 @@ onEachDatabase((databases) => {
         expect(ids(await all(asked, limit))).toEqual(right);
     });
 
-    test.each(filters)("so are pages that end early, as the database is slow: %p", async (more) => {
-      let now = 0;
-      const slow = new SqlRequestLog(db, { monotonicMs: () => (now += 45) });
-      const asked = filter(more);
-      expect(ids(await all(asked, 200, slow))).toEqual(expected(records, asked));
-    });
+    test.each(filters)(
+      "pages of thousands of requests that end early, as the database is slow, are right: %p",
+      async (more) => {
+        let now = 0;
+        const slow = new SqlRequestLog(db, { monotonicMs: () => (now += 45) });
+        const asked = filter(more);
+        expect(ids(await all(asked, 200, slow))).toEqual(expected(records, asked));
+      },
+    );
 
-    test("and where roll-ups of an earlier version do not tell what part of their hour they are of", async () => {
+    test("pages of thousands of requests are right where roll-ups of an earlier version do not tell what part of their hour they are of", async () => {
       await db`UPDATE usage_rollups SET first_at = 0, last_at = 253402300799`;
       for (const more of filters) {
         const asked = filter(more);
@@ -276,7 +279,9 @@ onEachDatabase((databases) => {
       await add(sparse);
     }, 30_000);
 
-    /** How many rows of requests each query may have looked at, told from the times that it names. */
+    /**
+     * A database that notes how many rows of requests each query may have looked at, told from the times that it names.
+     */
     function watched(db: Database, plans: Set<string>): { db: Database; reads: number } {
       const seen = { db, reads: 0 };
       seen.db = new Proxy(db, {

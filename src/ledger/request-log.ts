@@ -12,7 +12,7 @@ import type { Database } from "../storage/sql/database.ts";
 import { available } from "../storage/sql/outage.ts";
 import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
 
-/** How many rows of a table one query looks at. SQLite works in the thread that serves all requests. */
+/** The most rows of a table that one query looks at. SQLite works in the thread that serves all requests. */
 const rowsAtOnce = 4_000;
 /** Milliseconds that the queries of one page may take together; the one that is over it still counts. */
 const budgetMs = 40;
@@ -116,7 +116,7 @@ export class SqlRequestLog implements RequestLog {
     }
   }
 
-  /** From where on to read roll-ups by day up to `until`: all of a day at least. */
+  /** Time from which to read roll-ups by day up to `until`: all of a day at least. */
   async #rollupsStart(filter: RequestFilter, { from, until }: Span, reader: Reader): Promise<number> {
     const db = this.#db;
     const [row]: { start: number | string }[] = await reader.read(
@@ -127,7 +127,7 @@ export class SqlRequestLog implements RequestLog {
     return Math.max(from, Number(row?.start ?? 0));
   }
 
-  /** From where on to read records up to `until`: all of a second at least. */
+  /** Time from which to read records up to `until`: all of a second at least. */
   async #sliceStart({ from, until }: Span, reader: Reader): Promise<number> {
     if (until - from <= 1) return from;
     const db = this.#db;
@@ -151,7 +151,10 @@ export class SqlRequestLog implements RequestLog {
       GROUP BY start ORDER BY start DESC`;
   }
 
-  /** By the index of keys, where one is named, else by the primary key: the others are written so that no index serves them. */
+  /**
+   * The condition that uses the index of keys, where one is named, else the primary key: the others are written so that
+   * no index serves them.
+   */
   #whose({ accountId, environment, keyId }: RequestFilter) {
     const db = this.#db;
     if (keyId === undefined) return db`account_id = ${accountId} AND environment = ${environment}`;
@@ -195,7 +198,10 @@ interface RollupSpan {
   last_at: number | string;
 }
 
-/** What of them lies within; those of which nothing does, though a part of their hour or day may, are left out. */
+/**
+ * The parts of the spans that lie within; those of which nothing does, though a part of their hour or day may, are left
+ * out.
+ */
 function* spansOf(rollups: readonly RollupSpan[], seconds: number, within: Span): Generator<Span> {
   for (const rollup of rollups) {
     const start = Number(rollup.start);

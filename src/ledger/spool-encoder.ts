@@ -19,7 +19,7 @@ const firstCapacity = 64 * 1024;
 const keptCapacity = 1024 * 1024;
 /** More than a line takes beside its texts: seven numbers, commas, quotes and the rest. */
 const lineOverhead = 256;
-/** At most: a unit of UTF-16 as `\uXXXX`. */
+/** Most bytes of a unit of UTF-16, as `\uXXXX`. */
 const bytesOfUnit = 6;
 const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 0x5b, 0x5c, 0x5d];
 /** The first and the last of the characters that JSON leaves as they are, and that are one byte; but for two. */

@@ -1,4 +1,4 @@
-// What waits on a spool, read beside the server that may be writing it.
+// Facts about what waits on a spool, read beside the server that may be writing it.
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export interface SpoolFacts {
 export interface SpoolFactsOptions {
   /** Whether a server writes it: the end of its newest file then is a line that is being written. */
   isWritten: boolean;
-  /** How long to read, about; with a pause now and then for others. */
+  /** Milliseconds to read for, about; with a pause now and then for others. */
   budgetMs: number;
 }
 

@@ -1,14 +1,14 @@
-// What the spool says: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
+// The format of the spool: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage/usage.ts";
 import { trailSchema } from "../storage/tables/trail-text.ts";
 
-/** What was delivered at some moment of a request. */
+/** Usage that was delivered up to some moment of a request. */
 export interface UsageProgress extends TokenUsage {
   requestId: string;
-  /** As in `UsageEnd`. */
+  /** Cost, as in `UsageEnd`. */
   nanoUsd: number | null;
   /** Milliseconds since its begin, by the monotonic clock. */
   elapsedMs: number;
@@ -52,7 +52,7 @@ const lineSchema: z.ZodType<SpoolLine> = z.union([
       durationMs: whole,
       firstTokenMs: whole.nullable(),
       queueMs: whole,
-      // What cannot be read of it must not take the usage along.
+      // A trail that cannot be read must not take the usage along.
       trail: trailSchema.optional().catch(undefined),
     }),
   }),
@@ -103,7 +103,7 @@ const lengthDigits = 8;
 export const frameHeaderLength = 1 + checksumLength + 1 + lengthDigits + 1;
 const headerPattern = new RegExp(`^#([0-9a-f]{${checksumLength}}) (\\d{${lengthDigits}})\n$`);
 
-/** What stands before the lines of one write. */
+/** The header before the lines of one write. */
 export function frameHeader(lines: Uint8Array): string {
   return `#${checksum(lines)} ${String(lines.length).padStart(lengthDigits, "0")}\n`;
 }
@@ -146,7 +146,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
   return object;
 }
 
-/** In whole numbers, as in `UsageColumns`. */
+/** The same in whole numbers, as `UsageColumns` holds them. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
   return {
     requestId: progress.requestId,

@@ -1,4 +1,5 @@
-// Whether the spool can be written: asked of its disk, as one on which nothing is written at the moment does not tell it.
+// Tells whether the spool can be written: its disk is asked, as a disk to which nothing is written at the moment does
+// not tell.
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -12,7 +13,7 @@ export interface SpoolProbeOptions {
   log: Log;
 }
 
-/** Where less than this has room, what a busy turn says has none. */
+/** A disk with less room than this has none for a busy turn. */
 const probeBytes = 64 * 1024;
 /** However many monitors ask. */
 const askAgainMs = 1_000;
@@ -29,7 +30,7 @@ export class SpoolProbe {
     this.#file = join(options.directory, "probe");
   }
 
-  /** As of the last write, or the last look. */
+  /** The result of the last write, or the last look. */
   get isWritable(): boolean {
     return !this.#failed && !this.#options.journal.failing;
   }

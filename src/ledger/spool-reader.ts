@@ -1,4 +1,4 @@
-// What is there of the spool: its segment files, and what they say.
+// Reads the spool: its segment files, and their lines.
 import { closeSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -19,7 +19,7 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** In the order in which they were written. */
+/** Segments in the order in which they were written. */
 export function listSegments(directory: string): { number: number; path: string }[] {
   return readdirSync(directory)
     .flatMap((name) => {
@@ -35,7 +35,7 @@ export interface SpoolChunk {
   damaged: number;
 }
 
-/** What a segment says, in pieces of some thousand lines. */
+/** The lines of a segment, in pieces of some thousand. */
 export function* readSegment(path: string): Generator<SpoolChunk> {
   const fd = openSync(path, "r");
   try {
@@ -66,7 +66,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
 interface SpoolPiece extends SpoolChunk {
   /** Bytes up to which it was read. */
   used: number;
-  /** What follows is a frame whose end has not been read from the file yet. */
+  /** The next frame's end has not been read from the file yet. */
   needsMore: boolean;
 }
 
@@ -114,7 +114,7 @@ function endOfZeros(text: Buffer, start: number): number {
   return end;
 }
 
-/** Where the lines of the frame stand that begins there; undefined where it is not whole. */
+/** Place of the lines in the frame that begins there; undefined where it is not whole. */
 function frameAt(text: Buffer, start: number, unread: number): { from: number; until: number } | "more" | undefined {
   const from = start + frameHeaderLength;
   if (text.length < from) return unread > 0 ? "more" : undefined;

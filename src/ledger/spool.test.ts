@@ -78,7 +78,7 @@ function frameOf(...said: readonly SpoolLine[]): Buffer {
   return Buffer.from(encoder.take());
 }
 
-/** As the first version wrote it: no frames, each line with its own checksum. */
+/** A line as the first version wrote it: no frames, each line with its own checksum. */
 function oldLineOf(line: SpoolLine): Buffer {
   const json = JSON.stringify(line);
   return Buffer.from(`${Bun.hash.crc32(json).toString(16).padStart(8, "0")} ${json}\n`);
@@ -129,7 +129,7 @@ describe("the trail of a request", () => {
     },
   ];
 
-  test("is written to the spool and read as it was, and the lines around it are as they were", () => {
+  test("the trail of a request is written to the spool and read as it was, and the lines around it are as they were", () => {
     const traced: SpoolLine = { settle: { ...settled.settle, trail } };
     const spool = newSpool();
     spool.append(frameOf(settled, traced, settled));
@@ -145,7 +145,7 @@ describe("the trail of a request", () => {
   });
 
   // hardening: O9
-  test("that cannot be read, as of a later version, does not take the usage along", () => {
+  test("the trail of a request that cannot be read, as of a later version, does not take the usage along", () => {
     const line = frameOf({ settle: { ...settled.settle, trail } })
       .subarray(frameHeaderLength)
       .toString();
@@ -162,7 +162,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
   const whole = Buffer.concat(parts.map(({ bytes }) => bytes));
   const path = () => join(directory, "00000001.spool");
 
-  test("in a file cut at any offset count where they ended before, and the torn one is told", () => {
+  test("the frames of a file cut at any offset count where they ended before, and the torn one is told", () => {
     for (let length = 0; length <= whole.length; length++) {
       writeFileSync(path(), whole.subarray(0, length));
       const expected: SpoolLine[] = [];
@@ -178,7 +178,7 @@ describe.each(Object.entries(formats))("%s", (_name, parts) => {
     }
   });
 
-  test("are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
+  test("frames are lost by a changed byte, and no others are; by a changed end the two that it parted", () => {
     let start = 0;
     for (const [i, part] of parts.entries()) {
       const next = start + part.bytes.length;
@@ -259,7 +259,7 @@ describe("decoding refuses", () => {
   });
 });
 
-/** What is read of one frame. */
+/** The lines that are read of one frame. */
 function again(...said: readonly SpoolLine[]): SpoolLine[] {
   const path = join(directory, "00000001.spool");
   writeFileSync(path, frameOf(...said));
@@ -315,7 +315,7 @@ test("whatever texts come in are read as they were, however many differ", () => 
     const begin = { ...settle, requestId: `r${text}`, model: `${text}${i % 50}`, keyId: `key_${i % 3}${text}` };
     said.push({ settle: { ...begin, upstream: `${text}${i % 40}`, errorCode: i % 2 === 0 ? null : text } });
   }
-  // What stands for a broken character is not that character, but it can be stored and read.
+  // A broken character's replacement is not that character, but it can be stored and read.
   const sound = JSON.parse(JSON.stringify(said)) as SpoolLine[];
   expect(again(...said)).toEqual(sound);
 });
@@ -374,7 +374,7 @@ describe("segments", () => {
     const frame = frameOf(lineOf(0));
     const write = fs.writeSync.bind(fs) as (...args: unknown[]) => number;
     let calls = 0;
-    // At most a part of the first one.
+    // Writes at most a part of the first one.
     const lazy = ((fd: number, bytes: Uint8Array, from: number, _length: number, at: number) => {
       if (calls > 100) throw new Error("It is asked again and again.");
       return calls++ === 0 ? write(fd, bytes, from, 5, at) : 0;
@@ -385,7 +385,7 @@ describe("segments", () => {
     expect(calls).toBeLessThan(10);
   });
 
-  test("where no new one can be made, the old one grows on", () => {
+  test("where no new segment can be made, the old one grows on", () => {
     const clock = manualClock();
     const spool = newSpool(100, clock);
     const { path } = spool.current;

@@ -14,7 +14,7 @@ export interface Segment {
   /** When the next segment took its place; undefined while it is written. */
   sealedMs: number | undefined;
   bytes: number;
-  /** Of them, what only repeats an older segment. */
+  /** The part of them that only repeats an older segment. */
   carriedBytes: number;
   /** Requests whose only account of themselves is in this file. */
   pins: number;
@@ -25,7 +25,7 @@ export interface Segment {
 interface OpenSegment extends Segment {
   fd: number | undefined;
   unsynced: boolean;
-  /** Of the file: what follows `bytes` are zeros, for which the disk has room already. */
+  /** Bytes of the file that are allocated: those behind `bytes` are zeros, for which the disk has room already. */
   allocated: number;
   /** Something stands behind `bytes` that was refused and could not be taken back: nothing may follow it. */
   broken: boolean;
@@ -38,7 +38,7 @@ export interface SpoolOptions {
   segmentBytes: number;
 }
 
-/** As much is allocated at a time. */
+/** Bytes that are allocated at a time. */
 const zeros = new Uint8Array(16 * 1024);
 /** A full disk is not asked for more by each request: to say no takes it up to some milliseconds, in which everybody waits. */
 const askAgainMs = 1_000;
@@ -46,7 +46,7 @@ const syncData = promisify(fdatasync);
 
 export class Spool {
   readonly #options: SpoolOptions;
-  /** In the order of their numbers; the last is written. */
+  /** Segments in the order of their numbers; the last is written. */
   readonly #segments: OpenSegment[] = [];
   #current: OpenSegment;
   #number: number;
@@ -85,9 +85,9 @@ export class Spool {
   }
 
   /**
-   * From here on so many bytes can be written to the current segment even where the disk is full: they are written as
-   * zeros ahead. Throws where the disk has no room for them, or had none a moment ago. What is allocated already costs a
-   * comparison.
+   * Makes sure that so many bytes can be written to the current segment even where the disk is full: they are written
+   * as zeros ahead. Throws where the disk has no room for them, or had none a moment ago. What is allocated already
+   * costs a comparison.
    */
   reserve(bytes: number): void {
     const segment = this.#current;
@@ -167,7 +167,7 @@ export class Spool {
     void this.#syncing.finally(() => closeSegment(found)).catch(() => {});
   }
 
-  /** After it `append` throws. Segments that nothing pins are deleted. */
+  /** Closes the spool; `append` throws afterwards. Segments that nothing pins are deleted. */
   async close(): Promise<void> {
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
@@ -220,7 +220,7 @@ export class Spool {
   }
 }
 
-/** How much of it was written, which is something: a disk that takes nothing and does not say why is refused as a full one. */
+/** Bytes that were written, at least one: a disk that takes nothing and does not say why is refused as a full one. */
 function put({ fd = -1 }: OpenSegment, bytes: Uint8Array, at: number): number {
   const count = writeSync(fd, bytes, 0, bytes.length, at);
   if (count === 0) throw new Error("The disk took only a part of what was written.");
@@ -229,7 +229,7 @@ function put({ fd = -1 }: OpenSegment, bytes: Uint8Array, at: number): number {
 
 /** Counts in `bytes` what was written, also where it throws in the middle. */
 function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
-  // After a short write the rest is tried for the sake of its error: the disk is full.
+  // The rest of a short write is tried for the sake of its error: the disk is full.
   for (let written = 0; written < bytes.length; ) {
     const count = put(segment, written === 0 ? bytes : bytes.subarray(written), segment.bytes);
     written += count;
@@ -239,11 +239,11 @@ function writeBehind(segment: OpenSegment, bytes: Uint8Array): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes);
 }
 
-/** What was refused as a whole must not be found in parts. */
+/** Overwrites a write that was refused as a whole: it must not be found in parts. */
 function takeBack(segment: OpenSegment, written: number): void {
   segment.allocated = Math.max(segment.allocated, segment.bytes + written);
   try {
-    // Not cut off: the room was promised to others.
+    // The file is not cut off: the room was promised to others.
     for (let done = 0; done < written; ) {
       const length = Math.min(zeros.length, written - done);
       done += put(segment, zeros.subarray(0, length), segment.bytes + done);
@@ -284,7 +284,7 @@ export function repin(held: { segment: Segment }, segment: Segment): void {
   held.segment = segment;
 }
 
-/** For its owner only: who used what is in it. */
+/** Makes the directory for its owner only: who used what is in it. */
 export function prepareSpoolDirectory(directory: string): void {
   makeDirectory(directory);
   chmodSync(directory, 0o700);

@@ -1,23 +1,26 @@
-// What one of those that a request counts against is held to, an account or a key, with where that is counted beside it.
+// The limits of one account or key that a request counts against, with where they are counted beside them.
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import type { TrackedBucket } from "./memory/memory-buckets.ts";
 import type { QuotaCounter } from "./memory/memory-quotas.ts";
 
-/** What has the same id, in one object: of a key among very many each place in memory is one to wait for. */
+/**
+ * Everything that is counted under the same id, in one object: of a key among very many each place in memory is one to
+ * wait for.
+ */
 export class CountedParty {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
   quota: Quota | undefined = undefined;
-  /** As they were last found; those who hold them say whether they still are. */
+  /** The buckets as they were last found; those who hold them say whether they still are. */
   requestBucket: TrackedBucket | undefined = undefined;
   tokenBucket: TrackedBucket | undefined = undefined;
   counter: QuotaCounter | undefined = undefined;
-  /** Of the quota; infinite where there is none. */
+  /** The amounts of the quota; infinite where there is none. */
   quotaTokens = Number.POSITIVE_INFINITY;
   quotaNanoUsd = Number.POSITIVE_INFINITY;
   /** The one before it in its set. */
   readonly before: CountedParty | undefined;
-  /** Whose buckets and counters these are. */
+  /** The store whose buckets and counters these are. */
   readonly #store: object;
   /** The set of which it is the last: a copy of that set leads here as well, and may have other limits. */
   #limits: LimitSet | undefined = undefined;

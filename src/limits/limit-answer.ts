@@ -1,4 +1,4 @@
-// What the script that decides answers: a verdict, the time, and what each limit and quota stands at.
+// The answer of the script that decides: a verdict, the time, and what each limit and quota stands at.
 import type { CalendarMonth } from "../base/calendar-month.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { LimitSet, RateLimit, Reservation } from "../domain/limits/limits.ts";
@@ -6,7 +6,7 @@ import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
 import type { LimitPlan } from "./limit-plan.ts";
 
-/** What the script says; the numbers are its own. */
+/** The verdicts of the script; the numbers are its own. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
 export const headSize = 4;
 export const quotaSize = 5;

@@ -1,11 +1,11 @@
-// What several limits make of a request together: which of them refuses it, and what is told of the tightest.
+// The decision of several limits on a request together: which of them refuses it, and what is told of the tightest.
 import type { CalendarMonth } from "../base/calendar-month.ts";
 import type { GatewayError } from "../base/errors.ts";
 import { type LimitKind, neverFitsRefusal, quotaRefusal, rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
 
-/** Of one quota in one month. Whole tokens and nano-USD. */
+/** Figures of one quota in one month. Whole tokens and nano-USD. */
 export interface QuotaFigures {
   readonly month: CalendarMonth;
   /** Settled usage; without meaning until `isRead`. */
@@ -17,7 +17,7 @@ export interface QuotaFigures {
   isRead: boolean;
 }
 
-/** In the order of the limits. */
+/** Buckets in the order of the limits. */
 export type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
 
 export function isLimited({ tokens, nanoUsd }: Quota): boolean {
@@ -32,7 +32,7 @@ function lacksMoney(quota: Quota, { usedNanoUsd, heldNanoUsd }: QuotaFigures, ne
   return quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + needed > quota.nanoUsd;
 }
 
-/** What is not read yet refuses nothing here. */
+/** The shortage of the quota that refuses the request. One that is not read yet refuses nothing here. */
 export function quotaShortage(
   quotas: readonly Quota[],
   counters: readonly (QuotaFigures | undefined)[],
@@ -65,7 +65,7 @@ export function quotaShortage(
   return undefined;
 }
 
-/** Of the limits of both kinds that have no room, the one that takes longest to regain it. */
+/** The limit of both kinds that has no room and takes longest to regain it. */
 export function rateShortage(
   limits: LimitSet,
   places: Buckets,

@@ -1,4 +1,5 @@
-// What happened to leases, on its way to the shared store: numbered, in order, each carried out once however often it is sent.
+// Events of leases on their way to the shared store: numbered, in order, each carried out once however often it is
+// sent.
 import type { RedisConnection } from "../storage/redis/redis-connection.ts";
 
 /** Name and arguments. */
@@ -17,7 +18,7 @@ export class LimitOperations {
   #open: LimitOperation[] = [];
   /** Number of the first of them. */
   #first = 1;
-  /** How many of them are on their way. */
+  /** Number of them that are on their way. */
   #sent = 0;
   #isRunning = false;
   #isDue = false;
@@ -56,7 +57,7 @@ export class LimitOperations {
     });
   }
 
-  /** Nothing can be told from here on. */
+  /** Stops sending: nothing can be told from here on. */
   pause(): void {
     this.#isRunning = false;
   }
@@ -73,7 +74,7 @@ export class LimitOperations {
     this.flush();
   }
 
-  /** What it was about is gone. */
+  /** Forgets everything, as what it was about is gone. */
   clear(): void {
     this.#epoch++;
     this.#drop(this.#open.length);

@@ -1,16 +1,16 @@
-// How a set of limits is put to the shared store: its keys and figures as texts, made once for each set.
+// The form in which a set of limits is put to the shared store: its keys and figures as texts, made once for each set.
 import type { CalendarMonth } from "../base/calendar-month.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { isLimited } from "./limit-decision.ts";
 
 export interface LimitPlan {
-  /** Of the quotas. */
+  /** The month of the quotas. */
   month: CalendarMonth;
   /** Buckets of requests, of tokens, then the quotas that limit something. */
   keys: readonly string[];
-  /** How many of each, then their figures. */
+  /** The number of each, then their figures. */
   figures: readonly string[];
-  /** For what is told later: token buckets with their figures, all quotas with whether they limit something. */
+  /** The figures for what is told later: token buckets with theirs, all quotas with whether they limit something. */
   lease: readonly string[];
   /** The keys of all quotas. */
   quotaKeys: readonly string[];
@@ -50,7 +50,7 @@ export function bucketKey(prefix: string, kind: "requests" | "tokens", id: strin
   return `${prefix}${kind}:${id}`;
 }
 
-/** What the keys of all quotas begin with. */
+/** The beginning of all quotas' keys. */
 export function quotaKeys(prefix: string): string {
   return `${prefix}quota:`;
 }
@@ -63,7 +63,7 @@ export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, 
   return [String(limit), String(windowSeconds * 1000)];
 }
 
-/** What is not limited is no number to the script. */
+/** The amounts as texts; one that is not limited is no number to the script. */
 export function amountsOf({ tokens, nanoUsd }: Pick<Quota, "tokens" | "nanoUsd">): [string, string] {
   return [String(tokens ?? "-"), String(nanoUsd ?? "-")];
 }

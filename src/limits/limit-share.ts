@@ -1,4 +1,5 @@
-// What a replica admits by itself while nobody can be asked: its share of each limit, from where the limit was last seen.
+// The share of each limit that a replica admits by itself while nobody can be asked, from where the limit was last
+// seen.
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
 import type { Admission, LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
@@ -9,11 +10,11 @@ import { MemoryLimits } from "./memory/memory-limits.ts";
 export interface LimitShareOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
-  /** How many replicas share the limits, at least 1. */
+  /** Number of replicas that share the limits, at least 1. */
   replicas: number;
-  /** How many of a limit's things were taken when it was last seen, refilled since; 0 where that is not known. */
+  /** Number of a limit's things that were taken when it was last seen, refilled since; 0 where that is not known. */
   lastTaken(kind: LimitKind, rule: RateLimit): number;
-  /** What a quota stood at when it was last seen, reservations included. */
+  /** The usage of a quota when it was last seen, reservations included. */
   lastUsed(quota: Quota): UsageTotals | undefined;
 }
 
@@ -28,33 +29,33 @@ interface Touched {
   kind: LimitKind;
   rule: RateLimit;
   share: RateLimit;
-  /** What it began with, and when. */
+  /** The amount that it began with, and when. */
   begunWith: number;
   begunMs: number;
 }
 
-/** How often the usage of a quota is read anew: what other replicas settle is seen in the ledger alone. */
+/** Interval in which the usage of a quota is read anew: what other replicas settle is seen in the ledger alone. */
 const rereadMs = 10_000;
 /** Ahead of a refusal by a quota it is read once more, where that was not done so lately. */
 const refusableMs = 1_000;
-/** How long the first admission under a quota waits for the ledger, before what was last seen has to do. */
+/** Milliseconds that the first admission under a quota waits for the ledger, before what was last seen has to do. */
 const patienceMs = 1_000;
-/** How many more limits make it forget those that are whole. */
+/** Number of further limits after which those that are whole are forgotten. */
 const sweepEvery = 8_192;
 
-/** What this replica knows of a quota, and takes of it. */
+/** This replica's knowledge of a quota, and what it takes of it. */
 interface QuotaShare {
   /** When it was last read, or that was last tried. */
   readMs: number;
   reading: Promise<void> | undefined;
-  /** With the amounts up to which this replica admits; undefined: nothing is known of its usage. */
+  /** The quota with the amounts up to which this replica admits; undefined: nothing is known of its usage. */
   share: Quota | undefined;
 }
 
 export class LimitShare {
   readonly #options: LimitShareOptions;
   readonly #memory: MemoryLimits;
-  /** By what the quotas were read to last. */
+  /** Shares by what the quotas were read to last. */
   #shares = new WeakMap<LimitSet, LimitSet>();
   readonly #touched: Readonly<Record<LimitKind, Map<string, Touched>>> = { requests: new Map(), tokens: new Map() };
   readonly #quotas = new Map<string, QuotaShare>();
@@ -101,7 +102,7 @@ export class LimitShare {
     return this.#memory.used(quota);
   }
 
-  /** For who decides from here on. `all`: what it began with is known nowhere else any more. */
+  /** The charges for whoever decides from here on. `all`: what it began with is known nowhere else any more. */
   charges(all: boolean): ShareCharge[] {
     const nowMs = this.#options.clock.monotonicMs();
     const charges: ShareCharge[] = [];
@@ -144,7 +145,7 @@ export class LimitShare {
         known.share = share;
         continue;
       }
-      // As much of the share is gone as of the limit.
+      // The share is used up to the same part as the limit.
       const begunWith = Math.ceil((this.#options.lastTaken(kind, rule) * share.limit) / rule.limit);
       if (begunWith > 0) {
         const past = { requests: [], tokens: [], secondsAgo: 0, count: begunWith, usedTokens: begunWith };
@@ -191,7 +192,10 @@ export class LimitShare {
     return known.reading;
   }
 
-  /** Where the ledger cannot be read, what is known goes on; where nothing is known, the request that needs it is told. */
+  /**
+   * Reads the usage. Where the ledger cannot be read, what is known goes on; where nothing is known, the request that
+   * needs it is told.
+   */
   async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
     const read = this.#memory.reread(quota).catch(() => {});
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));

@@ -1,4 +1,4 @@
-// How long a request waits for the ledger to say what a quota's owner has used.
+// Bounds the time that a request waits for the ledger to say what a quota's owner has used.
 import { unreadUsageRefusal } from "../domain/limits/limit-refusal.ts";
 
 const longestMs = 2_000;

@@ -1,10 +1,10 @@
-// What limits and quotas stood at when they were last seen, for the time when nobody can be asked.
+// The state of limits and quotas when they were last seen, for the time when nobody can be asked.
 import type { Clock } from "../base/clock.ts";
 import { SweptMap } from "../base/swept-map.ts";
 import type { RateLimit } from "../domain/limits/limits.ts";
 import type { UsageTotals } from "../domain/usage/usage.ts";
 
-/** What was seen longer ago says too little. */
+/** A state that was seen longer ago says too little. */
 const seenMs = 60_000;
 
 interface Seen {
@@ -36,7 +36,7 @@ export class SeenLimits {
     this.#seen.set(key, { first, second, atMs });
   }
 
-  /** How many things of a bucket were taken, refilled since; 0 where that is not known. */
+  /** Number of a bucket's things that were taken, refilled since; 0 where that is not known. */
   taken(key: string, { limit, windowSeconds }: RateLimit): number {
     const seen = this.#seen.get(key);
     if (!seen) return 0;

@@ -12,7 +12,7 @@ export class LineBuffer {
   readonly #size: number;
   #bytes: Buffer | undefined;
   #length = 0;
-  /** What the last line began with, and what that says. */
+  /** The beginning of the last line, and the time in it. */
   #begin = "";
   #time = "";
   #level: LogLevel | undefined;
@@ -32,7 +32,10 @@ export class LineBuffer {
     else this.#write(Buffer.from(text));
   }
 
-  /** As JSON.stringify writes `{ time, level, event, ...fields }`; for most lines that object is not made. */
+  /**
+   * Writes a line as JSON.stringify would write `{ time, level, event, ...fields }`; for most lines that object is not
+   * made.
+   */
   putJson(time: string, level: LogLevel, event: string, fields: LogFields): void {
     const begin = this.#beginOf(time, level, event);
     const text = JSON.stringify(fields);
@@ -46,7 +49,7 @@ export class LineBuffer {
     }
     const at = this.#length + bytes.write(begin, this.#length);
     const end = at + bytes.write(text, at);
-    // In place of the opening brace.
+    // A comma in place of the opening brace.
     bytes[at] = comma;
     bytes[end] = lineFeed;
     this.#length = end + 1;
@@ -58,7 +61,10 @@ export class LineBuffer {
     if (this.#bytes && length > 0) this.#write(this.#bytes.subarray(0, length));
   }
 
-  /** Without its closing brace. Where lines are many it is that of the line before, of the same millisecond. */
+  /**
+   * The beginning of a line, without its closing brace. Where lines are many it is that of the line before, of the same
+   * millisecond.
+   */
   #beginOf(time: string, level: LogLevel, event: string): string {
     if (time !== this.#time || level !== this.#level || event !== this.#event) {
       this.#time = time;
@@ -69,7 +75,7 @@ export class LineBuffer {
     return this.#begin;
   }
 
-  /** With room for so many, after a flush where there was none; undefined where there never is. */
+  /** The buffer with room for `most` bytes, after a flush where there was none; undefined where there never is. */
   #bytesFor(most: number): Buffer | undefined {
     if (this.#length + most > this.#size) this.flush();
     if (most > this.#size) return undefined;

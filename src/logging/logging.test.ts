@@ -16,7 +16,7 @@ function record(format: "text" | "json") {
   return { log, written, all };
 }
 
-/** What somebody may put into a model id, a path or a header to write lines of their own. */
+/** Texts that somebody may put into a model id, a path or a header to write lines of their own. */
 const forgeries: readonly [name: string, value: string][] = [
   ["a line feed", "a\nERROR forged"],
   ["a carriage return", "a\r\nforged"],
@@ -142,7 +142,7 @@ const apiKey = generateApiKey("live");
 
 describe("credentials", () => {
   test.each(["text", "json"] as const)(
-    "are in no line of %s, in whatever field of whatever event they are",
+    "credentials are in no line of %s, in whatever field of whatever event they are",
     (format) => {
       const { log, all } = record(format);
       log.configure({ redact: (text) => redactCredentials(redactSecrets(text, ["a known secret"])) });
@@ -161,7 +161,7 @@ describe("credentials", () => {
     },
   );
 
-  test("are in no request's line whatever lines came before it", () => {
+  test("credentials are in no request's line whatever lines came before it", () => {
     const { log, all } = record("json");
     const clean = "llama-3.1-8b";
     const [begun, asLong] = [`${clean}${apiKey}`, "x".repeat(apiKey.length)];

@@ -14,7 +14,7 @@ const requestEvent = "request";
 const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
 
 export interface LogSettings {
-  /** What is less is not written. Default `info`. */
+  /** The least level that is written. Default `info`. */
   level?: LogLevel;
   /** Takes secrets out of a text. Default: what looks like one. */
   redact?: (text: string) => string;
@@ -26,12 +26,12 @@ export class StreamLog implements Log {
   readonly #flood: FloodControl;
   #rank = ranks.info;
   #redact: (text: string) => string = redactCredentials;
-  /** When the last line was written, and its time; the start of its second, and the time up to there. */
+  /** Time of the last line and its text; the start of its second, and the text up to there. */
   #lastMs = Number.NaN;
   #last = "";
   #secondMs = Number.NaN;
   #second = "";
-  /** Of the last request's line, where there was no secret in them: mostly they come again. */
+  /** Fields of the last request's line that had no secret in them: mostly they come again. */
   #cleanMethod: LogFields[string];
   #cleanModel: LogFields[string];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -93,7 +93,7 @@ export class StreamLog implements Log {
     return event === requestEvent || this.#flood.admits(event);
   }
 
-  /** Whether a request's line has anything that is not of our own making, and may hold a secret. */
+  /** Whether a request's line has anything that a client or server wrote, and that may hold a secret. */
   #hasFreeText({ detail, model, method }: LogFields): boolean {
     if (detail !== undefined || looksSecret(method, this.#cleanMethod) || looksSecret(model, this.#cleanModel))
       return true;
@@ -119,7 +119,7 @@ export class StreamLog implements Log {
     else this.#flushSoon();
   }
 
-  /** As `Date.toISOString` writes it; all but the milliseconds is the same for a whole second of lines. */
+  /** Now, written as `Date.toISOString` does it; all but the milliseconds is the same for a whole second of lines. */
   #time(): string {
     const nowMs = wallMs();
     if (nowMs === this.#lastMs) return this.#last;

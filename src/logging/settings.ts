@@ -1,4 +1,4 @@
-// What the log is told by the configuration: its level, and which secrets it must never show.
+// The settings of the log from the configuration: its level, and which secrets it must never show.
 
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { configuredSecrets } from "../config/secrets.ts";

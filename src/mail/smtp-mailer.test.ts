@@ -101,7 +101,7 @@ describe("a message", () => {
     expect(received).toEqual([]);
   });
 
-  test("with a line break in its subject is refused", async () => {
+  test("a message with a line break in its subject is refused", async () => {
     const { port, received } = await startServer();
     const mailer = new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from });
     const error = await refusal(mailer.send({ ...message, subject: "A\r\nBcc: eve@example.com" }));
@@ -154,7 +154,7 @@ describe("a failure is service_unavailable, with its code for the log and no sec
 });
 
 describe("encryption", () => {
-  test("is required of smtp:// beyond this machine: without STARTTLS nothing is sent, the password least of all", async () => {
+  test("encryption is required of smtp:// beyond this machine: without STARTTLS nothing is sent, the password least of all", async () => {
     const { port, received } = await startServer({ disabledCommands: ["STARTTLS"] });
     // The same machine by an address that is not known to be it.
     const error = await refusal(new SmtpMailer({ url: `smtp://me:p@[::ffff:127.0.0.1]:${port}`, from }).send(message));

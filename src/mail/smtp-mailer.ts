@@ -8,7 +8,7 @@ export interface SmtpMailerOptions {
   url: string;
   /** An address, or a name and an address in angle brackets. */
   from: string;
-  /** For the connection, the greeting, and each silence after it. */
+  /** The deadline of the connection, of the greeting, and of each silence after it. */
   timeoutMs?: number;
 }
 
@@ -52,7 +52,7 @@ export class SmtpMailer implements MailSender {
 
   async #deliver({ to, subject, text }: MailMessage): Promise<void> {
     const { from } = this.#options;
-    // As an object the address is taken as it is, not parsed as a list.
+    // An address in an object is taken as it is, and not parsed as a list.
     await this.#connected((transport) => transport.sendMail({ from, to: { name: "", address: to }, subject, text }));
   }
 
@@ -80,7 +80,7 @@ export class SmtpMailer implements MailSender {
   }
 }
 
-/** Without encryption only to this machine: elsewhere the server has to offer STARTTLS, and prove its name. */
+/** Allows no encryption to this machine alone: elsewhere the server has to offer STARTTLS, and prove its name. */
 function connectionOf(text: string) {
   const url = new URL(text);
   const secure = url.protocol === "smtps:";

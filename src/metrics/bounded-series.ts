@@ -17,7 +17,7 @@ export class BoundedSeries<Series> {
   readonly #options: BoundedSeriesOptions<Series>;
   readonly #series = new Map<string, Series>();
   #other: Series | undefined;
-  /** How many more are counted together before a place is looked for again. */
+  /** Number of values still to be counted together before a place is looked for again. */
   #patience = 0;
 
   constructor(options: BoundedSeriesOptions<Series>) {
@@ -40,7 +40,7 @@ export class BoundedSeries<Series> {
 
   #add(value: string): Series {
     const { most, make } = this.#options;
-    // What has the name of the rest is counted with it: no series may stand there twice.
+    // A value with the name of the rest is counted with it: no series may stand there twice.
     if (value === otherLabel || (this.#series.size >= most && !this.#makeRoom())) {
       this.#other ??= make(otherLabel);
       return this.#other;

@@ -7,7 +7,7 @@ import { Buckets, Histogram } from "./histogram.ts";
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const exchangeTimes = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120]);
 
-/** Of one route and method. */
+/** The counts of one route and method. */
 interface ExchangeSeries {
   route: string;
   method: string;
@@ -16,7 +16,7 @@ interface ExchangeSeries {
 }
 
 export class Exchanges {
-  /** By route, then by method. */
+  /** Series by route, then by method. */
   readonly #series = new Map<string, Map<string, ExchangeSeries>>();
 
   ended({ method, route = "none", status, durationMs }: HttpEnd): void {
@@ -31,7 +31,7 @@ export class Exchanges {
     series.durations.observe(durationMs);
   }
 
-  /** How many ended so far. */
+  /** Number of exchanges that ended so far. */
   get count(): number {
     let count = 0;
     for (const methods of this.#series.values())

@@ -8,7 +8,7 @@ export class Buckets {
 
   constructor(seconds: readonly number[]) {
     this.boundsMs = Float64Array.from(seconds, (bound) => bound * 1000);
-    // As a float, as OpenMetrics has it: the same series, whichever format was asked for.
+    // Bounds are written as floats, as in OpenMetrics: the same series, whichever format was asked for.
     const texts = seconds.map((bound) => (Number.isInteger(bound) ? `${bound}.0` : String(bound)));
     this.texts = [...texts, "+Inf"].map((bound) => `le="${bound}"} `);
   }
@@ -38,7 +38,7 @@ export class Histogram {
     this.#count++;
   }
 
-  /** Its samples, in seconds. `labels` as of `labelText`. */
+  /** Its samples, in seconds. `labels` as `labelText` gives them. */
   lines(name: string, labels: string): string {
     const start = labels === "" ? `${name}_bucket{` : `${name}_bucket{${labels},`;
     const { texts } = this.#buckets;

@@ -9,7 +9,7 @@ import { Buckets, Histogram } from "./histogram.ts";
 import { Traffic } from "./traffic.ts";
 
 describe("the text", () => {
-  test("says of each metric what it is before its samples, whatever is in a label", () => {
+  test("the text says of each metric what it is before its samples, whatever is in a label", () => {
     const odd = 'a"b\\c\nd{e="f"} 1';
     const out = new Exposition("prometheus");
     out.family("a_total", "counter", "One\nline \\ more").sample(labelText({ model: odd, empty: "" }), 3);
@@ -19,7 +19,7 @@ describe("the text", () => {
     expect(["a_total", "b", "c", "d"].map((name) => metrics.get(name))).toEqual([3, Infinity, NaN, 1e-7]);
   });
 
-  test("is OpenMetrics for who asks for it", () => {
+  test("the text is OpenMetrics for who asks for it", () => {
     expect(formatFor("application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5")).toBe(
       "openmetrics",
     );
@@ -55,7 +55,7 @@ describe("series by label", () => {
   const seriesOf = (most: number, gone: ReadonlySet<string> = new Set()) =>
     new BoundedSeries({ most, make: (label) => ({ label, count: 0 }), isGone: (value) => gone.has(value) });
 
-  test("are as many as allowed, and one for the rest", () => {
+  test("the series by label are as many as allowed, and one for the rest", () => {
     const series = seriesOf(3);
     for (let i = 0; i < 10_000; i++) series.of(`m${i}`).count++;
     expect([...series.all()]).toEqual([
@@ -75,7 +75,7 @@ describe("series by label", () => {
     expect([...series.all()].map(({ label }) => label)).toEqual(["b", "c", "other"]);
   });
 
-  test("of what is called as the rest is are the rest", () => {
+  test("a series that is called as the rest is is counted with the rest", () => {
     const series = seriesOf(1);
     for (const value of ["other", "a", "b", "other"]) series.of(value).count++;
     expect([...series.all()]).toEqual([
@@ -182,7 +182,7 @@ describe("traffic", () => {
     expect(read().get(open)).toBe(0);
   });
 
-  test("who waits is told by model", () => {
+  test("each request that waits is counted by model", () => {
     const { read } = traffic();
     const waiting = read(new Map([["m", 3]]));
     expect(waiting.get("headrace_inference_requests_waiting", { model: "m" })).toBe(3);

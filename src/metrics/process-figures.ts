@@ -1,4 +1,4 @@
-// What the process takes of the machine, under the names that Prometheus' own clients give it.
+// The process's use of the machine, under the names that Prometheus' own clients give it.
 import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import type { Exposition } from "./exposition.ts";

@@ -17,7 +17,7 @@ export interface TrafficOptions {
 
 /** Models, and upstreams, with series of their own. */
 const mostLabels = 200;
-/** Of one model; beyond it upstreams are counted together. */
+/** Series of one model; beyond it upstreams are counted together. */
 const mostRequestSeries = 64;
 
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
@@ -288,7 +288,7 @@ function find(requests: readonly RequestSeries[], about: RequestLabels): Request
   return undefined;
 }
 
-/** What is thrown that is no GatewayError: the client left, or a fault of ours. */
+/** The label of an error that is no GatewayError: the client left, or a fault of ours. */
 function faultOf(error: unknown): string {
   return error instanceof DOMException && error.name === "AbortError" ? "cancelled" : "internal_error";
 }

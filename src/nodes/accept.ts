@@ -33,7 +33,7 @@ export interface NodeAcceptorOptions {
   log: Log;
 }
 
-/** What it needs of a request on its way through the server. */
+/** The members of a request on its way through the server that are needed here. */
 export interface ConnectExchange {
   readonly req: IncomingRequest;
   readonly clientAddress: string;
@@ -93,7 +93,7 @@ export class NodeAcceptor {
     }
   }
 
-  /** Where all places are taken, whoever has the most of them gives one to who has fewer. */
+  /** Whether there is a place. Where all are taken, whoever has the most of them gives one to whoever has fewer. */
   #hasRoom(network: string): boolean {
     if (this.#unproven.size < mostUnproven) return true;
     const places = Map.groupBy(this.#unproven, ([, of]) => of);

@@ -1,4 +1,4 @@
-// How often one node may connect: a few times at once, as after an outage, then as often as a link that flaps.
+// Limits how often one node may connect: a few times at once, as after an outage, then as often as a link that flaps.
 import type { Clock } from "../base/clock.ts";
 
 const burst = 20;
@@ -18,7 +18,7 @@ export class ConnectionPace {
     const nowMs = this.#clock.monotonicMs();
     const fullAtMs = Math.max(nowMs, this.#fullAtMs.get(nodeId) ?? 0) + everyMs;
     if (fullAtMs > nowMs + burst * everyMs) return false;
-    // Where all of it is there nothing has to be remembered: only nodes that connect are in it.
+    // A node whose allowance is whole need not be remembered: only nodes that connect are in it.
     for (const [other, atMs] of this.#fullAtMs) if (atMs <= nowMs) this.#fullAtMs.delete(other);
     this.#fullAtMs.set(nodeId, fullAtMs);
     return true;

@@ -8,7 +8,7 @@ import { NodeTunnel, type NodeTunnelOptions } from "./tunnel/node-tunnel.ts";
 export interface DialOptions extends NodeTunnelOptions {
   /** Base URL of the gateway, as it is reached from here. */
   url: string;
-  /** For the connection, TLS and the upgrade together. */
+  /** Milliseconds for the connection, TLS and the upgrade together. */
   connectMs: number;
   /** `http://[user:password@]host:port`, where connections go by way of a proxy. */
   proxy?: string | undefined;

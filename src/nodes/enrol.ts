@@ -1,4 +1,4 @@
-// How a machine joins: a token that an operator made becomes a node with a key of its own, once.
+// Enrols a machine: a token that an operator made becomes a node with a key of its own, once.
 
 import { GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -20,14 +20,14 @@ export interface EnrolmentOptions {
   limits: Pick<LimitStore, "admit">;
   /** Whether a model server that is no node has the name. */
   isUpstream(name: string): boolean;
-  /** Where nodes know this gateway to be: what they sign for. Without `/v1`. */
+  /** The address of this gateway as nodes know it, which they sign for. Without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
   tokenKey: Keys;
   log: Log;
 }
 
-/** Of one address in a minute; behind one may be a rack of machines. */
+/** The most tries of one address in a minute; behind one may be a rack of machines. */
 const perMinute = 60;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };

@@ -1,4 +1,4 @@
-// What replicas sign for each other: good once, for a short time, for exactly what was signed.
+// The signatures of replicas for each other: good once, for a short time, for exactly what was signed.
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { manualClock } from "../../tests/support/manual-clock.ts";
@@ -37,7 +37,7 @@ test.each([
   const verifier = new ForwardVerifier(key, clock);
   const signed = signForward(request, key, clock);
   expect(verifier.verify({ ...request, [name]: value }, signed)).toBe(false);
-  // And what did not pass has used up nothing.
+  // A request that did not pass has used up nothing.
   expect(verifier.verify(request, signed)).toBe(true);
 });
 

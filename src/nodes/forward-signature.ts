@@ -1,17 +1,18 @@
-// How one replica proves to another that a request is of their installation, is meant for it, and comes for the first time.
+// The proof of one replica to another that a request is of their installation, is meant for it, and comes for the first
+// time.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { type Clock, mostClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
-/** What is signed, besides the time and the nonce. */
+/** The members that are signed, besides the time and the nonce. */
 export interface SignedRequest {
   method: string;
   path: string;
   /** Id of the replica that is asked. */
   replicaId: string;
-  /** What the request is about, as the text of a header. */
+  /** The subject of the request, as the text of a header. */
   about: string;
   /** Hex SHA-256 of the body. */
   bodyDigest: string;
@@ -73,7 +74,7 @@ export class ForwardVerifier {
 
 function signature(request: SignedRequest, at: string, nonce: string, key: Uint8Array): string {
   const { method, path, replicaId, about, bodyDigest: digest } = request;
-  // None of them has a line break in it.
+  // Line breaks separate the members, as none of them has one in it.
   const text = ["headrace replica forward v1", method, path, replicaId, at, nonce, about, digest].join("\n");
   return createHmac("sha256", key).update(text).digest("base64url");
 }

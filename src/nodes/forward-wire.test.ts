@@ -1,4 +1,4 @@
-// What one replica says to another of a request: all that counts there, also for one of an earlier version.
+// A request as one replica passes it to another: all that counts there, also for one of an earlier version.
 import { expect, test } from "bun:test";
 import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
 import { aboutText, readAbout } from "./forward-wire.ts";

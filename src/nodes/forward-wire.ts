@@ -1,4 +1,4 @@
-// What one replica sends to another so that a request reaches a node, and how the answer says what came of it.
+// The form in which one replica sends another a request for a node, and in which the answer says what came of it.
 import { z } from "zod";
 import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
@@ -13,7 +13,7 @@ export const forwardHeaders = {
   digest: "x-headrace-digest",
   replica: "x-headrace-replica",
   signature: "x-headrace-signature",
-  /** Of the answer: one of `forwardOutcomes`. An answer without it comes from something else. */
+  /** Header of the answer: one of `forwardOutcomes`. An answer without it comes from something else. */
   outcome: "x-headrace-outcome",
   /** Behind an answer that broke off: the error, as base64url. */
   fault: "x-headrace-fault",
@@ -29,7 +29,7 @@ const about = z.object({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
-  /** On whose account bytes are held for it; an earlier version does not say. */
+  /** The holder of its bytes; an earlier version does not say. */
   holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
 
@@ -60,7 +60,7 @@ const errorShape = z.object({
   noRoom: z.boolean().optional(),
 });
 
-/** For another replica alone: with what only the log may have. */
+/** The text of an error for another replica alone: with what only the log may have. */
 export function errorText(error: GatewayError): string {
   const { code, message, detail, retryAfterSeconds, engineLimited } = error;
   const noRoom = error instanceof NoRoomError || undefined;
@@ -72,7 +72,7 @@ export function faultTrailer(error: GatewayError): string {
   return `${forwardHeaders.fault}: ${Buffer.from(errorText(error)).toString("base64url")}`;
 }
 
-/** Of the value of that trailer; undefined for what is none. */
+/** The error of that trailer's value; undefined for what is none. */
 export function readFault(value: string): GatewayError | undefined {
   return readError(Buffer.from(value, "base64url").toString());
 }

@@ -1,4 +1,4 @@
-// How a node proves who it is: an Ed25519 key pair, and a signature over what the gateway says for one connection.
+// The proof of who a node is: an Ed25519 key pair, and a signature over what the gateway says for one connection.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 
 export interface NodeKeyPair {
@@ -8,14 +8,14 @@ export interface NodeKeyPair {
   privateKey: string;
 }
 
-/** What a signature is for. Another gateway, another node, another connection or version needs another one. */
+/** The subject of a signature. Another gateway, another node, another connection or version needs another one. */
 export interface ProofText {
   /** The subprotocol, with its major version. */
   protocol: string;
   /** The gateway's own URL, as the node knows it since it joined. */
   gateway: string;
   nodeId: string;
-  /** Of the gateway, random for each connection; base64url. */
+  /** The gateway's nonce, random for each connection; base64url. */
   nonce: string;
 }
 

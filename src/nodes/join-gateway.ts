@@ -1,4 +1,4 @@
-// At a machine that joins: makes its key pair, and has the gateway take its public part for a join token.
+// Joins a gateway from a machine: makes its key pair, and has the gateway take its public part for a join token.
 import { z } from "zod";
 import type { NodeIdentity } from "../domain/models/node-identity.ts";
 import { joinedShape } from "../wire/nodes.ts";
@@ -10,7 +10,7 @@ export interface JoinOptions {
   /** A secret. */
   token: string;
   name: string;
-  /** By way of which it goes out, now and later. */
+  /** The proxy through which it goes out, now and later. */
   proxy?: string | undefined;
   signal: AbortSignal;
 }

@@ -1,4 +1,4 @@
-// What a node makes of requests that come through the tunnel.
+// A node's treatment of requests that come through the tunnel.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { AccountBytes, HeldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";

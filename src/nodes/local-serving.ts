@@ -1,4 +1,5 @@
-// At a node: what this machine offers to its gateway, and how it answers a request that comes through the tunnel.
+// Serves at a node: what this machine offers to its gateway, and how it answers a request that comes through the
+// tunnel.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -32,7 +33,7 @@ export interface LocalServingOptions {
   demoModel: string;
   /** The body as of the public API, checked. Throws a GatewayError. */
   decode(operation: Operation, body: ByteSpan): DecodedRequest;
-  /** As the public API answers it. */
+  /** Renders an error as the public API answers it. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
 
@@ -41,7 +42,7 @@ const gatewayAccount = "gateway";
 
 export class LocalServing {
   readonly #options: LocalServingOptions;
-  /** As of one key, for the same reason. */
+  /** All requests count as one key's, for the same reason. */
   readonly #holder = heldBytes.holder(new AccountBytes());
   #running = 0;
 
@@ -155,7 +156,10 @@ export class LocalServing {
     return model && this.#own(model);
   }
 
-  /** What it has itself: what other nodes serve to this one is not passed on, or two could pass a request back and forth. */
+  /**
+   * The model as this machine has it itself: what other nodes serve to this one is not passed on, or two could pass a
+   * request back and forth.
+   */
   #own(model: Model): Model | undefined {
     const deployments = model.deployments.filter(({ engine }) => !this.#options.catalog.isNode(engine));
     return deployments.length === 0 ? undefined : { ...model, deployments, fallbacks: undefined };
@@ -173,7 +177,7 @@ function announced(model: Model): AnnouncedModel {
   };
 }
 
-/** Of an operation for which all of its engines know it. */
+/** The concurrency by operation, where all of its engines know it. */
 function concurrencyOf({ deployments }: Model): Partial<Record<Operation, number>> {
   const concurrency: Partial<Record<Operation, number>> = {};
   for (const operation of operations) {

@@ -32,7 +32,7 @@ export interface NodesOptions {
   drainedChanged(): Promise<void>;
   /** Whether a model server that is no node has the name. */
   isUpstream(name: string): boolean;
-  /** Where nodes know this gateway to be, without `/v1`. */
+  /** The address of this gateway as nodes know it, without `/v1`. */
   gatewayUrl(): string;
   /** 32 bytes. */
   tokenKey: Keys;
@@ -48,7 +48,7 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** By name. */
+  /** Nodes by name. */
   list(): NodeWire[] {
     return this.#options.directory.engines().map(({ record, engine }) => nodeToWire(record, engine, this.#options));
   }
@@ -142,7 +142,7 @@ export class Nodes {
     const { directory, capacity, drainedChanged } = this.#options;
     await drainedChanged();
     await directory.refresh();
-    // Who waits looks again for where it may go.
+    // Requests that wait look again for where they may go.
     capacity.regroup();
   }
 
@@ -169,7 +169,7 @@ function changeOf(request: UpdateNodeRequest): NodeChange {
   };
 }
 
-/** In the words of the wire, for the audit log. */
+/** The settings in the words of the wire, for the audit log. */
 function settingsToWire({ name, approvedModels, environments, maxConcurrency }: NodeRecord, draining: boolean) {
   return {
     name,

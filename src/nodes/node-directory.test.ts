@@ -1,4 +1,4 @@
-// What the directory of nodes makes of the database: what it read later counts, whichever answer comes first.
+// The directory of nodes and the database: what it read later counts, whichever answer comes first.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import type { NodeConnection, NodeRecord, NodeStore } from "../domain/models/node.ts";

@@ -17,18 +17,18 @@ import { type GatewayEnd, type GatewayEndListener, tunnelCloseCodes } from "./tu
 export interface NodeDirectoryOptions {
   store: NodeStore;
   feed: Pick<ChangeFeed, "onChange">;
-  /** Of this process. */
+  /** Id of this process. */
   replicaId: string;
   forwarder: Pick<ReplicaForwarder, "send" | "keep">;
   audit: Pick<AuditLog, "append">;
   clock: Clock;
   log: Log;
-  /** What nodes there are, or what they serve, is another: the catalog has to look again. */
+  /** Called when nodes, or what they serve, have changed: the catalog has to look again. */
   onChange(): void;
   pollMs?: number;
 }
 
-/** Where its connection is. */
+/** The place of a node's connection. */
 export interface NodePlace {
   replicaId: string;
   clientAddress: string;
@@ -40,16 +40,16 @@ export interface NodePlace {
 interface Link {
   end: GatewayEnd;
   connectedAt: number;
-  /** How many looks at the database had begun when it came, and when it stood there; undefined: not yet. */
+  /** Number of looks at the database that had begun when it came, and when it stood there; undefined: not yet. */
   cameAt: number;
   standsSince: number | undefined;
-  /** What the node was last told of how it stands. */
+  /** The standing that the node was last told. */
   told: string;
 }
 
-/** How soon it is noticed that a process that held connections has died. */
+/** Interval in which it is noticed that a process that held connections has died. */
 const defaultPollMs = 2_000;
-/** For how long the models of a node that lost its connection stay on offer. */
+/** Seconds for which the models of a node that lost its connection stay on offer. */
 const awaySeconds = 600;
 const touchMs = 60_000;
 const removed = "The node was removed from the gateway.";
@@ -62,21 +62,21 @@ export class NodeDirectory implements NodeWays {
   /** Held by other processes. */
   #remote: ReadonlyMap<string, NodeConnection> = new Map();
   readonly #links = new Map<string, Link>();
-  /** Whose node has another one by now: they take nothing new and finish what they have. */
+  /** Connections whose node has another one by now: they take nothing new and finish what they have. */
   readonly #leaving = new Set<GatewayEnd>();
   readonly #pace: ConnectionPace;
-  /** By id, name and limit: with another of these it is another engine. */
+  /** Engines by id, name and limit of the node: with another of these it is another engine. */
   #engines = new Map<string, NodeEngine>();
   /** Since when nodes that were connected are away, monotonic milliseconds. */
   readonly #awaySinceMs = new Map<string, number>();
-  /** What the records say that others see. */
+  /** The part of the records that others see, as text. */
   #recordsText = "";
   #looks = 0;
   /** The latest look whose answer is known. */
   #seenLook = 0;
   #looking: Promise<void> | undefined;
   #again = false;
-  /** What the database still has to be told. */
+  /** Writes that the database still has to be told. */
   readonly #unwritten = new Map<string, () => Promise<void>>();
   #timers: ReturnType<typeof setInterval>[] = [];
   #isClosing = false;
@@ -200,7 +200,7 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** What a node must sign with; asked of the database, as a deleted one is let in no more. */
+  /** The key with which a node must sign; asked of the database, as a deleted one is let in no more. */
   async findKey(nodeId: string): Promise<{ publicKey: string } | { refused: "unknown" }> {
     const { store, log } = this.#options;
     const known = await store.findNode(nodeId).catch((error) => {
@@ -278,7 +278,7 @@ export class NodeDirectory implements NodeWays {
 
   async #poll(): Promise<void> {
     await this.#writeAgain();
-    // Of a process that died nobody tells: neither that its nodes are gone, nor when it last saw them.
+    // Nobody tells of a process that died: neither that its nodes are gone, nor when it last saw them.
     const before = [...this.#remote.keys()];
     if (before.length > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
     if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
@@ -323,7 +323,7 @@ export class NodeDirectory implements NodeWays {
     }
   }
 
-  /** In the database: that it is connected, and what it announces. */
+  /** Writes into the database that it is connected, and what it announces. */
   async #register(link: Link): Promise<void> {
     const { store, replicaId, clock } = this.#options;
     const { end, connectedAt } = link;

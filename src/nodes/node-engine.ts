@@ -5,9 +5,9 @@ import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../doma
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
 
-/** What a node's engine asks of who knows the nodes. */
+/** The port by which a node's engine asks about nodes. */
 export interface NodeWays {
-  /** As it is known now; undefined where it was deleted. */
+  /** The record as it is known now; undefined where it was deleted. */
   record(nodeId: string): NodeRecord | undefined;
   /** Whether requests can be sent to it from here. */
   isReachable(nodeId: string): boolean;
@@ -40,7 +40,7 @@ export class NodeEngine implements Engine {
     return this.#ways.isReachable(this.nodeId);
   }
 
-  /** What it may serve. Rejects while it is away. */
+  /** The models that it may serve. Rejects while it is away. */
   async models(): Promise<EngineModel[]> {
     if (this.accepts || !this.#ways.record(this.nodeId)) return this.lastModels();
     throw new GatewayError("upstream_error", "The node is not connected.");

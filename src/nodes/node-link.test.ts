@@ -113,7 +113,7 @@ test("cut at any moment, every stream ends and nothing stays behind", async () =
   expect(node.faults).toEqual([]);
 });
 
-test("it connects once its gateway is there, at intervals that have a cap", async () => {
+test("a node connects once its gateway is there, at intervals that have a cap", async () => {
   const key = newNodeKey();
   const node = { id: "node_late", privateKey: key.privateKey };
   const states: string[] = [];
@@ -173,7 +173,7 @@ describe("is over for good", () => {
     });
   }
 
-  test("but not when the gateway goes away, or cannot look anything up", async () => {
+  test("a link goes on when the gateway goes away, or cannot look anything up", async () => {
     let fails = true;
     await using gateway = startGateway({
       findKey: async (id) => {
@@ -189,7 +189,7 @@ describe("is over for good", () => {
     await endOf(gateway, node, 2);
   });
 
-  test("nor when their versions have nothing in common: one of the two will be updated", async () => {
+  test("a link goes on when the versions have nothing in common: one of the two will be updated", async () => {
     let major = 2;
     await using gateway = rawGateway((end) => {
       end.send(messageTypes.hello, 0, rawHello({ major }));

@@ -32,9 +32,9 @@ export interface NodeLinkTimings {
   connectMs: number;
   /** Longest wait before the next attempt. */
   backoffMs: number;
-  /** Before the second attempt; doubles from there on. */
+  /** Wait before the second attempt; doubles from there on. */
   firstBackoffMs: number;
-  /** After which a connection counts as one that worked, so that the waits begin anew. */
+  /** Time after which a connection counts as one that worked, so that the waits begin anew. */
   stableMs: number;
   /** Wait where the gateway speaks no version that this node does: one of the two has to be updated. */
   versionBackoffMs: number;
@@ -49,11 +49,11 @@ export interface NodeLinkOptions {
   handle: NodeHandler;
   /** Asked at each connection, and by `announce`. */
   announcement(): NodeAnnouncement;
-  /** After each change. */
+  /** Called after each change. */
   onState?(state: NodeLinkState): void;
-  /** After each time that the gateway says how the node stands with it. */
+  /** Called after each time that the gateway says how the node stands with it. */
   onStanding?(standing: NodeStanding): void;
-  /** What a handler threw that is no GatewayError. */
+  /** Called with an error of a handler that is no GatewayError. */
   onFault?(error: unknown): void;
   /** `http://[user:password@]host:port`. */
   proxy?: string | undefined;
@@ -87,7 +87,7 @@ export class NodeLink implements NodeTunnelListener {
   #state: NodeLinkState = { status: "closed", message: "", attempts: 0, since: wallMs() };
   /** The one that takes requests, or is on its way to. */
   #tunnel: NodeTunnel | undefined;
-  /** Of gateways that are going away: they finish what they have. */
+  /** Tunnels of gateways that are going away: they finish what they have. */
   readonly #leaving = new Set<NodeTunnel>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #started = false;
@@ -122,7 +122,7 @@ export class NodeLink implements NodeTunnelListener {
     void this.#connect();
   }
 
-  /** What is served has changed. */
+  /** Announces what is served, as it has changed. */
   announce(): void {
     if (this.#tunnel) this.#announceOn(this.#tunnel);
   }

@@ -1,4 +1,4 @@
-// What requests say about nodes, checked beyond its shape and put into the form in which it is kept.
+// Checks the values of requests about nodes beyond their shape, and puts them into the form in which they are kept.
 
 import { GatewayError } from "../base/errors.ts";
 import { type Environment, environments } from "../domain/api-key.ts";

@@ -1,4 +1,4 @@
-// Which proxy the environment names for a URL: the variables that other programs go by as well.
+// Finds the proxy that the environment names for a URL, by the variables that other programs go by as well.
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

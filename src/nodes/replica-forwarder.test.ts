@@ -11,7 +11,7 @@ import { faultTrailer, forwardHeaders } from "./forward-wire.ts";
 import { ReplicaForwarder } from "./replica-forwarder.ts";
 import { RecordingSink, requestOf, until } from "./testing/tunnel-fixture.ts";
 
-/** What whoever reads the answer hears, where the other replica breaks it off so. */
+/** The error that a reader of the answer gets, where the other replica breaks it off so. */
 async function heardOf(trailer: string | undefined): Promise<unknown> {
   await using other = startTestServer((_request, reply) => {
     const stream = reply.stream(200, { [forwardHeaders.outcome]: "answer" });
@@ -34,7 +34,7 @@ async function heardOf(trailer: string | undefined): Promise<unknown> {
   return sink.error;
 }
 
-test("what broke it off is told, with whether that was for want of room", async () => {
+test("what broke an answer off is told, with whether that was for want of room", async () => {
   const fault = new GatewayError("upstream_timeout", "Too slow.", { detail: "node_1: model-7" });
   const told = await heardOf(faultTrailer(fault));
   expect(told).not.toBeInstanceOf(BlamelessError);
@@ -44,7 +44,7 @@ test("what broke it off is told, with whether that was for want of room", async 
   expect(full).toMatchObject({ code: "service_unavailable", message: "Full.", retryAfterSeconds: 2 });
 });
 
-test("where it says nothing, the fault is between the replicas, and the node's deployment does not rest for it", async () => {
+test("where the other replica says nothing, the fault is between the replicas, and the node's deployment does not rest for it", async () => {
   for (const trailer of [undefined, `${forwardHeaders.fault}: no-fault`]) {
     const error = await heardOf(trailer);
     expect(error).toBeInstanceOf(BlamelessError);

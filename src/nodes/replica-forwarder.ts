@@ -16,14 +16,14 @@ export interface ReplicaForwarderOptions {
   /** 32 bytes, the same at all replicas. */
   key: Keys;
   clock: Pick<Clock, "nowSeconds">;
-  /** As for the tunnel itself, of which the other replica keeps the time. */
+  /** The same timeouts as for the tunnel itself, of which the other replica keeps the time. */
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
 }
 
-/** On top of what the other replica waits: its own answer says more. */
+/** Milliseconds on top of what the other replica waits: its own answer says more. */
 const marginMs = 2_000;
-/** In the same network, and another replica may be asked in its place. */
+/** Time for a connection in the same network; another replica may be asked in its place. */
 const connectTimeoutMs = 3_000;
 const maxErrorBytes = 64 * 1024;
 
@@ -112,7 +112,10 @@ async function read(
   throw readError(text) ?? unreachable(`replica ${replicaId} answered with an error that cannot be read`);
 }
 
-/** Of an answer that has begun. Where the other replica says nothing, it or the way to it broke: the node may work. */
+/**
+ * The fault of an answer that has begun. Where the other replica says nothing, it or the way to it broke: the node may
+ * work.
+ */
 function answerFault(fault: unknown): unknown {
   if (!(fault instanceof ClientError && fault.answerBegan)) return fault;
   const told = fault.fault === "told" ? readFault(fault.message) : undefined;

@@ -1,4 +1,4 @@
-// At a node: keeps the connection to the gateway that this machine has joined, as the file in the data directory says.
+// Keeps a node's connection to the gateway that this machine has joined, as the file in the data directory says.
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NodeIdentity, NodeLinkReport } from "../domain/models/node-identity.ts";
@@ -12,7 +12,7 @@ export interface UplinkOptions {
     mark(): string | undefined;
     /** Throws where it cannot be used. */
     identity(): NodeIdentity | undefined;
-    /** For other processes of this machine; undefined: there is nothing to say. */
+    /** Tells other processes of this machine; undefined: there is nothing to say. */
     tell(report: NodeLinkReport | undefined): void;
   };
   clock: Clock;
@@ -27,7 +27,7 @@ export interface UplinkView extends NodeLinkReport {
   running: number;
 }
 
-/** How soon it is noticed that the machine has joined, left, or serves something else. */
+/** Interval in which it is noticed that the machine has joined, left, or serves something else. */
 const defaultLookMs = 500;
 
 export class Uplink {

@@ -113,7 +113,7 @@ async function builtInModels(config: Config, onSkipped: (file: string, reason: s
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
     const { id, file, capabilities, context } = manifest;
-    // What was named for this start is meant.
+    // The model that was named for this start is meant.
     if (models.has(id)) continue;
     models.set(id, {
       id,

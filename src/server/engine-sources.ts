@@ -1,4 +1,5 @@
-// Which engines the catalog draws on: the built-in one, those of the configuration and the database, and servers found here.
+// The engines that the catalog draws on: the built-in one, those of the configuration and the database, and servers
+// found here.
 import type { ReloadableConfig } from "../config/config.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Engine } from "../domain/models/engine.ts";
@@ -13,10 +14,10 @@ import type { CatalogSource, DeclaredModel } from "../inference/models/catalog.t
 import type { FileModel, ModelSources } from "../inference/models/model-view.ts";
 import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
 
-/** For servers that the configuration file does not name; as it has them where it does not say. */
+/** Settings of servers that the configuration file does not name: its own defaults. */
 const unnamed = { ...upstreamDefaults, discover: true, environments: defaultEnvironments, maxConcurrency: null };
 
-/** For those that are asked over no connection of ours. */
+/** The connection of engines that are asked over none of ours. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
 
 /** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
@@ -160,7 +161,7 @@ interface Wanted extends Connection {
   environments: UpstreamSettings["environments"];
 }
 
-/** What an engine is made of: with other values it is another engine. */
+/** The values that make an engine: with other values it is another engine. */
 interface Connection
   extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency"> {
   apiKey: string | undefined;

@@ -1,4 +1,4 @@
-// How late the event loop is: measured for a minute, forgotten after it.
+// The delay of the event loop: measured for a minute, forgotten after it.
 import { afterEach, expect, test } from "bun:test";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 
@@ -17,7 +17,7 @@ function sampled(...gapsMs: number[]): EventLoopDelay {
   return delay;
 }
 
-test("before the first sample there is none", () => {
+test("before the first sample there is no delay", () => {
   expect(sampled().figures()).toEqual({ meanMs: 0, maxMs: 0 });
 });
 
@@ -25,7 +25,7 @@ test("a timer that is late by so much is the delay; an early one is none", () =>
   expect(sampled(100, 400, 90, 110).figures()).toEqual({ meanMs: 77.5, maxMs: 300 });
 });
 
-test("what is older than about a minute is forgotten", () => {
+test("a delay that is older than about a minute is forgotten", () => {
   const quiet = (seconds: number) => new Array<number>(seconds * 10).fill(100);
   expect(sampled(5_100, ...quiet(55)).figures().maxMs).toBe(5_000);
   expect(sampled(5_100, ...quiet(75)).figures()).toEqual({ meanMs: 0, maxMs: 0 });

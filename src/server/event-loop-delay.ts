@@ -12,7 +12,7 @@ interface Slice {
 /** Ten wakes a second cost about two thousandths of a core; what is shorter than this is seen in part, or by chance. */
 const intervalMs = 100;
 const sliceMs = 10_000;
-/** With the one that is being filled: the last minute. */
+/** Slices of the last minute, with the one that is being filled. */
 const maxSlices = 7;
 
 export class EventLoopDelay {
@@ -48,7 +48,7 @@ export class EventLoopDelay {
     this.#told(delayMs);
   }
 
-  /** Of about the last minute, in milliseconds. */
+  /** Figures of about the last minute, in milliseconds. */
   figures(): { meanMs: number; maxMs: number } {
     const count = this.#slices.reduce((sum, slice) => sum + slice.count, 0);
     const sumMs = this.#slices.reduce((sum, slice) => sum + slice.sumMs, 0);

@@ -1,4 +1,4 @@
-// What only holds where the parts that govern requests are put together.
+// Guarantees that only hold where the parts that govern requests are put together.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

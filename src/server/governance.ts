@@ -54,13 +54,13 @@ export interface GovernanceOptions {
   config: Config;
   log: Log;
   clock: Clock;
-  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
-  /** How other processes that share the database are told of changes, and tell theirs. */
+  /** The feed by which other processes that share the database are told of changes, and tell theirs. */
   feed?: ChangeFeed;
-  /** How many replicas there are, as far as the database says; at least 1. */
+  /** Number of replicas, as far as the database says; at least 1. */
   countReplicas?: () => number;
-  /** Of who needs no credential, in place of the usual ones. */
+  /** Limits on clients that need no credential, in place of the usual ones. */
   addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
@@ -76,7 +76,7 @@ export async function openGovernance(options: GovernanceOptions) {
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const secretRotation = new SecretRotation({ db, secrets, clock, log });
   opened(() => secretRotation.close());
-  // Before its secret is the one in use: from then on the ones before it may be dropped.
+  // Sealing comes before its secret is the one in use: from then on the ones before it may be dropped.
   await secretRotation.reseal();
   if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const copiedTo = await beginServing(db);
@@ -176,7 +176,7 @@ export async function openGovernance(options: GovernanceOptions) {
     log,
   });
   signingKeys.onEnded = () => tokens.forget();
-  /** What is always at hand, after a change by whichever process. */
+  /** Reads what is always at hand again, after a change by whichever process. */
   async function reread(): Promise<void> {
     await Promise.all([loadTiers(), signingKeys.refresh()]);
   }
@@ -193,7 +193,7 @@ export async function openGovernance(options: GovernanceOptions) {
 
   return {
     pepper,
-    /** Of the secret in use and those that it replaces. */
+    /** The peppers of the secret in use and of those that it replaces. */
     peppers,
     secretId,
     secretRotation,
@@ -206,7 +206,7 @@ export async function openGovernance(options: GovernanceOptions) {
     chats,
     chatWriter,
     ledger,
-    /** How far back records go. */
+    /** The rules for how far back records go. */
     retention: recordRetention,
     reports: new SqlUsageReports(db, () => ledger.catchUp()),
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock, () => ledger.catchUp()), refusedStore),
@@ -229,11 +229,12 @@ export async function openGovernance(options: GovernanceOptions) {
     speeds: new SqlSpeeds(db),
     authenticator,
     /**
-     * After every change of a key or account that this process has committed: it holds here from then on, soon elsewhere.
-     * `ids`: of keys, accounts, people and apps, such that it is about no credential that does not depend on one of them.
+     * To be called after every change of a key or account that this process has committed: it holds here from then on,
+     * soon elsewhere. `ids`: of keys, accounts, people and apps, such that it is about no credential that does not
+     * depend on one of them.
      */
     changed,
-    /** And of a tier. */
+    /** To be called after every change of a tier. */
     async tiersChanged(): Promise<void> {
       await loadTiers();
       // Limits alone: who cannot read them now need not forget whom it knows.
@@ -247,13 +248,13 @@ export async function openGovernance(options: GovernanceOptions) {
   };
 }
 
-/** Nothing of it is loaded where limits are counted in memory. */
+/** Opens the limits that are shared; nothing of them is loaded where limits are counted in memory. */
 async function openShared(options: SharedLimitsOptions): Promise<SharedLimits> {
   const { SharedLimits } = await import("../limits/shared/shared-limits.ts");
   return await SharedLimits.open(options);
 }
 
-/** What the ledger knows of the windows that have not passed yet: a restart must not grant every limit anew. */
+/** The ledger's usage in the windows that have not passed yet: a restart must not grant every limit anew. */
 async function pastUsage(
   db: Database,
   keys: SqlKeyStore,

@@ -23,7 +23,7 @@ export class InstallationWatch {
   #isForeign = false;
   #isOff = false;
 
-  /** At a start, which refuses another secret. */
+  /** Made at a start, which refuses another secret. */
   constructor(options: InstallationWatchOptions) {
     this.#options = options;
     this.#askedMs = options.clock.monotonicMs();

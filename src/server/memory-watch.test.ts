@@ -24,7 +24,7 @@ test("only what was full at each look for three seconds is full for long, and no
   expect(watch.isFullForLong).toBe(false);
 });
 
-test("it is full where a usual request of a key that holds nothing is refused, and not before", () => {
+test("memory is full where a usual request of a key that holds nothing is refused, and not before", () => {
   const ledger = new HeldBytes(1_000_000);
   const usual = Math.floor(ledger.mostBytes / 2048);
   ledger.add("chats", ledger.mostBytes - usual);

@@ -17,7 +17,7 @@ export class MemoryWatch {
     this.#clock = clock;
   }
 
-  /** To be called some times a second: what was full between two looks alone counts for nothing. */
+  /** To be called some times a second: memory that was full between two looks alone counts for nothing. */
   look(): void {
     if (!this.#ledger.isFull) this.#fullSinceMs = undefined;
     else this.#fullSinceMs ??= this.#clock.monotonicMs();

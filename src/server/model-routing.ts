@@ -31,9 +31,9 @@ export interface ModelRoutingOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** How often servers that requests go to are asked how busy they are; undefined: as usual. */
+  /** Interval in which servers that requests go to are asked how busy they are; undefined: as usual. */
   loadReadMs: number | undefined;
-  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
@@ -89,7 +89,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   // Known before the first request can come; loading waits until it is clear that the port is free.
   await catalog.refreshSource(engine);
 
-  // Nobody else writes to a file of SQLite what is routed by.
+  // A file of SQLite has no other writer of what is routed by.
   if (config.databaseUrl !== undefined) {
     const reload = async () => {
       await managedModels.load();

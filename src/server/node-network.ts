@@ -38,7 +38,7 @@ export interface NodeNetworkOptions {
   clock: Clock;
   log: Log;
   version: string;
-  /** What clients use, with `/v1`; asked late. */
+  /** The address that clients use, with `/v1`; asked late. */
   baseUrl(): string;
   /** Gives the catalog the sources as they are now. */
   configure(): void;
@@ -50,7 +50,7 @@ export interface NodeNetworkOptions {
 
 export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
 
-/** As upstreams have it that say nothing else. */
+/** The timeouts of upstreams that do not name their own. */
 const [firstByteTimeoutMs, idleTimeoutMs] = [600_000, 900_000];
 
 /** Levels of a body that comes from the gateway, however few this machine takes itself. */
@@ -70,10 +70,10 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     const engines = directory.engines().map(({ engine }) => engine);
     const before = reachable;
     reachable = new Set(engines.filter((engine) => engine.accepts));
-    // What failed with the connection is no fault of the node's any more.
+    // Failures of the lost connection are no fault of the node's any more.
     for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
     warnOfHidden();
-    // Who waits looks again for where it may go.
+    // Requests that wait look again for where they may go.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };
   const directory: NodeDirectory = new NodeDirectory({
@@ -130,9 +130,9 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       forwardVerifier: new ForwardVerifier(forwardKey, clock),
       replicaId,
     },
-    /** After a change of the configuration file. */
+    /** To be called after a change of the configuration file. */
     reconfigured: warnOfHidden,
-    /** Once the server listens. */
+    /** To be called once the server listens. */
     start(): void {
       directory.start();
       uplink.start();

@@ -32,10 +32,10 @@ export interface ObservationOptions {
   governance: Governance;
   people: Pick<People, "failures">;
   routing: Pick<ModelRouting, "catalog" | "router" | "capacity" | "sources" | "network">;
-  /** Of what listens; asked once it does. */
+  /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
   isDraining(): boolean;
-  /** How spans are sent; undefined: as usual. */
+  /** The bounds by which spans are sent; undefined: as usual. */
   spanBounds: Partial<ExportBounds> | undefined;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
@@ -104,7 +104,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   };
 }
 
-/** Nothing of it is loaded where nobody wants traces. */
+/** Loads tracing, of which nothing is loaded where nobody wants traces. */
 async function loadTracing(
   config: TracingConfig,
   more: Pick<TracingOptions, "log" | "version" | "instanceId" | "bounds">,

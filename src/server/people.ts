@@ -37,7 +37,7 @@ export interface PeopleOptions {
   log: Log;
   governance: Governance;
   locality: Locality;
-  /** What clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
+  /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
@@ -48,7 +48,7 @@ export type People = ReturnType<typeof openPeople>;
 /** No token of theirs counts any more; for whoever looks why. */
 const retiredKeysKeptSeconds = 30 * 86_400;
 
-/** What the routes for people and apps need beside `Governance`. */
+/** Opens what the routes for people and apps need beside `Governance`. */
 export function openPeople({ db, config, clock, log, governance, locality, baseUrl, opened }: PeopleOptions) {
   const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
   const { publicUrl, mail, sso } = config;

@@ -14,7 +14,7 @@ export interface ReadinessOptions {
   ledger: Pick<SpoolLedger, "reach" | "isWritable">;
   installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
   memory: Pick<MemoryWatch, "isFullForLong">;
-  /** Of clients, once it listens. */
+  /** Connections of clients, once it listens. */
   connections(): { open: number; limit: number };
   /** Undefined where the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
@@ -33,12 +33,12 @@ export async function readinessOf(options: ReadinessOptions): Promise<Readiness>
   return readinessNow(options);
 }
 
-/** As far as it is known without asking anybody: it is looked at all the time. */
+/** The readiness as far as it is known without asking anybody: it is looked at all the time. */
 export function readinessNow(options: ReadinessOptions): Readiness {
   const { authenticator, catalog, ledger, installation, memory, replicas, redis } = options;
   const database = authenticator.standing;
   const { open, limit } = options.connections();
-  // What refuses every request, or nearly every one, while another replica may well answer them.
+  // Parts whose failure refuses every request, or nearly every one, while another replica may well answer them.
   const needed: Record<string, CheckState> = {
     spool: ledger.isWritable ? "ok" : "failed",
     secret: installation.secret,
@@ -55,7 +55,7 @@ export function readinessNow(options: ReadinessOptions): Readiness {
     clock: installation.clock,
     ...needed,
   };
-  // Without its database it serves whom it knows, for some minutes: others that are better off may not be there.
+  // A server without its database serves whom it knows, for some minutes: others that are better off may not be there.
   const isReady = database !== "gone" && isWhole(needed);
   return { status: isReady ? (isWhole(checks) ? "ready" : "degraded") : "not_ready", checks };
 }

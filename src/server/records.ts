@@ -19,7 +19,7 @@ export interface RecordsOptions {
   config: Config;
   log: Log;
   version: string;
-  /** Of PostgreSQL; undefined: the usual. */
+  /** Bounds of PostgreSQL's pool; undefined: the usual. */
   databaseBounds: PoolBounds | undefined;
   /** Takes what has to be closed, in the order in which it was opened. */
   opened(close: () => unknown): void;
@@ -49,7 +49,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   opened(() => checkpoints?.close());
   let feed = noChangeFeed;
   if (redisUrl !== undefined) {
-    // As all that is Redis's, loaded only where there is one.
+    // All that is Redis's is loaded only where there is one.
     const { RedisChangeFeed } = await import("../storage/redis/redis-change-feed.ts");
     const redisFeed = await RedisChangeFeed.open({ url: redisUrl, log });
     opened(() => redisFeed.close());
@@ -66,7 +66,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   return { db, feed, replicas };
 }
 
-/** For its owner only: keys' digests, usage and stored chats are in it. */
+/** Makes the directory for its owner only: keys' digests, usage and stored chats are in it. */
 function prepareDirectory(dataDir: string): void {
   makeDirectory(dataDir);
   makePrivate(join(dataDir, "server.lock"));

@@ -197,7 +197,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     const upstream = { name: "late", url: "http://127.0.0.1:9/v1", api_key: "cloud-key", discover: false };
     const older = await start(place, one, two);
     const operator = await operatorKey(place, one);
-    // As a replica does that was not replaced yet: SQLite has one process at a time, so the claim goes by hand.
+    // The claim goes by hand, as a replica would make it that was not replaced yet: SQLite has one process at a time.
     const ring = [Buffer.from(two, "hex"), Buffer.from(one, "hex")] as const;
     await withDatabaseOf(place, async (db) => {
       const clock = { nowSeconds, monotonicMs: () => performance.now() };
@@ -263,7 +263,7 @@ describe("the file in the data directory", () => {
   const lines = (place: Place) => readFileSync(join(place.dataDir, "secret"), "utf8").trim().split("\n");
 
   // hardening: O6
-  test("is replaced by rotate, restart, forget-old; every key goes on", async () => {
+  test("the file in the data directory is replaced by rotate, restart, forget-old; every key goes on", async () => {
     const place = await newPlace("sqlite");
     let key: string;
     {
@@ -295,7 +295,7 @@ describe("the file in the data directory", () => {
     expect(await statusesOf(server, [key])).toEqual([200]);
   }, 20_000);
 
-  test("is not touched where HEADRACE_SECRET has the secret, or holds as many as there may be", async () => {
+  test("the file in the data directory is not touched where HEADRACE_SECRET has the secret, or holds as many as there may be", async () => {
     const place = await newPlace("sqlite");
     await (await start(place)).close();
     const env = { HEADRACE_SECRET: lines(place)[0] ?? "" };

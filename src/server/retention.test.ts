@@ -240,7 +240,7 @@ onEachDatabase((databases) => {
 
   describe("a request that was deleted", () => {
     // hardening: O8
-    test("is not counted again, whoever brings it: from an old spool it is left out, and told", async () => {
+    test("a request that was deleted is not counted again, whoever brings it: from an old spool it is left out, and told", async () => {
       const old = usage(today - 20 * day);
       const recent = usage(today - day);
       await writer.insert([old]);
@@ -276,7 +276,7 @@ onEachDatabase((databases) => {
       expect(await requestTimes()).toEqual([recent.at]);
     });
 
-    test("is not counted again by who adds it while it is being deleted", async () => {
+    test("a request that was deleted is not counted again by who adds it while it is being deleted", async () => {
       const old = Array.from({ length: 200 }, (_, i) => usage(today - 20 * day + i));
       await writer.insert(old);
       const counted = await sums("day");
@@ -375,7 +375,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: O8
-    test("is believed once it went on for three days, as after a server was off for long", async () => {
+    test("a clock that jumps ahead by a year is believed once it went on for three days, as after a server was off for long", async () => {
       clock.jump(year);
       for (let hour = 0; hour < 72; hour += 6) {
         await newRetention().sweep();
@@ -389,7 +389,7 @@ onEachDatabase((databases) => {
       expect(jumps()).toHaveLength(1);
     });
 
-    test("is not believed for having jumped again, nor where another replica has the time right", async () => {
+    test("a clock that jumps ahead by a year is not believed for having jumped again, nor where another replica has the time right", async () => {
       for (const seconds of [year, year, -2 * year, year]) {
         clock.jump(seconds);
         await newRetention().sweep();

@@ -44,21 +44,21 @@ export type { FirstKey };
 export interface ServeOptions {
   log: Log;
   clock?: Clock;
-  /** Where to look for model servers on this machine. */
+  /** The places to look for model servers on this machine. */
   localServers?: readonly LocalServer[];
   /** Silence of an engine after which a stream gets a comment line. */
   heartbeatMs?: number;
-  /** Of slow and silent clients; those left out as usual. */
+  /** Limits on slow and silent clients; those left out as usual. */
   httpLimits?: Partial<Http1Limits>;
-  /** How often engines are asked for their models. */
+  /** Interval in which engines are asked for their models. */
   pollMs?: number;
-  /** Of PostgreSQL; the usual unless a test has less patience. */
+  /** Bounds of PostgreSQL's pool; the usual unless a test has less patience. */
   databaseBounds?: PoolBounds;
-  /** How spans are sent; the usual unless a test has less patience. */
+  /** Bounds by which spans are sent; the usual unless a test has less patience. */
   spanBounds?: Partial<ExportBounds>;
-  /** How often servers that requests go to are asked how busy they are. */
+  /** Interval in which servers that requests go to are asked how busy they are. */
   loadReadMs?: number;
-  /** Of who needs no credential; a test reaches them sooner. */
+  /** Limits on clients that need no credential; a test reaches them sooner. */
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
@@ -68,7 +68,7 @@ export interface RunningServer {
   /** The address it listens on, e.g. `http://127.0.0.1:7545`. */
   url: string;
   port: number;
-  /** What clients use; ends in `/v1`. */
+  /** The address that clients use; ends in `/v1`. */
   baseUrl: string;
   firstKey: FirstKey;
   catalog: Catalog;
@@ -84,15 +84,15 @@ export interface RunningServer {
   localServers: Promise<readonly FoundServer[]>;
   /** HTTP requests: those that ended so far, and those without a whole answer. */
   requests(): { ended: number; open: number };
-  /** Without the credentials that any engine, also one that operators added, is sent. */
+  /** The text without the credentials that any engine, also one that operators added, is sent. */
   redact(text: string): string;
   /** Takes over a changed file's part that can change while running. */
   reload(config: ReloadableConfig, needRestart?: readonly string[]): Promise<void>;
-  /** For those who operate it: a changed file was not taken over. */
+  /** Tells those who operate it that a changed file was not taken over. */
   reloadRefused(why: string): void;
   /**
-   * Not ready from now on, it still answers for `lameDuckMs`; then it refuses new requests, lets open ones end for
-   * `drainMs`, and closes everything.
+   * Stops the server. It is not ready from now on, and still answers for `lameDuckMs`; then it refuses new requests,
+   * lets open ones end for `drainMs`, and closes everything.
    */
   close(drainMs?: number, lameDuckMs?: number): Promise<void>;
 }
@@ -300,12 +300,12 @@ async function compose(
       if (lameDuckMs > 0) {
         await Bun.sleep(lameDuckMs);
         refusing = true;
-        // Before the port is closed: what is on its way to it then would be cut off without an answer.
+        // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
         await Bun.sleep(refusingMs);
       }
       const drained = Promise.all([server.stop(), network.drain()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
-      // Who is still served then is told so, and given a moment to receive it.
+      // Clients that are still served then are told so, and given a moment to receive it.
       stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
       await closeAll();

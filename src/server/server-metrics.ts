@@ -1,4 +1,4 @@
-// What Prometheus is told: what was asked and answered, and how the parts do at the moment. It never asks a store.
+// The metrics for Prometheus: what was asked and answered, and how the parts do at the moment. It never asks a store.
 
 import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
@@ -37,7 +37,7 @@ export interface ServerMetricsOptions {
   sources: Pick<EngineSources, "known" | "former">;
   nodes: NodeDirectory;
   replicas: Pick<Replicas, "live">;
-  /** As far as it is known without asking anybody. */
+  /** The readiness as far as it is known without asking anybody. */
   readiness(): Readiness;
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
 }
@@ -153,7 +153,7 @@ export class ServerMetrics {
     }
   }
 
-  /** What servers say of themselves, whoever sent them what they work on. */
+  /** Writes the load of servers by their own account, whoever sent them what they work on. */
   #writeLoads(out: Exposition, known: readonly KnownUpstream[]): void {
     const { router } = this.#options;
     const said = known.flatMap(({ name, engine }) => {

@@ -3,11 +3,11 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { GatewayError, StartError } from "../base/errors.ts";
 
-/** Of a file system (errno(3)), and of SQLite where its file, its log or its shared memory cannot grow. */
+/** Errors of a file system (errno(3)), and of SQLite where its file, its log or its shared memory cannot grow. */
 const noRoom = /\b(ENOSPC|EDQUOT|SQLITE_FULL)\b|no space left on device|disk quota exceeded|database or disk is full/i;
-/** What SQLite calls a full disk where it maps a file into memory. */
+/** SQLite's codes for a full disk where it maps a file into memory. */
 const maybeNoRoom = /\bSQLITE_(IOERR|CANTOPEN)/;
-/** Of PostgreSQL: `disk_full`, of class 53 of its error codes. */
+/** PostgreSQL's `disk_full`, of class 53 of its error codes. */
 const postgresIsFull = /\b53100\b/;
 const smallestRoomBytes = 1_000_000;
 
@@ -27,7 +27,7 @@ export function startFailure(error: unknown, dataDir: string): unknown {
     );
   }
   if (!(error instanceof GatewayError)) return error;
-  // What a request would be told to try again later is, at a start, the end of it.
+  // An error that tells a request to try again later is the end of a start.
   const detail = error.detail === undefined ? "" : ` (${error.detail})`;
   return new StartError(
     `The server cannot start: ${error.message}${detail} Look at the database, and at HEADRACE_REDIS_URL where that is set; then start again.`,
@@ -42,7 +42,10 @@ function wholeText(error: unknown, depth = 0): string {
   return [code, error.message, detail, error.cause && wholeText(error.cause, depth + 1)].join(" ");
 }
 
-/** Of the file system that has the directory, or the nearest one above it that exists; infinite where nobody can tell. */
+/**
+ * Free bytes of the file system that has the directory, or the nearest one above it that exists; infinite where nobody
+ * can tell.
+ */
 function freeBytes(path: string): number {
   try {
     const { bavail, bsize } = statfsSync(path);

@@ -28,7 +28,7 @@ export interface SystemHealthOptions {
 }
 
 export class SystemHealth {
-  /** Of the configuration file. */
+  /** The last reload of the configuration file. */
   lastReload: SystemFigures["configuration"]["last_reload"] = null;
   readonly #options: SystemHealthOptions;
   readonly #delay: EventLoopDelay;
@@ -40,7 +40,7 @@ export class SystemHealth {
 
   async figures(): Promise<SystemFigures> {
     const { version, config, startedAt, db, replicas, governance, capacity, readiness } = this.#options;
-    // Before the checks, which look for changes and forget what may have.
+    // Read before the checks, which look for changes and forget what may have.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
     const [{ checks }, size, secret] = await Promise.all([
       readiness(),

@@ -1,5 +1,6 @@
 // Prompts and answers of a trace: all forms that a request may have, never more than there is room for, never a key.
 import { expect, test } from "bun:test";
+import { dialects } from "../dialects/dialects.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
@@ -71,13 +72,13 @@ test("of what is too long the end is kept, which was said last, and keys are tak
 test.each([[undefined], [null], ["text"], [7], [[]], [{}], [{ choices: 7 }], [{ choices: [null, 1, { message: 2 }] }]])(
   "an answer of any shape, %j, is no fault",
   (answer) => {
-    expect(Array.isArray(read(outputMessages(answer, redactCredentials)))).toBe(true);
+    expect(Array.isArray(read(outputMessages(dialects.chat.answered(answer), redactCredentials)))).toBe(true);
   },
 );
 
 test("a stream adds up to its text and its calls, by choice, within the same room", () => {
   const event = (choices: unknown) => `data: ${JSON.stringify({ choices })}\n\n`;
-  const content = new StreamedContent();
+  const content = new StreamedContent(dialects.chat.streamed);
   content.add(`${event([{ index: 1, delta: { content: "b" } }])}: keep-alive\n\ndata: [DONE]\n\ndata: {no json\n\n`);
   content.add(
     event([{ index: 0, delta: { tool_calls: [{ index: 0, id: "c", function: { name: "f", arguments: '{"a' } }] } }]),
@@ -89,7 +90,7 @@ test("a stream adds up to its text and its calls, by choice, within the same roo
     { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "f", arguments: '{"a":1}' }] },
   ]);
 
-  const long = new StreamedContent();
+  const long = new StreamedContent(dialects.chat.streamed);
   for (let i = 0; i < 100; i++) long.add(event([{ index: 0, delta: { content: "x".repeat(1_000) } }]));
   expect(long.messages(redactCredentials).length).toBeLessThan(mostContent + 200);
   expect(long.messages(redactCredentials)).toContain("…");

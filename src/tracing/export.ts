@@ -9,13 +9,13 @@ export interface ExportBounds {
   mostWaiting: number;
   /** Making JSON of a batch holds up every request, so it is small. */
   batchSize: number;
-  /** How long a span waits for others. */
+  /** The time for which a span waits for others. */
   delayMs: number;
-  /** How long the collector has for one batch. */
+  /** The time that the collector has for one batch. */
   deadlineMs: number;
-  /** How long it has for what is left at the end of the server. */
+  /** The time that it has for what is left at the end of the server. */
   farewellMs: number;
-  /** How often it is told that spans were dropped. */
+  /** The interval at which dropped spans are reported. */
   tellEveryMs: number;
 }
 
@@ -40,7 +40,7 @@ export class SpanExport implements SpanProcessor {
   #waiting: ReadableSpan[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #sending: Promise<void> | undefined;
-  /** Of the batch that is on its way. */
+  /** Spans of the batch that is on its way. */
   #underWay = 0;
   #dropped = 0;
   #untold = 0;

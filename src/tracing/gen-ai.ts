@@ -49,7 +49,7 @@ export function requestAttributes({ operation, stream, body }: TracedRequest): A
   if (!dialect.generates && (encoding === "float" || encoding === "base64")) {
     attributes["gen_ai.request.encoding_formats"] = [encoding];
   }
-  const type = memberOf(format, "type");
+  const type = typeof format === "object" && format !== null && "type" in format ? format.type : undefined;
   if (dialect.isConversation && typeof type === "string") {
     attributes["gen_ai.output.type"] = type.startsWith("json") ? "json" : "text";
   }
@@ -77,48 +77,4 @@ const providers: readonly (readonly [host: RegExp, provider: string])[] = [
 export function providerOf({ name, server }: Engine): string {
   const host = server?.address ?? "";
   return providers.find(([pattern]) => pattern.test(host))?.[1] ?? name;
-}
-
-/** What an engine told of its answer, in one chunk or in the whole of it. */
-export interface ToldAnswer {
-  id?: string;
-  model?: string;
-  /** By index of the choice. */
-  finishReasons: Map<number, string>;
-  cachedTokens?: number;
-  reasoningTokens?: number;
-}
-
-/** More choices than anybody reads of. */
-const mostChoices = 128;
-const longestName = 256;
-
-export function readTold(told: ToldAnswer, value: unknown): void {
-  const id = textOf(value, "id");
-  const model = textOf(value, "model");
-  if (id !== undefined) told.id = id;
-  if (model !== undefined) told.model = model;
-  const choices = memberOf(value, "choices");
-  for (const [position, choice] of (Array.isArray(choices) ? choices.slice(0, mostChoices) : []).entries()) {
-    const reason = textOf(choice, "finish_reason");
-    const index = memberOf(choice, "index");
-    if (reason !== undefined && told.finishReasons.size < mostChoices) {
-      told.finishReasons.set(typeof index === "number" ? index : position, reason);
-    }
-  }
-  const usage = memberOf(value, "usage");
-  const cached = memberOf(memberOf(usage, "prompt_tokens_details"), "cached_tokens");
-  const reasoning = memberOf(memberOf(usage, "completion_tokens_details"), "reasoning_tokens");
-  if (typeof cached === "number") told.cachedTokens = cached;
-  if (typeof reasoning === "number") told.reasoningTokens = reasoning;
-}
-
-export function memberOf(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return (value as Record<string, unknown>)[name];
-}
-
-function textOf(value: unknown, name: string): string | undefined {
-  const text = memberOf(value, name);
-  return typeof text === "string" && text !== "" ? text.slice(0, longestName) : undefined;
 }

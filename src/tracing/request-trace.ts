@@ -12,14 +12,16 @@ import {
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { exactMs, wallMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
+import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
+import type { ToldAnswer } from "../dialects/said.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { RequestTrace, TracedExchange, TracedRequest } from "../domain/usage/trace.ts";
 import type { TraceHeaders } from "../domain/usage/trace-headers.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
-import { genAi, providerOf, readTold, requestAttributes, type ToldAnswer } from "./gen-ai.ts";
+import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
 /** An answer that is longer is not read a second time for its trace: it is an embedding, or a flood. */
@@ -30,9 +32,9 @@ const errorType = "error.type";
 export interface SpanTraceOptions {
   tracer: Tracer;
   exchange: TracedExchange;
-  /** Of the client's trace, or the root. */
+  /** The context of the client's trace, or the root. */
   parent: Context;
-  /** As it is passed on. */
+  /** The client's trace state, as it is passed on. */
   tracestate: string | undefined;
   content: boolean;
 }
@@ -57,6 +59,7 @@ export class SpanTrace implements RequestTrace {
   #attempts = 0;
   #firstByteMs: number | undefined;
   #isFirstTokenTold = false;
+  #dialect: Dialect | undefined;
   #streamed: StreamedContent | undefined;
   #isOver = false;
 
@@ -85,8 +88,9 @@ export class SpanTrace implements RequestTrace {
 
   asked(request: TracedRequest): void {
     this.#request = request;
+    this.#dialect = dialects[request.operation];
     this.#span.setAttributes({
-      "headrace.operation": dialects[request.operation].spanName,
+      "headrace.operation": this.#dialect.spanName,
       "headrace.model": redactCredentials(request.model),
       "headrace.stream": request.stream,
     });
@@ -130,20 +134,22 @@ export class SpanTrace implements RequestTrace {
   }
 
   chunk(chunk: Readonly<Record<string, unknown>>): void {
-    if (this.#attempt) readTold(this.#attempt.told, chunk);
+    if (this.#attempt) this.#dialect?.readTold(this.#attempt.told, chunk);
   }
 
   answer(bytes: ByteSpan): void {
     if (!this.#attempt || bytes.length > longestAnswer) return;
     const answer = parsed(bytes.text);
-    readTold(this.#attempt.told, answer);
-    if (this.takesContent && this.#request && dialects[this.#request.operation].generates) {
-      this.#setOutput(outputMessages(answer, redactorOf(this.#attempt.engine)));
+    const dialect = this.#dialect;
+    dialect?.readTold(this.#attempt.told, answer);
+    if (this.takesContent && dialect?.generates) {
+      this.#setOutput(outputMessages(dialect.answered(answer), redactorOf(this.#attempt.engine)));
     }
   }
 
   delivered(events: string): void {
-    this.#streamed ??= new StreamedContent();
+    if (!this.#dialect) return;
+    this.#streamed ??= new StreamedContent(this.#dialect.streamed);
     this.#streamed.add(events);
   }
 
@@ -202,7 +208,7 @@ export class SpanTrace implements RequestTrace {
     const attempt = this.#attempt;
     if (!attempt) return;
     const { span, told, engine } = attempt;
-    // What an engine says of itself may be anything.
+    // The name that an engine gives itself may be anything.
     const safe = redactorOf(engine);
     if (this.#streamed) this.#setOutput(this.#streamed.messages(safe));
     this.#streamed = undefined;
@@ -240,7 +246,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Its class, and never its text, which may repeat the prompt. */
+/** The class of an error, and never its text, which may repeat the prompt. */
 function typeOf(error: unknown): string {
   if (error instanceof GatewayError) return error.code;
   if (isCancelled(error)) return "cancelled";

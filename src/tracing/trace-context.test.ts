@@ -52,7 +52,7 @@ test.each([
   expect(read(`00-${traceId}-${spanId}-01`, text)?.tracestate).toBe(passed);
 });
 
-test("what is passed on is one that a reader takes", () => {
+test("a trace context that is passed on is one that a reader takes", () => {
   const text = traceparentOf({ traceId, spanId, traceFlags: 1 });
   expect(text).toBe(`00-${traceId}-${spanId}-01`);
   expect(read(text)?.sampled).toBe(true);

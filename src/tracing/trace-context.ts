@@ -3,7 +3,7 @@ import type { SpanContext } from "@opentelemetry/api";
 
 export interface ClientTrace {
   traceId: string;
-  /** Of the client's own span. */
+  /** Id of the client's own span. */
   spanId: string;
   sampled: boolean;
   tracestate: string | undefined;
@@ -38,7 +38,7 @@ function readState(text: string | null): string | undefined {
   return members.every((member) => memberPattern.test(member)) ? members.join(",") : undefined;
 }
 
-/** For whom a request is passed on to, as a child of this span. */
+/** The header with which a request is passed on, as a child of this span. */
 export function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }

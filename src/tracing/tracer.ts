@@ -1,4 +1,4 @@
-// Which requests are traced: a share of them, and those whose client traces already, within a bound.
+// Decides which requests are traced: a share of them, and those whose client traces already, within a bound.
 
 import {
   type Context,
@@ -18,7 +18,7 @@ export interface SamplingTracerOptions {
   /** Share of the requests, 0 to 1. */
   sample: number;
   content: boolean;
-  /** From 0 to below 1, at random. */
+  /** A random number from 0 to below 1. */
   draw?: () => number;
   /** Monotonic milliseconds. */
   nowMs?: () => number;

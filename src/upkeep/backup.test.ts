@@ -43,7 +43,7 @@ const make = (more: Partial<BackupOptions> = {}) =>
 const backup = (args: string[], env: Record<string, string> = {}) =>
   runCommand(["backup", ...args, "--data-dir", dataDir], { env, nowMs: nowSeconds * 1000 });
 
-/** What a start on the backup finds of usage: ids of requests. */
+/** Ids of the requests that a start on the backup finds. */
 async function requestsIn(path: string): Promise<string[]> {
   const copy = join(root, "started");
   cpSync(path, copy, { recursive: true });
@@ -67,7 +67,7 @@ function modesIn(path: string): Record<string, string> {
 }
 
 // hardening: O1
-test("what was settled before is in it, whether the database had it or the spool alone, and is counted once", async () => {
+test("a backup has what was settled before, whether the database had it or the spool alone, and is counted once", async () => {
   await filled.settle("req_drained");
   await filled.ledger.flush();
   await filled.settle("req_on_spool");
@@ -128,7 +128,7 @@ test("others write while it is made, and it is of one moment", async () => {
 });
 
 // hardening: O2
-test("is for its owner alone whatever the umask, without the secret and without credentials", async () => {
+test("a backup is for its owner alone whatever the umask, without the secret and without credentials", async () => {
   const before = process.umask(0o022);
   await filled.settle("req_1");
   const { path } = await make().finally(() => process.umask(before));
@@ -142,7 +142,7 @@ test("is for its owner alone whatever the umask, without the secret and without 
 });
 
 // hardening: O2
-test("with the secret, where it was asked for; never another secret than the server's", async () => {
+test("a backup has the secret where it was asked for, and never another secret than the server's", async () => {
   const { code, stderr } = await backup([target(), "--include-secret"]);
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("The secret is in it") });
   expect(readFileSync(join(target(), "secret"), "utf8")).toBe(readFileSync(join(dataDir, "secret"), "utf8"));
@@ -171,7 +171,7 @@ test("a damaged database makes no backup, and leaves nothing half done", async (
 });
 
 // hardening: O2
-test("where there is no room it says how much is needed, before anything is written", async () => {
+test("where there is no room a backup says how much is needed, before anything is written", async () => {
   await expect(make({ freeBytes: () => 1_000_000 })).rejects.toThrow(/takes about \d+ MB in .*, where 1 MB are free/);
   expect(readdirSync(root)).toEqual(["data"]);
 });
@@ -238,7 +238,7 @@ test("what a backup that was killed has left is deleted after a day, and not bef
   expect(existsSync(draft)).toBe(false);
 });
 
-test("without a path it goes to the data directory; two of one second have two names", async () => {
+test("a backup without a path goes to the data directory; two of one second have two names", async () => {
   for (let i = 0; i < 2; i++) expect(await backup(["--quiet"])).toMatchObject({ code: 0, stderr: "" });
   const folder = join(dataDir, "backups");
   expect(readdirSync(folder).sort()).toEqual(["headrace-20261121T103339Z", "headrace-20261121T103339Z-2"]);
@@ -260,7 +260,7 @@ test("--json says all there is to know", async () => {
   expect(said.bytes).toBe(said.manifest.parts.reduce((sum: number, part: { bytes: number }) => sum + part.bytes, 0));
 });
 
-test("with PostgreSQL it names pg_dump and the spool", async () => {
+test("with PostgreSQL a backup names pg_dump and the spool", async () => {
   const { code, stderr } = await backup([], { HEADRACE_DATABASE_URL: "postgres://u:p@127.0.0.1:1/x" });
   expect(code).toBe(1);
   expect(stderr).toMatch(/pg_dump[\s\S]*`spool`/);

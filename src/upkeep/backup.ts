@@ -45,19 +45,19 @@ export interface BackupOptions {
   /** The folder that it becomes. The one around it is there. */
   target: string;
   kind: BackupManifest["kind"];
-  /** Of this program. */
+  /** Version of this program. */
   version: string;
   nowSeconds: number;
-  /** In place of another backup. */
+  /** Whether another backup may be replaced. */
   force?: boolean;
-  /** To be part of it. */
+  /** Secrets to be part of it. */
   secrets?: KeyRing | undefined;
-  /** To be kept with it. */
+  /** A name to be kept with it. */
   source?: string;
   onProgress?: (progress: BackupProgress) => void;
   /** Aborted: it stops, and nothing of it is left. */
   signal?: AbortSignal;
-  /** Of the disk on which a folder is. */
+  /** Free bytes of the disk on which a folder is. */
   freeBytes?: (folder: string) => number;
 }
 
@@ -73,13 +73,14 @@ export interface Backup {
 }
 
 const progressMs = 200;
-/** Of the disk, for what is written there meanwhile. */
+/** Bytes of the disk to spare, for what is written there meanwhile. */
 const spareBytes = 16 * 1024 * 1024;
 
 /**
- * What was settled before it began is in it: it was in a file of the spool, and was copied, or that file was deleted, as
- * the database had all of it; and the database is copied after the spool. What both have is counted once when it is
- * restored. Rejects with a StartError where there is no backup; then nothing is left of it.
+ * Makes a backup. Records that were settled before it began are in it: they were in a file of the spool, and were
+ * copied, or that file was deleted, as the database had all of it; and the database is copied after the spool. Records
+ * that both have are counted once when it is restored. Rejects with a StartError where there is no backup; then nothing
+ * is left of it.
  */
 export async function makeBackup(options: BackupOptions): Promise<Backup> {
   const { dataDir, target, kind } = options;
@@ -254,8 +255,8 @@ async function addSecrets(draft: string, secrets: KeyRing, nowSeconds: number): 
 }
 
 /**
- * Whether the one in use in the database is among the secrets; undefined: the database is so old that nobody can tell.
- * Nobody else uses the file.
+ * Whether the secret in use in the database is among the secrets; undefined: the database is so old that nobody can
+ * tell. Nobody else uses the file.
  */
 export async function hasSecretOf(file: string, secrets: KeyRing, nowSeconds: number): Promise<boolean | undefined> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });

@@ -7,7 +7,7 @@ import { openExistingPostgres } from "../storage/sql/open-postgres.ts";
 
 export interface DatabasePlace {
   dataDir: string;
-  /** Of PostgreSQL; undefined: SQLite in the data directory. */
+  /** The address of PostgreSQL; undefined: SQLite in the data directory. */
   databaseUrl: string | undefined;
 }
 

@@ -1,4 +1,5 @@
-// Whether a secret is the one that a database was set up with: under another one every key is refused, and nothing says why.
+// Tells whether a secret is the one that a database was set up with: under another one every key is refused, and
+// nothing says why.
 import { createHmac } from "node:crypto";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -9,16 +10,16 @@ import { type SecretState, SqlSecretStore, secretIdOf } from "../storage/tables/
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 
 /**
- * That one of the secrets that is in use in the database; undefined where none of them is. The first of them for a database
- * that nothing was written to under a secret. Writes nothing.
+ * The one of the secrets that is in use in the database; undefined where none of them is. The first of them for a
+ * database that nothing was written to under a secret. Writes nothing.
  */
 export async function secretInUse(db: Database, secrets: KeyRing, nowSeconds: number): Promise<Uint8Array | undefined> {
   return inUse(db, await new SqlSecretStore(db).state(), secrets, nowSeconds);
 }
 
 /**
- * From here on the first of the secrets is the one in use, and others are taken only beside it. False where the one in use
- * is none of them: of two first starts one decides.
+ * Makes the first of the secrets the one in use, from here on; others are taken only beside it. False where the one in
+ * use is none of them: of two first starts one decides.
  */
 export async function claimSecret(db: Database, secrets: KeyRing, nowSeconds: number): Promise<boolean> {
   const store = new SqlSecretStore(db);
@@ -35,7 +36,7 @@ export function checkOf(secret: Uint8Array): string {
   return createHmac("sha256", deriveKey(secret, "secret-check-v1")).update("headrace").digest("base64url");
 }
 
-/** By which rows say what they were made under. */
+/** The id by which rows say what secret they were made under. */
 export function idOfSecret(secret: Uint8Array): string {
   return secretIdOf(checkOf(secret));
 }
@@ -47,7 +48,7 @@ async function inUse(
   nowSeconds: number,
 ): Promise<Uint8Array | undefined> {
   if (check !== undefined) return secrets.find((secret) => sameSecret(check, checkOf(secret)));
-  // Of a Headrace that kept no check: its signing keys open under its secret alone.
+  // A Headrace that kept no check has signing keys that open under its secret alone.
   const sealed = await new SqlSigningKeyStore(db).listSigningKeys(nowSeconds);
   if (sealed.length === 0) return secrets[0];
   return secrets.find((secret) => {

@@ -29,7 +29,7 @@ export interface MoveOptions {
 
 export interface Moved {
   tables: ComparedTable[];
-  /** Whether both databases have the same. */
+  /** Whether both databases have the same records. */
   isSame: boolean;
   /** The file with the secret that servers on the new database need; undefined where HEADRACE_SECRET was given. */
   secretFile: string | undefined;
@@ -83,7 +83,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   }
 }
 
-/** Without user and password. */
+/** The place of the database, without user and password. */
 function placeOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return host + pathname;

@@ -25,7 +25,7 @@ let dataDir: string;
 let db: Database;
 let firstAccount: string;
 
-/** As a server leaves it. */
+/** A data directory as a server leaves it. */
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "headrace-operator-"));
   db = await openDatabase(join(dataDir, "headrace.db"));
@@ -62,7 +62,7 @@ async function recordOf(key: string, secret = loadSecret(dataDir, undefined)) {
 const createdEvents = () => new SqlAuditLog(db).list({ action: "key.created" }, { after: undefined, limit: 100 });
 
 describe("the key", () => {
-  test("has every scope and no bound, belongs to the first account, and is alone on standard output", async () => {
+  test("the key has every scope and no bound, belongs to the first account, and is alone on standard output", async () => {
     const { code, stdout, stderr } = await run();
     expect(code).toBe(0);
     expect(stdout).toMatch(printedKey);
@@ -81,7 +81,7 @@ describe("the key", () => {
     expect(new Set(record?.scopes)).toEqual(new Set(scopes));
   });
 
-  test("is told to the audit log, without its secret, and empties nobody's cache", async () => {
+  test("the key is told to the audit log, without its secret, and empties nobody's cache", async () => {
     const before = await new SqlKeyStore(db).credentialRevision();
     const key = (await run(["--name", "Deploy", "--quiet"])).stdout.trim();
     expect(await new SqlKeyStore(db).credentialRevision()).toBe(before);
@@ -93,7 +93,7 @@ describe("the key", () => {
     expect(JSON.stringify(events)).not.toContain(key.slice(11, 30));
   });
 
-  test("has the name, environment and expiry that were asked for", async () => {
+  test("the key has the name, environment and expiry that were asked for", async () => {
     const { stdout } = await run(["--name", "Deploy", "--environment", "test", "--expires", "30d", "--json"]);
     const { key, ...record } = JSON.parse(stdout);
     expect(record).toMatchObject({ object: "api_key", name: "Deploy", environment: "test", status: "active" });
@@ -101,13 +101,13 @@ describe("the key", () => {
     expect(await recordOf(key)).toMatchObject({ id: record.id, environment: "test" });
   });
 
-  test("is of the environment in which the server ran last", async () => {
+  test("the key is of the environment in which the server ran last", async () => {
     writeCredentials(dataDir, { base_url: "http://127.0.0.1:1/v1", api_key: generateApiKey("dev") });
     expect((await run(["--quiet"])).stdout).toStartWith("sk_dev_");
     expect((await run(["--quiet", "--environment", "live"])).stdout).toStartWith("sk_live_");
   });
 
-  test("is of an account that is active: an operator who suspended the first can still come back", async () => {
+  test("the key is of an account that is active: an operator who suspended the first can still come back", async () => {
     const accounts = new SqlAccountStore(db);
     const origin = { nowSeconds, clientAddress: null, requestId: null };
     const event = () =>
@@ -133,7 +133,7 @@ describe("with --quiet", () => {
 describe("the secret", () => {
   const configured = "ab".repeat(32);
 
-  test("of HEADRACE_SECRET is used where the server uses it, and no file is made", async () => {
+  test("the secret of HEADRACE_SECRET is used where the server uses it, and no file is made", async () => {
     const bytes = Buffer.from(configured, "hex");
     await db`DELETE FROM signing_keys`;
     await seal(bytes);
@@ -146,7 +146,7 @@ describe("the secret", () => {
     expect(readdirSync(dataDir)).not.toContain("secret");
   });
 
-  test("that is not the server's gets no key: the server would refuse it", async () => {
+  test("a secret that is not the server's gets no key: the server would refuse it", async () => {
     const { code, stdout, stderr } = await run([], { HEADRACE_SECRET: configured });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain("not the one that the server uses");
@@ -154,7 +154,7 @@ describe("the secret", () => {
     expect(await createdEvents()).toEqual([]);
   });
 
-  test("that is none is a wrong call", async () => {
+  test("a secret that is none is a wrong call", async () => {
     const { code, stderr } = await run([], { HEADRACE_SECRET: "too short" });
     expect(code).toBe(2);
     expect(stderr).toContain("HEADRACE_SECRET: must be 32 bytes");
@@ -162,7 +162,7 @@ describe("the secret", () => {
 });
 
 describe("the database", () => {
-  test("is never made here: a directory without one is told so and left as it was", async () => {
+  test("the database is never made here: a directory without one is told so and left as it was", async () => {
     const empty = mkdtempSync(join(tmpdir(), "headrace-operator-empty-"));
     const { code, stderr } = await run([], {}, empty);
     expect(code).toBe(1);

@@ -33,7 +33,8 @@ export interface OperatorKey {
 export async function makeOperatorKey(options: OperatorKeyOptions): Promise<OperatorKey> {
   const { dataDir, request, nowSeconds } = options;
   return withDatabaseOf(options, async (db) => {
-    // Not the first of them where a server has not taken that over yet: it would refuse the key.
+    // The secret in use may not be the first of them, where a server has not taken that over yet: it would refuse the
+    // key.
     const secret = await secretInUse(db, readSecrets(dataDir, options.secretsHex), nowSeconds);
     if (!secret) throw otherSecret();
     const account = await firstActiveAccount(new SqlAccountStore(db));

@@ -17,7 +17,7 @@ export interface SecretPlace extends DatabasePlace {
 }
 
 export interface SecretStatus {
-  /** Where the secrets are from; undefined: HEADRACE_SECRET. */
+  /** The file with the secrets; undefined: HEADRACE_SECRET. */
   file: string | undefined;
   /** Whether a server has to start before the first of them is the one in use. */
   isWaiting: boolean;
@@ -35,7 +35,7 @@ export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
   return withDatabaseOf(place, async (db) => {
     const inUse = await secretInUse(db, secrets, nowSeconds);
     if (!inUse) throw unknownSecret();
-    // As a server has it that has not taken over the newest yet.
+    // The secrets as a server has them that has not taken over the newest yet.
     const ring: KeyRing = [inUse, ...secrets.filter((secret) => secret !== inUse)];
     const store = new SqlSecretStore(db);
     const { first } = await store.state();
@@ -91,7 +91,7 @@ export async function forgetOldSecrets(
     );
   }
   if (forced) await withDatabaseOf(place, (db) => forgetSealed(db, [secrets[0]], place.nowSeconds));
-  // What came under the one in use must not go back below it by a power cut.
+  // Records that came under the one in use must not go back below it by a power cut.
   await withDatabaseOf(place, syncCommits);
   if (file !== undefined && secrets.length > 1) writeSecretFile(file, [secrets[0]]);
   return { file, forgotten: file === undefined ? 0 : secrets.length - 1, figures };

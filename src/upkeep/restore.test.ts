@@ -105,7 +105,7 @@ test("records that are there are not touched without --replace", async () => {
 });
 
 // hardening: O3
-test("is refused while a server holds the directory", async () => {
+test("a restore is refused while a server holds the directory", async () => {
   const release = lockDataDirectory(dataDir);
   const before = content();
   expect(await restore(["--replace"])).toMatchObject({ code: 1, stderr: expect.stringContaining("stop it first") });
@@ -217,7 +217,7 @@ test("what was revoked since is valid again, and each is named", async () => {
   expect(stderr).toContain("VALID AGAIN");
   expect(stderr).toMatch(/ {2}key_ended {2}key {2}Key key_ended/);
   expect(stderr).not.toMatch(/key_before|key_goes_on/);
-  // And back, as JSON: nothing was revoked in between.
+  // A second restore goes back, with JSON as its output: nothing was revoked in between.
   const [aside = ""] = replaced();
   expect(await tiersIn(join(dataDir, aside))).toEqual(["since"]);
   const again = JSON.parse((await restore(["--replace", "--json"])).stdout);
@@ -233,7 +233,7 @@ test("over a damaged database says that nobody can tell what revives", async () 
   expect(await tiersIn(dataDir)).toEqual([]);
 });
 
-test("with PostgreSQL it says that nothing would be used", async () => {
+test("with PostgreSQL a restore says that nothing would be used", async () => {
   const { code, stderr } = await restore([], { HEADRACE_DATABASE_URL: "postgres://u:p@127.0.0.1:1/x" });
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("pg_restore") });
 });

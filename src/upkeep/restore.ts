@@ -42,7 +42,7 @@ export interface RestoreOptions {
 
 export interface Restored {
   manifest: BackupManifest;
-  /** Where what was there is now; undefined where there was nothing. */
+  /** The place to which the earlier content was moved; undefined where there was none. */
   replaced: string | undefined;
   /** `unknown`: there is no secret here, or nobody can tell. */
   secret: "right" | "unknown";
@@ -89,7 +89,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
       validAgain,
     };
   } catch (error) {
-    // Not what the copying made of it.
+    // An abort is thrown as such, and not as what the copying made of it.
     options.signal?.throwIfAborted();
     throw error;
   } finally {
@@ -131,7 +131,7 @@ function requireRoom(dataDir: string, bytes: number): void {
 }
 
 async function copyParts(options: RestoreOptions, manifest: BackupManifest, draft: string): Promise<void> {
-  // Also where there is nothing on it: the old one is not part of what is restored.
+  // The spool is made also where there is nothing on it: the old one is not part of what is restored.
   mkdirSync(join(draft, backupSpool), { mode: 0o700 });
   let done = 0;
   for (const part of manifest.parts) {
@@ -152,7 +152,7 @@ async function copyPart(
   const damaged = new StartError(
     `${from} is not as it was when the backup was made, or is missing: nothing was restored. Use another backup.`,
   );
-  // Neither what never ends, such as a pipe, nor what fills the disk.
+  // A file must be neither what never ends, such as a pipe, nor what fills the disk.
   const stats = statSync(from, { throwIfNoEntry: false });
   if (!stats?.isFile() || stats.size !== bytes) throw damaged;
   const hasher = new Bun.CryptoHasher("sha256");
@@ -180,7 +180,7 @@ async function requireKnownSteps(file: string): Promise<void> {
   }
 }
 
-/** Which one the next start takes: that of the variable, else that of the backup, else the one that is there. */
+/** The secret that the next start takes: that of the variable, else that of the backup, else the one that is there. */
 async function requireSecret(
   { dataDir, secrets, nowSeconds }: RestoreOptions,
   draft: string,

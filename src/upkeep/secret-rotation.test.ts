@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     };
     const all = Array.from({ length: count }, (_, i) => `key_${i}`);
     expect(await found()).toEqual(all);
-    // What each says of its secret is so.
+    // Each row really is of the secret that it names.
     const rows: { id: string; digest: string; secret_id: string }[] =
       await db`SELECT id, digest, secret_id FROM api_keys`;
     for (const { id, digest, secret_id: secretId } of rows) {
@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
     expect(await countAt(newer, older)).toMatchObject({ keysUnderOlder: 3, keysUnderDropped: 0 });
   });
 
-  test("what has ended counts no more", async () => {
+  test("what has ended counts no more in what needs an older secret", async () => {
     await claimSecret(db, [older], now);
     await addKeys(4, older);
     await claimSecret(db, [newer, older], now);

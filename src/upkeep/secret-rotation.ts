@@ -11,7 +11,7 @@ import type { Database } from "../storage/sql/database.ts";
 import { type SealedValue, SqlSecretStore } from "../storage/tables/secret-store.ts";
 import { checkOf, idOfSecret } from "./installation-secret.ts";
 
-/** What there is that only another secret than the one in use opens or finds. */
+/** Numbers of things that only another secret than the one in use opens or finds. */
 export interface SecretFigures {
   /** Secrets that are accepted: more than one while one is replaced. */
   accepted: number;
@@ -77,7 +77,7 @@ export class SecretRotation {
     if (resealed > 0) log.info("sealed_anew", { count: resealed });
     if (lost.length === 0) return;
     const { since } = await this.#store.state();
-    // Of a database whose secret was never replaced it is told where each is read; nobody dropped anything.
+    // A database whose secret was never replaced has an error where each is read; nobody dropped anything.
     if (since === undefined || secrets.length > 1) return;
     throw new StartError(
       `${nounOf(lost)} sealed under a secret that HEADRACE_SECRET, or the file \`secret\`, no longer has. Name that one as well, after the one in use, and start once: what is sealed is then sealed anew. If it is lost, \`headrace secret forget-old --force\` gives up what it sealed.`,
@@ -147,7 +147,7 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
     if (text === undefined) figures.sealedUnderDropped++;
     else if (!isCurrent) figures.sealedUnderOlder++;
   }
-  // Nothing was ever made under another one.
+  // Nothing was ever made under another secret.
   if (since === undefined && secrets.length === 1) return figures;
   const [current, ...older] = secrets.map(idOfSecret);
   const use = await store.use(first ?? current ?? "", nowSeconds);
@@ -161,7 +161,9 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
   return figures;
 }
 
-/** Without what nobody can open any more: an upstream then has no key, until an operator gives it one. Gives their number. */
+/**
+ * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one. Gives their number.
+ */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);
   const lost = (await store.sealedValues(nowSeconds)).filter((value) => opened(value, secrets).text === undefined);

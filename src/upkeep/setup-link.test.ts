@@ -37,7 +37,7 @@ const linkOf = (stdout: string) => {
 const events = () => new SqlAuditLog(db).list({ action: "setup_link.created" }, { after: undefined, limit: 10 });
 
 describe("the link", () => {
-  test("is at the server's public address, works once for 24 hours, and is alone on standard output", async () => {
+  test("the link is at the server's public address, works once for 24 hours, and is alone on standard output", async () => {
     const { code, stdout, stderr } = await run();
     expect(code).toBe(0);
     expect(stdout).toMatch(printedLink);
@@ -58,19 +58,19 @@ describe("the link", () => {
     expect(await linkOf(before)).toBeUndefined();
   });
 
-  test("is in the audit log as the operator's doing, without its token", async () => {
+  test("the link is in the audit log as the operator's doing, without its token", async () => {
     const { stdout } = await run();
     const [event, ...others] = await events();
     expect([event?.actor, others]).toEqual([{ type: "operator" }, []]);
     expect(JSON.stringify(event)).not.toContain(printedLink.exec(stdout)?.[1] ?? "no link");
   });
 
-  test("is at another address where one is named", async () => {
+  test("the link is at another address where one is named", async () => {
     const { stdout } = await run(["--quiet", "--base-url", "http://127.0.0.1:7545/v1/"]);
     expect(stdout).toStartWith("http://127.0.0.1:7545/setup/");
   });
 
-  test("is all that is printed with --quiet, and an object with --json", async () => {
+  test("the link is all that is printed with --quiet, and an object with --json", async () => {
     expect(await run(["--quiet"])).toMatchObject({ stderr: "", stdout: expect.stringMatching(printedLink) });
     const { stdout, stderr } = await run(["--json"]);
     expect([JSON.parse(stdout), stderr]).toEqual([
@@ -81,7 +81,7 @@ describe("the link", () => {
 });
 
 describe("there is none", () => {
-  test("where nobody knows the server's address", async () => {
+  test("there is no link where nobody knows the server's address", async () => {
     unlinkSync(join(dataDir, "credentials.json"));
     const { code, stdout, stderr } = await run();
     expect([code, stdout, await events()]).toEqual([1, "", []]);
@@ -89,7 +89,7 @@ describe("there is none", () => {
   });
 
   test.each(["ftp://ai.example.com", "https://ada:pw@ai.example.com/v1", "ai.example.com"])(
-    "at %s",
+    "there is no link at %s",
     async (address) => {
       const { code, stdout, stderr } = await run(["--base-url", address]);
       expect([code, stdout]).toEqual([2, ""]);
@@ -97,7 +97,7 @@ describe("there is none", () => {
     },
   );
 
-  test("where no server ever ran, and the directory is left as it was", async () => {
+  test("there is no link where no server ever ran, and the directory is left as it was", async () => {
     const empty = mkdtempSync(join(tmpdir(), "headrace-setup-empty-"));
     const { code, stderr } = await run([], empty);
     expect([code, readdirSync(empty)]).toEqual([1, []]);

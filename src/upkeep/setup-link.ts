@@ -6,7 +6,7 @@ import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 
 export interface SetupLinkOptions extends DatabasePlace {
-  /** With `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
+  /** The address with `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }

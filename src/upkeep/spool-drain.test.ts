@@ -44,7 +44,7 @@ const begin = (requestId: string, keyId = "key_1"): UsageBegin => ({
   ...{ operation: "chat", model: "m", stream: true },
 });
 
-/** What is left of a server that was killed: `settled` requests that had ended, and one that had not. */
+/** Leaves the spool of a server that was killed: `settled` requests that had ended, and one that had not. */
 async function leaveSpool(settled: number, keyOf?: (i: number) => string): Promise<void> {
   const alive = join(root, "alive");
   const ledger = await SpoolLedger.open({ db, directory: alive, log, clock: systemClock, drainMs: 3_600_000 });
@@ -155,7 +155,7 @@ test("usage of another installation stays where it is, with what to set", async 
   expect((await drain(lost)).stdout).toContain("2 requests");
 });
 
-test("where there is no spool, or no such directory, it says so", async () => {
+test("where there is no spool, or no such directory, the drain says so", async () => {
   for (const [path, text] of [
     [join(root, "nowhere"), "There is no directory"],
     [lost, "There is no spool in"],

@@ -17,7 +17,7 @@ import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 export interface SpoolDrainOptions extends DatabasePlace {
   /** A data directory, or the directory `spool` of one. */
   directory: string;
-  /** Where limits are counted for all replicas; undefined: nowhere but in each. */
+  /** The place where limits are counted for all replicas; undefined: nowhere but in each. */
   redisUrl: string | undefined;
   log: Log;
 }
@@ -36,11 +36,11 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
     return await withDatabaseOf(place, async (db) => {
       await requireKnown(db, accountsOf(spool));
       const counters = await openCounters(redisUrl, spool, log);
-      // Of the spool's directory there is a lock; the database may be that of a server that runs.
+      // The spool's directory has a lock; the database may be that of a server that runs.
       const writer = await openUsageWriter(db, { isAlone: false });
       try {
         const recovered = await recoverSpool({ db, writer, directory: spool, log });
-        // What is counted in Redis lacks this usage: it is read from the database again at its next use.
+        // The counts in Redis lack this usage: it is read from the database again at its next use.
         counters?.forgetQuotas(await quotasOfKeys(db, recovered.keyIds));
         if ((await counters?.close()) === false) throw untold();
         return { spool, ...recovered };
@@ -54,7 +54,10 @@ export async function drainSpool(options: SpoolDrainOptions): Promise<DrainedSpo
   }
 }
 
-/** Before anything is taken over: afterwards it would not be known any more whose counters are to be forgotten. */
+/**
+ * Opens them before anything is taken over: afterwards it would not be known any more whose counters are to be
+ * forgotten.
+ */
 async function openCounters(url: string | undefined, directory: string, log: Log): Promise<SharedLimits | undefined> {
   if (url === undefined) return undefined;
   const ledger = { readTotals: () => Promise.reject(new Error("nothing is counted here")) };
@@ -103,7 +106,7 @@ function lockOf(dataDir: string): () => void {
   );
 }
 
-/** In the wrong database the usage would be lost to the right one, as its files are deleted. */
+/** Usage in the wrong database would be lost to the right one, as its files are deleted. */
 async function requireKnown(db: Database, accountIds: ReadonlySet<string>): Promise<void> {
   for (const id of accountIds) {
     const found: unknown[] = await db`SELECT id FROM accounts WHERE id = ${id}`;

@@ -43,7 +43,7 @@ function schemaOf(path: string): number {
   return row?.n ?? 0;
 }
 
-/** What a Headrace does at its start that knows only so many steps. */
+/** Does at a start what a Headrace does that knows only so many steps. */
 async function startAsOld(path: string, steps: number): Promise<void> {
   expect(schemaOf(path)).toBe(steps);
   const db = new SQL({ adapter: "sqlite", filename: path, create: false });
@@ -84,7 +84,7 @@ test("a new database, and one that is up to date, need none", async () => {
   expect({ backups: backups(), events: events() }).toEqual({ backups: [], events: [] });
 });
 
-test("of a newer Headrace, or another build, it is refused before anything is copied", async () => {
+test("a database of a newer Headrace, or another build, is refused before anything is copied", async () => {
   await makeOldDatabase(file, old);
   const db = new Sqlite(file);
   db.run("UPDATE schema_migrations SET checksum = 'x' WHERE version = 2");
@@ -96,7 +96,7 @@ test("of a newer Headrace, or another build, it is refused before anything is co
 });
 
 // hardening: O4
-test("without room it does not begin, and says how to; with the option it goes without", async () => {
+test("without room an upgrade does not begin, and says how to; with the option it goes without", async () => {
   await makeOldDatabase(file, old);
   const failed = open({ freeBytes: () => 1_000_000 });
   await expect(failed).rejects.toThrow(StartError);
@@ -130,7 +130,7 @@ test("a step that fails leaves the database as it was, and names the backup; tri
   removed.close();
   nowSeconds += 10;
   await (await open()).close();
-  // As the database was changed in between, that has a copy of its own.
+  // The second start has a copy of its own, as the database was changed in between.
   expect(backups()).toHaveLength(2);
 });
 

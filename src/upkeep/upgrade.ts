@@ -22,7 +22,10 @@ export interface UpgradeOptions extends Pick<BackupOptions, "freeBytes" | "versi
 export const backupsName = "backups";
 const keptBackups = 3;
 
-/** Nobody else uses the data directory. Rejects with a StartError where the database cannot be used. */
+/**
+ * Opens the database with the newest schema. Nobody else uses the data directory. Rejects with a StartError where the
+ * database cannot be used.
+ */
 export async function openUpToDate(options: UpgradeOptions): Promise<Database> {
   const { config, log } = options;
   const file = join(config.dataDir, backupDatabase);

@@ -14,7 +14,7 @@ export interface ClientSocket {
 export interface SocketTarget {
   hostname: string;
   port: number;
-  /** Under TLS; the certificate must be for `hostname`. */
+  /** Connects under TLS; the certificate must be for `hostname`. */
   secure: boolean;
   /** `http://[user:password@]host:port`: asked to CONNECT. */
   proxy?: URL | undefined;
@@ -131,7 +131,7 @@ class OpeningSocket implements Wire {
   }
 
   data(socket: Socket<Wire>, bytes: Buffer): void {
-    // What the socket below TLS is told is not ours to read.
+    // Bytes that the socket below TLS is given are not ours to read.
     if (this.#closed || socket !== this.#socket) return;
     if (this.#open) this.#listener.data(bytes);
     else if (this.#target.proxy && !this.#tunnelled) this.#readProxyAnswer(bytes);

@@ -108,7 +108,7 @@ test("a frame of a server that is masked ends the connection with 1002", async (
   expect(listener.end?.code).toBe(1002);
 });
 
-/** What stands between: asked to CONNECT, it passes bytes on; `answer` may say something else. */
+/** A proxy: asked to CONNECT, it passes bytes on; `answer` may say something else. */
 function startProxy(connectTo: number, answerOf: (head: string) => string = () => "HTTP/1.1 200 OK\r\n\r\n") {
   interface Relayed {
     head: string;
@@ -152,7 +152,7 @@ function startProxy(connectTo: number, answerOf: (head: string) => string = () =
 }
 
 describe("by way of a proxy", () => {
-  test("it is asked to CONNECT, with its credentials, and the server sees none of them", async () => {
+  test("a proxy is asked to CONNECT, with its credentials, and the server sees none of them", async () => {
     await using server = startWebSocketServer((link, listener) => {
       listener.onMessage = (bytes) => link.send(bytes);
     });
@@ -171,7 +171,7 @@ describe("by way of a proxy", () => {
     link.close(1000, "");
   });
 
-  test("what it refuses, or says too much, is told", async () => {
+  test("what a proxy refuses, or says too much, is told", async () => {
     using refusing = startProxy(1, () => "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
     expect(await problemOf("http://x.example", 2_000, { proxy: refusing.url })).toContain("the proxy answered 407");
     using early = startProxy(1, () => "HTTP/1.1 204 OK\r\n\r\nHTTP/1.1 101 Switching Protocols\r\n\r\n");

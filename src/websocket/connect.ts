@@ -14,7 +14,7 @@ export interface ConnectOptions {
   protocol: string;
   /** Sent along. */
   headers?: HeaderFields | undefined;
-  /** For all of it, the answer included. */
+  /** The deadline of the whole connect, the answer included. */
   connectMs: number;
   maxMessageBytes: number;
   proxy?: URL | undefined;
@@ -26,7 +26,7 @@ export interface ConnectOptions {
 /** No WebSocket came about; `message` is for the log. */
 export class ConnectError extends Error {
   override readonly name = "ConnectError";
-  /** Of the server's answer, where there was one that was no 101. */
+  /** Status of the server's answer, where there was one that was no 101. */
   readonly status: number | undefined;
 
   constructor(message: string, status?: number) {
@@ -129,7 +129,7 @@ class Handshake implements SocketListener {
     if (this.#failed) return;
     this.#failed = true;
     clearTimeout(this.#timer);
-    // Where it failed at once there is nothing to abandon yet.
+    // A connect that failed at once has nothing to abandon yet.
     queueMicrotask(() => this.#abandon());
     this.#reject(new ConnectError(problem, status));
   }

@@ -2,7 +2,7 @@
 
 export const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const;
 
-/** Of a control frame (RFC 6455, 5.5). */
+/** Most bytes of a control frame's payload (RFC 6455, 5.5). */
 export const maxControlBytes = 125;
 /** Two bytes, up to eight more of the length, four of the mask. */
 export const maxHeaderBytes = 14;

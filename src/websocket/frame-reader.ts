@@ -14,7 +14,7 @@ export interface FrameListener {
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
-  /** Nothing is read any more. */
+  /** A close frame came; nothing is read any more. */
   closeFrame(code: number, reason: string): void;
 }
 
@@ -22,19 +22,19 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
 
 export class FrameReader {
-  /** Of a message, whole or in fragments; more is 1009. */
+  /** The most bytes of a message, whole or in fragments; more is 1009. */
   maxMessageBytes: number;
   readonly #listener: FrameListener;
   /** Whether the other end must mask (a client) or must not (a server). */
   readonly #masked: boolean;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
-  /** Of the head, as far as it is known. */
+  /** Bytes of the head, as far as it is known. */
   #headNeeds = 2;
-  /** Of a frame whose head is here and whose payload is not. */
+  /** Payload of a frame whose head is here and whose payload is not. */
   #payload: Buffer | undefined;
   #payloadLength = 0;
-  /** Of the message in fragments, while one is under way. */
+  /** Fragments of the message that is under way. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
   #ended = false;
@@ -77,7 +77,7 @@ export class FrameReader {
     const length = this.#length();
     this.#checkSize(length);
     if (bytes.length - at < length) {
-      // As long as it says, which the limit bounds: it comes in as many pieces as its sender likes.
+      // All of its length is set aside at once, which the limit bounds: it comes in as many pieces as its sender likes.
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
       return this.#fill(this.#payload, bytes, at);
@@ -86,7 +86,7 @@ export class FrameReader {
     return at + length;
   }
 
-  /** By its first two bytes, which are checked as soon as they are here. */
+  /** The size of the head by its first two bytes, which are checked as soon as they are here. */
   #headSize(): number {
     const [first, second] = this.#head as unknown as [number, number];
     const opcode = first & 0x0f;

@@ -3,7 +3,7 @@ import type { ByteChannel } from "../http1/byte-channel.ts";
 import { applyMask, maxHeaderBytes, putFrameHead } from "./frame-format.ts";
 
 const scratch = Buffer.allocUnsafeSlow(128 * 1024);
-/** Whose frames are in it: another writer has them written before it puts in its own. */
+/** The writer whose frames are in the buffer: another has them written before it puts in its own. */
 let owner: FrameWriter | undefined;
 let length = 0;
 
@@ -22,7 +22,7 @@ export class FrameWriter {
     this.#masked = masked;
   }
 
-  /** Not with the kernel yet. */
+  /** Bytes that are not with the kernel yet. */
   get unsentBytes(): number {
     return this.#channel.unsentBytes + (owner === this ? length : 0);
   }

@@ -49,7 +49,7 @@ export function upgradeRequestFields(key: string, protocol: string): HeaderField
   };
 }
 
-/** What is wrong with an answer 101 to such a request; undefined where it is right. */
+/** The fault in an answer 101 to such a request; undefined where it is right. */
 export function problemOfUpgradeAnswer(headers: HeaderLines, key: string, protocol: string): string | undefined {
   if (headers.get("upgrade")?.toLowerCase() !== "websocket" || !hasToken(headers, "connection", "upgrade")) {
     return "it upgraded to something else";

@@ -7,7 +7,7 @@ import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
-  /** Of one message; it can be changed later. */
+  /** The most bytes of one message; it can be changed later. */
   maxMessageBytes: number;
   /** Makes the listener of the link; nothing is read before it returns. */
   listen(link: WebSocketLink): MessageLinkListener;
@@ -26,7 +26,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #listener: MessageLinkListener;
-  /** Of ours, once it was sent. */
+  /** Our close frame, once it was sent. */
   #closing: { code: number; reason: string } | undefined;
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #told = false;
@@ -45,7 +45,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
     return this.#writer.unsentBytes;
   }
 
-  /** Of messages that come; more is 1009. */
+  /** The most bytes of a message that comes; more is 1009. */
   set maxMessageBytes(bytes: number) {
     this.#reader.maxMessageBytes = bytes;
   }
@@ -87,7 +87,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
   }
 
   message(bytes: Buffer): void {
-    // Who said that it is the end listens to nothing any more.
+    // A link that has said that it is the end listens to nothing any more.
     if (!this.#closing) this.#listener.message(bytes);
   }
 

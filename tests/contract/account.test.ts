@@ -44,7 +44,7 @@ function start({ account: ofAccount, environment = "live", key: ofKey }: Setting
 }
 
 describe("the account", () => {
-  test("says its tier's limits, what is left of them, and the month's usage against the quota", async () => {
+  test("the account says its tier's limits, what is left of them, and the month's usage against the quota", async () => {
     const { get, limits, principal } = start({ account: { overrides: { monthlyTokens: 5_000, monthlySpend: 0.5 } } });
     const admission = await limits.admit(principal.limits, { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0 });
     expect("lease" in admission).toBe(true);
@@ -69,7 +69,7 @@ describe("the account", () => {
     });
   });
 
-  test("has nothing but nulls for limits where its tier does not hold, and counts all the same", async () => {
+  test("the account has nothing but nulls for limits where its tier does not hold, and counts all the same", async () => {
     const { get } = start({ environment: "dev" });
     expect(await get("/v1/account")).toMatchObject({
       environment: "dev",
@@ -94,7 +94,7 @@ describe("the account", () => {
     expect(await get("/v1/account")).toMatchObject({ rate: { tokens: { remaining: 0, reset_seconds: 120 } } });
   });
 
-  test("may be looked at without that counting", async () => {
+  test("the account may be looked at without that counting against its limits", async () => {
     const { get } = start();
     const first = await get("/v1/account");
     for (let i = 0; i < 200; i++) await get("/v1/account");
@@ -105,7 +105,7 @@ describe("the account", () => {
 describe("the tiers", () => {
   const team = tierFor({ name: "team", tokensPerMinute: 7, monthlyTokens: 9, monthlySpend: 1.5 });
 
-  test("are listed with where they come from, the account's own marked; those made for others are not shown", async () => {
+  test("the tiers are listed with where they come from, the account's own marked; those made for others are not shown", async () => {
     const { get, tiers } = start();
     tiers.load([team]);
     const list = (await get("/v1/tiers")) as { data: unknown[] };

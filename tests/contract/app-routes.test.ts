@@ -154,7 +154,7 @@ describe("POST /v1/apps", () => {
     ]);
   });
 
-  test("of a public app has no secret in its answer", async () => {
+  test("POST /v1/apps for a public app has no secret in its answer", async () => {
     const app = await register({ type: "public" });
     expect(app).toMatchObject({ type: "public", secrets: [], require_pkce: true });
     expect(app).not.toHaveProperty("client_secret");
@@ -182,7 +182,7 @@ describe("POST /v1/apps", () => {
     expect((await call("GET", "/v1/apps")).body.data).toEqual([]);
   });
 
-  test("takes 20 addresses of 2048 characters, or none", async () => {
+  test("POST /v1/apps takes 20 addresses of 2048 characters, or none", async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `https://a.example/${String(i).padStart(2_030, "x")}`);
     expect((await register({ redirect_uris: uris })).redirect_uris).toEqual(uris);
     expect((await register({ redirect_uris: [] })).redirect_uris).toEqual([]);
@@ -272,7 +272,7 @@ describe("members", () => {
     expect((await call("DELETE", `/v1/apps/${hers.id}`, undefined, ada)).status).toBe(200);
   });
 
-  test("who left meanwhile register nothing more", async () => {
+  test("members who left meanwhile register nothing more", async () => {
     const ada = await person("usr_a", "member");
     await db`DELETE FROM memberships WHERE person_id = 'usr_a'`;
     expect(refusal(await call("POST", "/v1/apps", { name: "late" }, ada))).toEqual([401, "invalid_api_key"]);
@@ -300,7 +300,7 @@ describe("PATCH /v1/apps/{id}", () => {
     expect(drops).toBe(1);
   });
 
-  test("of nothing records nothing", async () => {
+  test("PATCH /v1/apps/{id} that changes nothing records nothing", async () => {
     const { client_secret: _, ...app } = await register();
     expect((await call("PATCH", `/v1/apps/${app.id}`, { name: "Notes" })).body).toMatchObject({ id: app.id });
     expect(await audit({ action: "app.updated" })).toEqual([]);
@@ -354,7 +354,7 @@ describe("POST /v1/apps/{id}/rotate-secret", () => {
     expect(answer.body.error.message).toStartWith("overlap_seconds: ");
   });
 
-  test("of a public app is refused", async () => {
+  test("a new secret of a public app is refused", async () => {
     const { id } = await register({ type: "public" });
     expect(refusal(await call("POST", `/v1/apps/${id}/rotate-secret`))).toEqual([400, "invalid_request"]);
   });
@@ -379,7 +379,7 @@ describe("GET /v1/apps/{id}/usage", () => {
     return db`INSERT INTO usage_rollups ${db({ ...row, key_id: "grt_1", app_id: "", model: "m", ...figures, ...more })}`;
   };
 
-  test("has what was used by this app in all accounts, and by no other", async () => {
+  test("GET /v1/apps/{id}/usage has what was used by this app in all accounts, and by no other", async () => {
     const { id } = await register();
     await used({ app_id: id, requests: 3 });
     await used({ app_id: id, requests: 4, key_id: "grt_2" });

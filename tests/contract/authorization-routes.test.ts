@@ -109,7 +109,7 @@ const list = async (person?: string, query = "") =>
 const isRevoked = async (id: string) => (await keys.findChainById(id))?.keys[0].revoked;
 
 describe("the list", () => {
-  test("has each app once for each account, with all that was allowed, and who publishes it", async () => {
+  test("the list of allowed apps has each app once for each account, with all that was allowed, and who publishes it", async () => {
     await allow("grt_1", "usr_1", "acct_1", { lastUsedAt: now - 5 });
     await allow("grt_2", "usr_1", "acct_1", { scopes: ["models:read"], createdAt: now - 50 });
     await allow("grt_3", "usr_1", "acct_2", { createdAt: now - 20 });
@@ -137,12 +137,12 @@ describe("the list", () => {
     });
   });
 
-  test("has one's own alone", async () => {
+  test("the list of allowed apps has one's own alone", async () => {
     await allow("grt_1", "usr_1", "acct_1");
     expect(await list("usr_2")).toEqual([]);
   });
 
-  test("goes on after the last one shown, and only after one of its own", async () => {
+  test("the list of allowed apps goes on after the last one shown, and only after one of its own", async () => {
     await allow("grt_1", "usr_1", "acct_1");
     await allow("grt_2", "usr_1", "acct_2", { createdAt: now - 50 });
     const first = (await call("GET", "/v1/authorizations?limit=1")).body;
@@ -184,7 +184,7 @@ describe("taking it back", () => {
     expect(await isRevoked("grt_1")).toBe(false);
   });
 
-  test("of what is not there, or there no more, is 404 and changes nothing", async () => {
+  test("taking back what is not there, or there no more, is 404 and changes nothing", async () => {
     await call("DELETE", `/v1/authorizations/${appId}:acct_1`);
     for (const id of [`${appId}:acct_1`, `${appId}:acct_9`, "app_9:acct_1", appId, ":", "%3a", `${appId}:acct_2:x`]) {
       const { status, body } = await call("DELETE", `/v1/authorizations/${id}`);

@@ -133,7 +133,7 @@ test("a search shows what it found, and goes on after last_id however little tha
 });
 
 describe("a chat", () => {
-  test("is its completion with labels, request id and parameters; what was not given is null", async () => {
+  test("a chat is its completion with labels, request id and parameters; what was not given is null", async () => {
     store("chatcmpl-0190", { metadata: { topic: "t" }, parameters: { temperature: 0.5, user: "u", max_tokens: 9 } });
     const { status, body } = await call("GET", `${list}/chatcmpl-0190`);
     expect(status).toBe(200);
@@ -172,7 +172,7 @@ describe("a chat", () => {
     });
   });
 
-  test("that is unknown, expired, deleted or somebody else's is the same 404 on every route", async () => {
+  test("a chat that is unknown, expired, deleted or somebody else's is the same 404 on every route", async () => {
     store("expired", { expiresAt: nowSeconds });
     store("deleted");
     store("foreign", { accountId: "acct_2" });
@@ -189,7 +189,7 @@ describe("a chat", () => {
     expect(await refusal("GET", `${list}/of-key`, undefined, { ...me, appId: "app_1" })).toStartWith("404 not_found");
   });
 
-  test("is deleted with the answer that clients expect", async () => {
+  test("a chat is deleted with the answer that clients expect", async () => {
     store("a");
     const { body } = await call("DELETE", `${list}/a`);
     expect(body).toEqual({ id: "a", object: "chat.completion.deleted", deleted: true });
@@ -199,7 +199,7 @@ describe("a chat", () => {
 });
 
 describe("labels", () => {
-  test("are replaced as a whole, and null removes them", async () => {
+  test("labels are replaced as a whole, and null removes them", async () => {
     store("a", { metadata: { old: "1" } });
     expect((await call("POST", `${list}/a`, { metadata: { new: "2" } })).body).toMatchObject({
       id: "a",
@@ -237,7 +237,7 @@ describe("the list", () => {
     }
   });
 
-  test("is a page of 20, oldest first, that finds chats which still wait to be stored", async () => {
+  test("the list of chats is a page of 20, oldest first, that finds chats which still wait to be stored", async () => {
     const { status, body } = await call("GET", list);
     expect(status).toBe(200);
     expect(body).toMatchObject({ object: "list", first_id: "c00", last_id: "c19", has_more: true });
@@ -287,7 +287,7 @@ describe("messages", () => {
     { role: "tool", tool_call_id: "t", content: "4 degrees" },
   ];
 
-  test("are those of the request in its order, each with an id; parts have a member of their own", async () => {
+  test("messages are those of the request in its order, each with an id; parts have a member of their own", async () => {
     store("a", { messages });
     const { body } = await call("GET", `${list}/a/messages`);
     expect(body).toEqual({

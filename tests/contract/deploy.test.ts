@@ -43,7 +43,7 @@ test.each(["headrace.yaml", "kubernetes/headrace.yaml"])("%s is a configuration 
 describe("the image", () => {
   const dockerfile = read("Dockerfile");
 
-  test("has what is copied into it, and is built by commands that there are", () => {
+  test("the image has what is copied into it, and is built by commands that there are", () => {
     const copied = [...dockerfile.matchAll(/^COPY(?: --chmod=\d+)? ([^-].*) \S+$/gm)].flatMap(([, from = ""]) =>
       from.split(" "),
     );

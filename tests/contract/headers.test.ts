@@ -72,7 +72,7 @@ function expectGood(route: Route, { status, headers }: Response): void {
 
 describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`, route })))("$name", ({ route }) => {
   // hardening: A6
-  test("says what browsers and caches may do with it: to nobody, to a key, to who is signed in", async () => {
+  test("each answer says what browsers and caches may do with it: to nobody, to a key, to who is signed in", async () => {
     for (const headers of [{}, { authorization: `Bearer ${key}` }, cookie]) {
       const response = await send(route, server, headers);
       expectGood(route, response);
@@ -90,7 +90,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
 });
 
 // hardening: A6
-test("what is cut off from whoever opened it: all pages but those on the way of an app's authorization", async () => {
+test("all pages but those on the way of an app's authorization are cut off from whoever opened them", async () => {
   const openerPolicy = async (path: string, headers = {}) => {
     const response = await fetch(server.url + path, { headers, redirect: "manual" });
     expect([path, response.headers.get("content-type")]).toEqual([path, "text/html; charset=utf-8"]);

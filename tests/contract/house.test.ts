@@ -7,6 +7,7 @@ import { checkCycles } from "../../scripts/house/cycles.ts";
 import { checkFolders } from "../../scripts/house/folders.ts";
 import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
+import { checkProse } from "../../scripts/house/prose.ts";
 import { layers, timeRooms } from "../../scripts/house/table.ts";
 import { checkTime } from "../../scripts/house/time.ts";
 
@@ -108,4 +109,56 @@ test("a reading of the time outside of the clock is found, whatever reads it", (
     readings.map((reading, index) => expect.stringContaining(`src/policy/x.ts:${index + 1}: ${reading} `)),
   );
   expect(checkTime(files, timeRooms, ["src/policy/x.ts"])).toEqual([]);
+});
+
+describe("the prose", () => {
+  const room = "src/policy";
+  const comments: [before: string, mark: string, word: string][] = [
+    ["", "//", "Of"],
+    ["", "/**", "As"],
+    ["", "/**\n *", "Nor"],
+    ["", "/*", "And"],
+    ["const x = 1; ", "//", "Or"],
+    ["interface X { ", "/**", "Null:"],
+    ["f(", "/*", "None:"],
+  ];
+
+  for (const [before, mark, word] of comments) {
+    test(`refuses a comment that begins with ${word}`, () => {
+      const path = `${room}/x.ts`;
+      const files = planted({ [path]: `const y = 0;\n${before}${mark} ${word} of it\n` });
+      const refusal = new RegExp(`^${path}:[23]: begins with "${word}": a comment is `);
+      expect(checkProse(files, {})).toEqual([expect.stringMatching(refusal)]);
+    });
+  }
+
+  for (const [call, word] of [
+    ['test("', "nor"],
+    ["test.skipIf(quick)(`", "and"],
+    ['test.each([1, 2])("', "but"],
+    ['it(\n  "', "Or"],
+  ]) {
+    test(`refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
+      const files = planted({ [`${room}/x.test.ts`]: `${call}${word} more", () => {});\n` });
+      expect(checkProse(files, {})).toEqual([expect.stringContaining(": the name of a test is ")]);
+    });
+  }
+
+  test("lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
+    const lines = [
+      "// The first line goes on here",
+      "// Of all lines the second.",
+      "/** Offers are none of ours, nor Android's. */",
+      'const text = "// Of it"; const address = "http://x/ As it is";',
+      'test("orders and nothing else", () => {});',
+    ];
+    expect(checkProse(planted({ [`${room}/x.test.ts`]: lines.join("\n") }), {})).toEqual([]);
+  });
+
+  test("has a grant for each room that goes down with what it was for", () => {
+    const files = planted({ [`${room}/manage/x.ts`]: "// Of one.\n" });
+    expect(checkProse(files, { "src/policy/manage": 1 })).toHaveLength(2);
+    expect(checkProse(files, { [room]: 1 })).toEqual([]);
+    expect(checkProse(files, { [room]: 2 })).toEqual([expect.stringContaining("goes down to that")]);
+  });
 });

@@ -69,7 +69,7 @@ async function add(more: Partial<ApiKeyRecord> & { id: string }): Promise<void> 
   await keys.insertKey(record, auditEvent("key.created", { type: "operator" }, origin, about));
 }
 
-/** As the authenticator makes it of the key. */
+/** The principal of a key, as the authenticator makes it. */
 async function principalOf(id: string): Promise<Principal> {
   const chain = await keys.findChainById(id);
   if (!chain) throw new Error(`No key ${id}`);
@@ -296,7 +296,7 @@ describe("GET /v1/keys", () => {
       expect(await listed("status=revoked", "key_b5")).toEqual([]);
     });
 
-    test("gives pages that together have every match once", async () => {
+    test("a search gives pages that together have every match once", async () => {
       const seen: string[] = [];
       for (let after = ""; ; ) {
         const { body } = await call("GET", `/v1/keys?search=web&limit=1${after}`);
@@ -364,7 +364,7 @@ describe("GET /v1/keys", () => {
 });
 
 describe("a single key", () => {
-  test("of another account or environment, or none at all, is 404 to every method alike", async () => {
+  test("a single key of another account or environment, or none at all, is 404 to every method alike", async () => {
     const other = {
       id: "acct_2",
       name: "B",
@@ -396,7 +396,7 @@ describe("a single key", () => {
     expect(await audit()).toEqual(before);
   });
 
-  test("is changed, cleared, and the audit log has before and after", async () => {
+  test("a single key is changed, cleared, and the audit log has before and after", async () => {
     await add({ id: "key_b", expiresAt: now + 99, rateLimit: 5, rateLimitWindow: 60, name: "old" });
     const request = { name: " new ", expires_at: null, rate_limit: null, allowed_ips: ["192.0.2.7/24"] };
     const { status, body } = await call("PATCH", "/v1/keys/key_b", request);
@@ -423,7 +423,7 @@ describe("a single key", () => {
     expect((await call("PATCH", "/v1/keys/key_b", { scopes: null })).status).toBe(400);
   });
 
-  test("is revoked for good: again is no error, changing or rotating it is", async () => {
+  test("a single key is revoked for good: again is no error, changing or rotating it is", async () => {
     await add({ id: "key_b" });
     const first = await call("DELETE", "/v1/keys/key_b");
     expect(first.status).toBe(200);
@@ -440,7 +440,7 @@ describe("a single key", () => {
     }
   });
 
-  test("is not managed by an app, nor read by it", async () => {
+  test("a single key is not managed by an app, nor read by it", async () => {
     const app = { ...(await principalOf("key_admin")), appId: "app_1" };
     for (const [method, path] of [
       ["GET", "/v1/keys"],
@@ -478,7 +478,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
     expect((await call("GET", "/v1/keys/key_c")).body.status).toBe("active");
   });
 
-  test("with no overlap the old key ends now; a key rotates itself; twice is refused", async () => {
+  test("a rotation with no overlap ends the old key now; a key rotates itself; twice is refused", async () => {
     const { body } = await call("POST", "/v1/keys/key_admin/rotate", { overlap_seconds: 0 });
     expect((await keys.findChainById("key_admin"))?.keys[0].revokedAt).toBe(now);
     expect((await call("GET", "/v1/keys/key_admin", undefined, body.id)).body.status).toBe("revoked");

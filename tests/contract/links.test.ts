@@ -11,7 +11,7 @@ const pages = folders.flatMap((folder) =>
     .map((name) => join(root, folder, name)),
 );
 
-/** As GitHub makes them: in lower case, without punctuation, blanks as hyphens. */
+/** The anchors that GitHub makes: in lower case, without punctuation, blanks as hyphens. */
 function anchorsOf(page: string): Set<string> {
   const text = readFileSync(page, "utf8").replace(/^```.*?^```/gms, "");
   const headings = [...text.matchAll(/^#+ +(.+)$/gm)].map(([, heading = ""]) => heading);

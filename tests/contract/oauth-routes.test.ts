@@ -31,7 +31,7 @@ async function tokensOf(appId = "web") {
 }
 
 describe("the token endpoint", () => {
-  test("gives for a code what RFC 6749 says, and the token works as the app's", async () => {
+  test("the token endpoint gives for a code what RFC 6749 says, and the token works as the app's", async () => {
     const { status, headers, body } = await server.token(redemption(await server.code()), basic("web"));
     expect([status, headers.get("cache-control"), headers.get("content-type")]).toEqual([
       ...[200, "no-store", "application/json"],
@@ -57,7 +57,7 @@ describe("the token endpoint", () => {
     });
   });
 
-  test("takes a secret in the header or in the body, and a public app by its name", async () => {
+  test("the token endpoint takes a secret in the header or in the body, and a public app by its name", async () => {
     const body = { client_id: "web", client_secret: secretOf("web") };
     expect((await server.token(redemption(await server.code(), body))).status).toBe(200);
     const both = { client_id: "web" };
@@ -69,7 +69,7 @@ describe("the token endpoint", () => {
     expect((await server.token(redemption(await server.code("native")), basic("native", ""))).status).toBe(200);
   });
 
-  test("gives a refresh token a successor each time, within the scopes that were allowed", async () => {
+  test("the token endpoint gives a refresh token a successor each time, within the scopes that were allowed", async () => {
     const first = await tokensOf();
     const narrow = await server.token(refreshFields(first["refresh_token"], { scope: "models:read" }), basic("web"));
     expect([narrow.status, narrow.body["scope"]]).toEqual([200, "models:read"]);
@@ -83,7 +83,7 @@ describe("the token endpoint", () => {
     expect(refreshed.map(({ detail }) => detail["scopes"])).toEqual([["models:read"], ["chat:write", "models:read"]]);
   });
 
-  test("gives only what the app may still have", async () => {
+  test("the token endpoint gives only what the app may still have", async () => {
     const first = await tokensOf();
     const change = (scopes: ("models:read" | "usage:read")[]) =>
       server.apps.updateApp("web", { scopes }, testEvent(server.now.seconds));
@@ -96,7 +96,7 @@ describe("the token endpoint", () => {
     ]);
   });
 
-  test("says in which way a request is refused, in the form that clients read", async () => {
+  test("the token endpoint says in which way a request is refused, in the form that clients read", async () => {
     const { status, headers, body } = await server.token({ grant_type: "password" }, basic("web"));
     expect([status, headers.get("cache-control"), headers.get("www-authenticate")]).toEqual([400, "no-store", null]);
     expect(headers.get("pragma")).toBe("no-cache");
@@ -128,7 +128,7 @@ describe("a device", () => {
     return code;
   }
 
-  test("gets what RFC 8628 says, and no code of two is the same", async () => {
+  test("a device gets what RFC 8628 says, and no code of two is the same", async () => {
     const { status, headers, body } = await begin({ scope: "chat:write" });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     const userCode = String(body["user_code"]);
@@ -163,7 +163,7 @@ describe("a device", () => {
   });
 
   // hardening: A12
-  test("is told of a denial, and of the end of its time, decided or not", async () => {
+  test("a device is told of a denial, and of the end of its time, decided or not", async () => {
     const denied = (await begin()).body["device_code"];
     await server.decide(await found(denied), "denied");
     expect(refusal(await poll(denied))).toEqual([400, "access_denied"]);
@@ -174,7 +174,7 @@ describe("a device", () => {
     expect(refusal(await poll(approved))).toEqual([400, "expired_token"]);
   });
 
-  test("is of one app, and asks for no scope that the app has not", async () => {
+  test("a device is of one app, and asks for no scope that the app has not", async () => {
     const { device_code: code } = (await begin()).body;
     await server.decide(await found(code), "approved");
     expect(refusal(await poll(code, "native"))).toEqual([400, "invalid_grant"]);
@@ -186,7 +186,7 @@ describe("a device", () => {
     expect(refusal(await server.post("/oauth/device_authorization", {}))).toEqual([401, "invalid_client"]);
   });
 
-  test("gets no tokens where whoever approved it is no member any more", async () => {
+  test("a device gets no tokens where whoever approved it is no member any more", async () => {
     const { device_code: code } = (await begin()).body;
     await server.decide(await found(code), "approved");
     await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
@@ -198,28 +198,31 @@ describe("revocation", () => {
   const revoke = (token: unknown, headers = basic("web")) =>
     server.post("/oauth/revoke", { token: String(token) }, headers);
 
-  test.each(["access_token", "refresh_token"])("of the %s ends all that the app was allowed, at once", async (kind) => {
-    const tokens = await tokensOf();
-    const others = await tokensOf();
-    expect(await server.probe(tokens["access_token"])).toBe(200);
-    const { status, body } = await revoke(tokens[kind]);
-    expect([status, body]).toEqual([200, {}]);
-    expect(await server.probe(tokens["access_token"])).toBe(401);
-    expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
-      400,
-      "invalid_grant",
-    ]);
-    expect(await server.probe(others["access_token"])).toBe(200);
-    expect((await server.grantEvents()).at(-1)).toMatchObject({
-      action: "grant.revoked",
-      detail: { reason: "by_app" },
-    });
-    expect((await revoke(tokens[kind])).status).toBe(200);
-    expect(server.changes.count).toBe(1);
-  });
+  test.each(["access_token", "refresh_token"])(
+    "revocation of the %s ends all that the app was allowed, at once",
+    async (kind) => {
+      const tokens = await tokensOf();
+      const others = await tokensOf();
+      expect(await server.probe(tokens["access_token"])).toBe(200);
+      const { status, body } = await revoke(tokens[kind]);
+      expect([status, body]).toEqual([200, {}]);
+      expect(await server.probe(tokens["access_token"])).toBe(401);
+      expect(refusal(await server.token(refreshFields(tokens["refresh_token"]), basic("web")))).toEqual([
+        400,
+        "invalid_grant",
+      ]);
+      expect(await server.probe(others["access_token"])).toBe(200);
+      expect((await server.grantEvents()).at(-1)).toMatchObject({
+        action: "grant.revoked",
+        detail: { reason: "by_app" },
+      });
+      expect((await revoke(tokens[kind])).status).toBe(200);
+      expect(server.changes.count).toBe(1);
+    },
+  );
 
   // hardening: A11
-  test("of what is unknown, or another app's, changes nothing and tells nothing", async () => {
+  test("revocation of what is unknown, or another app's, changes nothing and tells nothing", async () => {
     const tokens = await tokensOf();
     const { secret } = await server.addKey();
     const foreign = [tokens["access_token"], tokens["refresh_token"]];
@@ -231,7 +234,7 @@ describe("revocation", () => {
     expect(refusal(await server.post("/oauth/revoke", { token: "x" }))).toEqual([401, "invalid_client"]);
   });
 
-  test("is for public apps as well", async () => {
+  test("revocation is for public apps as well", async () => {
     const { body } = await server.token(redemption(await server.code("native"), { client_id: "native" }));
     await server.post("/oauth/revoke", { token: String(body["access_token"]), client_id: "foreign" });
     expect(await server.probe(body["access_token"])).toBe(200);
@@ -257,7 +260,7 @@ describe("introspection", () => {
   });
 
   // hardening: A11
-  test("says nothing but that it is not active of any other, and of what has ended", async () => {
+  test("introspection says of any other token, and of what has ended, nothing but that it is not active", async () => {
     const tokens = await tokensOf();
     const foreign = await tokensOf("other");
     const used = await tokensOf();
@@ -275,7 +278,7 @@ describe("introspection", () => {
     expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true });
   });
 
-  test("says so as well of what is idle for too long, and of what its grant does not stand behind", async () => {
+  test("introspection says not active as well of what is idle for too long, and of what its grant does not stand behind", async () => {
     const tokens = await tokensOf();
     const [grantId = ""] = await server.liveGrants();
     const { accountId } = server;
@@ -294,13 +297,13 @@ describe("introspection", () => {
     expect(await introspect(tokens["refresh_token"])).toEqual({ active: false });
   });
 
-  test("has of a refresh token only what the app may still ask for", async () => {
+  test("introspection has of a refresh token only what the app may still ask for", async () => {
     const tokens = await tokensOf();
     await server.apps.updateApp("web", { scopes: ["models:read"] }, testEvent(server.now.seconds));
     expect(await introspect(tokens["refresh_token"])).toMatchObject({ active: true, scope: "models:read" });
   });
 
-  test("of the tokens for an account that is suspended is not active, and they are good for nothing", async () => {
+  test("introspection says that the tokens for an account that is suspended are not active, and they are good for nothing", async () => {
     const publisher = accountFor({ id: "acct_publisher", tier: "enterprise" });
     await server.accounts.insertAccount(publisher, testEvent(server.now.seconds));
     const web = await server.apps.findApp("web");
@@ -318,7 +321,7 @@ describe("introspection", () => {
   });
 
   // hardening: A11
-  test("is refused to apps that cannot prove who they are", async () => {
+  test("introspection is refused to apps that cannot prove who they are", async () => {
     const { body } = await server.token(redemption(await server.code("native"), { client_id: "native" }));
     const fields = { token: String(body["access_token"]), client_id: "native" };
     expect(refusal(await server.post("/oauth/introspect", fields))).toEqual([401, "invalid_client"]);
@@ -336,7 +339,7 @@ describe("metadata", () => {
     return response.json();
   }
 
-  test("of the authorization server names its endpoints and what they take", async () => {
+  test("metadata of the authorization server names its endpoints and what they take", async () => {
     const methods = ["client_secret_basic", "client_secret_post"];
     expect(await read("oauth-authorization-server")).toEqual({
       issuer,
@@ -359,7 +362,7 @@ describe("metadata", () => {
     });
   });
 
-  test("of the API is where the API's address leads, and tells of nothing else", async () => {
+  test("metadata of the API is where the API's address leads, and tells of nothing else", async () => {
     expect((await fetch(`${server.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
     expect(await read(`oauth-protected-resource${new URL(audience).pathname}`)).toMatchObject({
       ...{ resource: audience, authorization_servers: [issuer], bearer_methods_supported: ["header"] },

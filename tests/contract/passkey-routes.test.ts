@@ -88,7 +88,7 @@ async function signInBody(device: SoftwareAuthenticator, more: Record<string, un
 }
 
 describe("one's own passkeys", () => {
-  test("are added, listed, renamed and removed, without their keys", async () => {
+  test("one's own passkeys are added, listed, renamed and removed, without their keys", async () => {
     const { principal, passkey } = await withPasskey("own@example.com");
     expect(passkey).toEqual({
       ...{ object: "passkey", id: passkey.id, name: "Laptop", backed_up: true },
@@ -102,7 +102,7 @@ describe("one's own passkeys", () => {
     expect((await call("GET", "/v1/passkeys", { principal })).body.data).toEqual([]);
   });
 
-  test("are added within 15 minutes of signing in: later, whoever finds the browser open cannot", async () => {
+  test("one's own passkeys are added within 15 minutes of signing in: later, whoever finds the browser open cannot", async () => {
     const { person, principal } = await member("later@example.com");
     world.clock.advance(15 * 60_000);
     expect((await call("POST", "/v1/passkeys/options", { principal })).status).toBe(200);
@@ -115,7 +115,7 @@ describe("one's own passkeys", () => {
     expect((await call("POST", "/v1/passkeys/options", { principal: again })).status).toBe(200);
   });
 
-  test("are nobody else's: another person's are not found", async () => {
+  test("one's own passkeys are nobody else's: another person's are not found", async () => {
     const { passkey } = await withPasskey("mine@example.com");
     const { principal } = await member("other@example.com");
     const call1 = await call("PATCH", "/v1/passkeys/:id", { principal, id: passkey.id, body: { name: "Desk" } });
@@ -123,7 +123,7 @@ describe("one's own passkeys", () => {
     expect([call1.status, call2.status]).toEqual([404, 404]);
   });
 
-  test("are out of reach of a command line's token", async () => {
+  test("one's own passkeys are out of reach of a command line's token", async () => {
     const { principal } = await member("cli@example.com", null);
     for (const [method, path] of [
       ["GET", "/v1/passkeys"],
@@ -164,7 +164,7 @@ describe("signing in", () => {
   );
 
   test.each(["https://evil.example", "null", "http://localhost:7546", ""])(
-    "is refused from a page of %p, and says so before anything is looked at",
+    "signing in is refused from a page of %p, and says so before anything is looked at",
     async (from) => {
       const headers = { origin: from };
       for (const path of ["/sign-in/passkey/options", "/sign-in/passkey"]) {

@@ -28,7 +28,7 @@ describe("members", () => {
   const remove = (by: Record<string, string>, target: ApiMember) =>
     api.send(by, `/v1/members/${target.membership.id}`, "DELETE");
 
-  test("are listed for owners and admins, oldest first, in pages", async () => {
+  test("members are listed for owners and admins, oldest first, in pages", async () => {
     for (const { headers } of [owner, admin]) {
       const { body } = await api.send(headers, "/v1/members?limit=2");
       expect(body.data.map(({ id, role }: Record<string, unknown>) => [id, role])).toEqual([
@@ -68,7 +68,7 @@ describe("members", () => {
     expect(wrong.body.error.message).toContain("role: must be");
   });
 
-  test("are removed by whoever ranks above them, and may leave; the last owner stays", async () => {
+  test("members are removed by whoever ranks above them, and may leave; the last owner stays", async () => {
     const second = await api.addSignedIn("admin");
     for (const [by, target] of [
       [member, admin],
@@ -91,7 +91,7 @@ describe("members", () => {
     expect((await remove(owner.headers, admin)).status).toBe(200);
   });
 
-  test("of another account are not there, also for somebody who is in both", async () => {
+  test("members of another account are not there, also for somebody who is in both", async () => {
     const elsewhere = await api.addAccount();
     const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
     for (const attempt of [await setRole(owner.headers, stranger, "member"), await remove(owner.headers, stranger)]) {
@@ -106,7 +106,7 @@ describe("members", () => {
     expect((await remove(another.headers, stranger)).body).toEqual((await remove(another.headers, admin)).body);
   });
 
-  test("are not managed with a login that was not allowed to manage", async () => {
+  test("members are not managed with a login that was not allowed to manage", async () => {
     const narrow = await api.allow(owner, undefined, ["chat:write", "models:read"]);
     for (const { status, body } of [
       await api.send(narrow, "/v1/members"),
@@ -119,7 +119,7 @@ describe("members", () => {
     expect((await setRole(await api.allow(owner), member, "admin")).status).toBe(200);
   });
 
-  test("of any account are an operator's to manage as well, at a browser", async () => {
+  test("members of any account are an operator's to manage as well, at a browser", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     expect((await setRole(operator.headers, member, "admin")).status).toBe(200);
     expect((await setRole(await api.allow(operator), member, "member")).status).toBe(403);
@@ -175,7 +175,7 @@ describe("invitations", () => {
     expect(taken.status).toBe(expected);
   });
 
-  test("are refused for a member's address and for what is none, and are of one account", async () => {
+  test("invitations are refused for a member's address and for what is none, and are of one account", async () => {
     for (const email of [member.person.email.toUpperCase(), "ada", "a@b@c", "ada@example.test\r\nBcc: x@y.test"]) {
       const { status, body } = await invite(owner.headers, { email });
       expect([status, body.error.message]).toEqual([400, expect.stringMatching(/^email: /)]);
@@ -189,14 +189,14 @@ describe("invitations", () => {
     expect((await api.send(member.headers, `/v1/invitations/${body.id}`, "DELETE")).status).toBe(403);
   });
 
-  test("of whoever lost the role are gone with it", async () => {
+  test("invitations of whoever lost the role are gone with it", async () => {
     await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "owner" });
     await invite(admin.headers, { email: "ada@example.test", role: "owner" });
     await api.send(owner.headers, `/v1/members/${admin.membership.id}`, "PATCH", { role: "member" });
     expect((await api.send(owner.headers, "/v1/invitations")).body.data).toEqual([]);
   });
 
-  test("are sent by mail where there is a mail server, and then shown to nobody else", async () => {
+  test("invitations are sent by mail where there is a mail server, and then shown to nobody else", async () => {
     const mailing = await openPeopleApi({ mailing: true });
     try {
       const by = await mailing.addSignedIn("owner");
@@ -247,7 +247,7 @@ describe("people, for operators", () => {
     operator = await api.addSignedIn("owner", { isOperator: true });
   });
 
-  test("are listed in pages and by address, and shown with their accounts", async () => {
+  test("people are listed for operators in pages and by address, and shown with their accounts", async () => {
     const { body } = await api.send(operator.headers, "/v1/admin/people?limit=3");
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual([owner.person.id, admin.person.id, member.person.id]);
     const { body: rest } = await api.send(operator.headers, `/v1/admin/people?after=${body.last_id}`);
@@ -295,7 +295,7 @@ describe("people, for operators", () => {
     expect(await operators(api.people)).toBe(1);
   });
 
-  test("are deleted with all that they could do; operators only once they are none", async () => {
+  test("people are deleted by operators with all that they could do; operators only once they are none", async () => {
     const path = `/v1/admin/people/${member.person.id}`;
     const made = await api.send(member.headers, "/v1/keys", "POST", { name: "Own" });
     const login = await api.allow(member);
@@ -336,7 +336,7 @@ describe("the audit log of an account", () => {
     await api.send(owner.headers, `/v1/members/${member.membership.id}`, "PATCH", { role: "member" });
   });
 
-  test("is for its owners and admins, and for operators; not for members, keys and apps", async () => {
+  test("the audit log of an account is for its owners and admins, and for operators; not for members, keys and apps", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     for (const { headers } of [owner, admin, operator]) expect((await read(headers)).status).toBe(200);
     const { status, body } = await read(member.headers);
@@ -347,7 +347,7 @@ describe("the audit log of an account", () => {
     }
   });
 
-  test("has what concerns the account and nothing else, whatever is asked for", async () => {
+  test("the audit log of an account has what concerns the account and nothing else, whatever is asked for", async () => {
     const elsewhere = await api.addAccount();
     const stranger = await api.addSignedIn("owner", { inAccount: elsewhere.id });
     const { body } = await read(stranger.headers, "?limit=100");
@@ -362,7 +362,7 @@ describe("the audit log of an account", () => {
     ]);
   });
 
-  test("is filtered and paged as operators have it", async () => {
+  test("the audit log of an account is filtered and paged as operators have it", async () => {
     const updated = ["member.updated", member.membership.id];
     expect(told(await read(admin.headers, "?action=member.updated"))).toEqual([updated, updated]);
     const { body } = await read(admin.headers, `?target=${member.membership.id}&limit=1`);

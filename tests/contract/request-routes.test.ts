@@ -186,7 +186,7 @@ const everything = ["streamed", "over", "failed", "of_app_2", "of_app", "embeddi
 const ids = ({ body }: { body: Body }) => body.data.map(({ id }: { id: string }) => id.slice("req_".length));
 
 describe("GET /v1/requests", () => {
-  test("has every figure of a request, newest first, and null for what is not known", async () => {
+  test("GET /v1/requests has every figure of a request, newest first, and null for what is not known", async () => {
     const { status, body } = await get("/v1/requests");
     expect(status).toBe(200);
     expect(body).toMatchObject({ object: "list", next: null, searched_to: null });
@@ -227,7 +227,7 @@ describe("GET /v1/requests", () => {
     });
   });
 
-  test("has what was refused among the others, with what its client was told, and no usage", async () => {
+  test("GET /v1/requests has what was refused among the others, with what its client was told, and no usage", async () => {
     const { body } = await get("/v1/requests?limit=2");
     expect(body.data[1]).toEqual({
       ...body.data[0],
@@ -274,7 +274,7 @@ describe("GET /v1/requests", () => {
     expect(ids(await get(`/v1/requests?${query}`))).toEqual(found);
   });
 
-  test("is of the credential's own account and environment, and of an app's own requests", async () => {
+  test("GET /v1/requests is of the credential's own account and environment, and of an app's own requests", async () => {
     expect(ids(await get("/v1/requests", { environment: "test" }))).toEqual(["of_test"]);
     expect(ids(await get("/v1/requests", { account: accountFor({ id: "acct_2" }) }))).toEqual(["over_in_2", "of_2"]);
     expect(ids(await get("/v1/requests", { appId: "app_1" }))).toEqual(["of_app"]);
@@ -303,7 +303,7 @@ describe("GET /v1/requests", () => {
     expect(body.error.message).toStartWith(message);
   });
 
-  test("has what just ended, and does not fail where the database cannot be written", async () => {
+  test("GET /v1/requests has what just ended, and does not fail where the database cannot be written", async () => {
     const as = { account: accountFor({ id: "acct_late" }) };
     flush = async () => {
       await Bun.sleep(10);
@@ -317,7 +317,7 @@ describe("GET /v1/requests", () => {
 });
 
 describe("GET /v1/requests/{id}", () => {
-  test("is the one of the list, with the chat that it made", async () => {
+  test("GET /v1/requests/{id} gives the request as the list does, with the chat that it made", async () => {
     const [listed] = (await get("/v1/requests?limit=1")).body.data;
     const { status, body } = await get("/v1/requests/req_streamed");
     const { trail, ...others } = body;

@@ -101,7 +101,7 @@ describe.each(named(closed))("$name", ({ route }) => {
 });
 
 describe.each(named(ofPeople))("$name", ({ route }) => {
-  test("is for people: a key with every scope is told so", async () => {
+  test("a route for people tells a key with every scope so", async () => {
     const response = await send(route, { authorization: `Bearer ${await addKey(server, { scopes: [...scopes] })}` });
     expect(response.status).toBe(403);
     expect((await response.json()).error.code).toBe("permission_denied");

@@ -58,7 +58,7 @@ test("the bill is the same each time, and a CycloneDX one", () => {
 });
 
 // hardening: S1, S3
-test("it lists exactly the packages of the lock file that running needs, each once, with the digest that npm checks", () => {
+test("the bill lists exactly the packages of the lock file that running needs, each once, with the digest that npm checks", () => {
   const listed = bill.components.map(({ name, version }) => `${name}@${version}`);
   expect(listed).toEqual([...new Set(listed)]);
   const wanted = new Set(running.map(([path, entry]) => `${nameOf(path, entry)}@${entry.version}`));

@@ -18,7 +18,7 @@ const events = async (action: string) =>
   (await api.audit.list({}, { after: undefined, limit: 200 })).filter((event) => event.action === action);
 
 describe("GET /v1/session", () => {
-  test("says who is signed in, for which account, with the token for changes", async () => {
+  test("GET /v1/session says who is signed in, for which account, with the token for changes", async () => {
     const { status, headers, body } = await api.send(member.headers, "/v1/session");
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(body).toEqual({
@@ -49,7 +49,7 @@ describe("GET /v1/session", () => {
     expect(body.has_password).toBeNull();
   });
 
-  test("says whether the person has a password, from the first one on", async () => {
+  test("GET /v1/session says whether the person has a password, from the first one on", async () => {
     const withOne = await api.addSignedIn("member", { password: "correct horse battery" });
     expect((await api.send(withOne.headers, "/v1/session")).body.has_password).toBe(true);
     const hasPassword = async () => (await api.send(member.headers, "/v1/session")).body.has_password;
@@ -61,7 +61,7 @@ describe("GET /v1/session", () => {
     expect(body.has_password).toBe(true);
   });
 
-  test("is for people: keys, their tokens and apps of others are refused, on every such endpoint", async () => {
+  test("GET /v1/session is for people: keys, their tokens and apps of others are refused, on every such endpoint", async () => {
     const strangers = [await api.keyHeaders(), await api.allow(owner, "app_other", ["keys:manage"])];
     for (const headers of strangers) {
       for (const [method, path] of [
@@ -123,7 +123,7 @@ describe("PATCH /v1/session", () => {
     expect([status, body.error.message]).toEqual([403, expect.stringContaining("account_id: a login is for")]);
   });
 
-  test("gives oneself another name, with an event of before and after; nothing else is taken", async () => {
+  test("PATCH /v1/session gives oneself another name, with an event of before and after; nothing else is taken", async () => {
     const { body } = await api.send(member.headers, "/v1/session", "PATCH", { name: " Ada " });
     expect(body.person.name).toBe("Ada");
     expect((await events("person.updated"))[0]).toMatchObject({
@@ -137,7 +137,7 @@ describe("PATCH /v1/session", () => {
 });
 
 describe("sessions", () => {
-  test("are one's own, newest first, in pages; the current one is marked, ended ones are not shown", async () => {
+  test("sessions are one's own, newest first, in pages; the current one is marked, ended ones are not shown", async () => {
     const idle = await api.signIn(member.person);
     api.clock.jump(13 * 86_400);
     await api.send(member.headers, "/v1/session");
@@ -227,7 +227,7 @@ describe("POST /v1/session/password", () => {
     for (const secret of [old, next]) expect(told).not.toContain(secret);
   });
 
-  test("is not for a login: whoever got hold of a token must not set a first password with it", async () => {
+  test("POST /v1/session/password is not for a login: whoever got hold of a token must not set a first password with it", async () => {
     const login = await api.allow(member);
     const { status, body } = await api.send(login, "/v1/session/password", "POST", { new_password: next });
     expect([status, body.error.code]).toEqual([403, "permission_denied"]);

@@ -55,7 +55,7 @@ async function get(target: string, headers: Record<string, string> = {}, clientA
   return { status: response.status, headers: headersOf, text: await response.text(), noted };
 }
 
-/** As far as the redirect back to us. */
+/** Goes as far as the redirect back to us. */
 async function begin(target = "/sso/start") {
   const started = await get(target);
   const cookie = cookieHeader(started.headers.get("set-cookie") ?? "");
@@ -76,7 +76,7 @@ describe("the way there and back", () => {
     expect(session?.signedIn).toMatchObject({ person, session: { method: "sso", accountId: world.accountId } });
   });
 
-  test("that proves an address for the first time says so, and has caches forget the logins that ended", async () => {
+  test("a way back that proves an address for the first time says so, and has caches forget the logins that ended", async () => {
     for (const [isEmailProven, location] of [
       [false, "/settings?done=address"],
       [true, "/"],
@@ -167,7 +167,7 @@ describe("what goes wrong is said on a page with a way on", () => {
     expect((await get("/sso/start", { host: "evil.example" })).status).toBe(403);
   });
 
-  test("where none is configured there is nothing", async () => {
+  test("where no identity provider is configured there is no way to one", async () => {
     const { sessions, clock } = world;
     const limits = new MemoryLimits({ clock, ledger: { readTotals: async () => {} } });
     const nothing = { singleSignOn: undefined, pageOrigin: () => "http://localhost:7545" };

@@ -100,7 +100,7 @@ describe("keys that are nobody's", () => {
   };
 
   // hardening: L6
-  test("are looked up as often as the limit says, by address; then 429 says when to try again", async () => {
+  test("keys that are nobody's are looked up as often as the limit says, by address; then 429 says when to try again", async () => {
     const address = someAddress();
     await tooMany(address);
     const refused = await ask(generateApiKey("live"), address);
@@ -135,7 +135,7 @@ describe("keys that are nobody's", () => {
     expect((await ask(good, address)).status).toBe(200);
   });
 
-  test("that are malformed cost nothing and count nowhere", async () => {
+  test("malformed keys cost nothing and count nowhere", async () => {
     const address = someAddress();
     const before = statements;
     for (let i = 0; i < 3 * limit; i++) expect((await ask("sk_live_hr_made-up", address)).status).toBe(401);
@@ -143,7 +143,7 @@ describe("keys that are nobody's", () => {
   });
 
   // hardening: L6
-  test("also in the body of a request for a token", async () => {
+  test("keys that are nobody's are looked up no more often in the body of a request for a token", async () => {
     const address = someAddress();
     const exchange = (api_key: string) =>
       fetch(`${server.url}/v1/auth/token`, {
@@ -163,7 +163,7 @@ describe("session cookies that are nobody's", () => {
     fetch(server.url + path, { headers: { cookie: cookie(), "x-forwarded-for": address }, redirect: "manual" });
 
   // hardening: L6
-  test("are looked up as often as the limit says, for the API and for pages together", async () => {
+  test("session cookies that are nobody's are looked up as often as the limit says, for the API and for pages together", async () => {
     const address = someAddress();
     for (let i = 0; i < limit / 2; i++) {
       expect((await ask("/v1/session", address)).status).toBe(401);
@@ -185,7 +185,7 @@ test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-Fo
 });
 
 // hardening: L6
-test("who has a key is held by none of this", async () => {
+test("a client that has a key is held by none of the limits for unknown credentials", async () => {
   await using direct = await startHeadrace({ addressLimits: few, clock });
   for (let i = 0; i < 5 * limit; i++) expect((await direct.request("/v1/models")).status).toBe(200);
 });

@@ -150,7 +150,7 @@ async function list(path: string, ask: Ask = {}): Promise<z.infer<typeof listSha
 }
 
 describe("JSON", () => {
-  test("has all figures of each bucket, the cost as the exact decimal", async () => {
+  test("the report in JSON has all figures of each bucket, the cost as the exact decimal", async () => {
     const response = await get("/v1/usage");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
     expect(await response.json()).toEqual({
@@ -202,12 +202,12 @@ describe("JSON", () => {
     ]);
   });
 
-  test("of an app's token is that app's usage alone", async () => {
+  test("the report of an app's token is that app's usage alone", async () => {
     const { data } = await list("/v1/usage", { as: { appId: "app_1" } });
     expect(data.map(({ requests, cost }) => [requests, cost])).toEqual([[1, 1.5]]);
   });
 
-  test("of a key is that key's usage alone", async () => {
+  test("the report of a key is that key's usage alone", async () => {
     const { data } = await list("/v1/keys/key_2/usage?group_by=key");
     expect(data.map(({ start, key, requests }) => [start, key, requests])).toEqual([[september + day, "key_2", 1]]);
   });
@@ -229,7 +229,7 @@ describe("JSON", () => {
 });
 
 describe("what just ended", () => {
-  test("is written before the report is read", async () => {
+  test("what just ended is written before the report is read", async () => {
     const flush = async () => {
       await Bun.sleep(20);
       await used({ account_id: "acct_late", requests: 7 });
@@ -238,7 +238,7 @@ describe("what just ended", () => {
     expect((await list("/v1/usage", { as, flush })).data).toMatchObject([{ requests: 7 }]);
   });
 
-  test("does not keep the report waiting where the database cannot be written", async () => {
+  test("what just ended does not keep the report waiting where the database cannot be written", async () => {
     const failing = () => Promise.reject(new Error("disk full"));
     expect((await list("/v1/usage", { flush: failing })).data).toHaveLength(2);
     const startedMs = performance.now();
@@ -248,7 +248,7 @@ describe("what just ended", () => {
 });
 
 describe("CSV", () => {
-  test("has a header, times that people read, plain decimals, and no cell that runs as a formula", async () => {
+  test("the report in CSV has a header, times that people read, plain decimals, and no cell that runs as a formula", async () => {
     const response = await get("/v1/usage?group_by=model,app", { accept: "text/csv" });
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
@@ -262,7 +262,7 @@ describe("CSV", () => {
     expect(ended).toEqual(["ok"]);
   });
 
-  test("of nothing is the header", async () => {
+  test("the report in CSV of nothing is the header", async () => {
     const as = { account: accountFor({ id: "acct_none" }) };
     const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
     expect(text).toBe(
@@ -272,7 +272,7 @@ describe("CSV", () => {
 
   const many = { account: accountFor({ id: "acct_many" }) };
 
-  test("has all rows, whatever the size of a page", async () => {
+  test("the report in CSV has all rows, whatever the size of a page", async () => {
     const response = await get("/v1/usage?group_by=model&limit=2", { accept: "text/csv", as: many });
     const models = (await response.text())
       .split("\r\n")
@@ -282,7 +282,7 @@ describe("CSV", () => {
     expect(new Set(models).size).toBe(2_500);
   });
 
-  test("is an error answer where the report fails at once, and breaks off where it fails later", async () => {
+  test("the report in CSV is an error answer where the report fails at once, and breaks off where it fails later", async () => {
     let calls = 0;
     const failingAt = (call: number): UsageReports => ({
       report: (query, page) => (++calls === call ? Promise.reject(new Error("SECRET")) : reports.report(query, page)),
@@ -297,7 +297,7 @@ describe("CSV", () => {
     expect(ended).toEqual(["internal_error"]);
   });
 
-  test("is not read on from the database for a client that does not read, nor for one that left", async () => {
+  test("the report in CSV is not read on from the database for a client that does not read, nor for one that left", async () => {
     let calls = 0;
     const endless: UsageReports = {
       async report(query, { limit }) {

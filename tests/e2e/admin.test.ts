@@ -92,7 +92,7 @@ describe("an operator is", () => {
   });
 
   // hardening: L8
-  test("not the first key, which is told the scope that it lacks", async () => {
+  test("the first key is no operator, and is told the scope that it lacks", async () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, { tags }] of Object.entries(methods)) {
         if (!tags.includes("Administration")) continue;
@@ -108,7 +108,7 @@ describe("an operator is", () => {
     }
   });
 
-  test("not a key that one without admin:manage made or changed: it cannot grant what it lacks", async () => {
+  test("a key that one without admin:manage made or changed is no operator's: it cannot grant what it lacks", async () => {
     const wanted = { name: "Wider", scopes: ["admin:manage"] };
     const refusals = [await call("POST", "/v1/keys", wanted, server.key)];
     const own = (await call("POST", "/v1/keys", { name: "Own" }, server.key)).body;
@@ -119,7 +119,7 @@ describe("an operator is", () => {
     }
   });
 
-  test("not a key of an operator that was made without the scope, but one made with it", async () => {
+  test("a key of an operator is one only when it was made with the scope", async () => {
     const { id } = await makeAccount();
     const make = async (more: object) =>
       (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "K", environment: "live", ...more })).body.key;
@@ -143,7 +143,7 @@ describe("an operator is", () => {
 });
 
 describe("accounts", () => {
-  test("are made, read, changed and listed", async () => {
+  test("accounts are made, read, changed and listed", async () => {
     const { status, body } = await call("POST", "/v1/admin/accounts", { name: " Shop " });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -212,7 +212,7 @@ describe("accounts", () => {
     ]);
   });
 
-  test("that are suspended lose all keys and their tokens at once, and get them back", async () => {
+  test("accounts that are suspended lose all keys and their tokens at once, and get them back", async () => {
     const { id, key } = await makeAccount("pro");
     const second = (await call("POST", `/v1/admin/accounts/${id}/keys`, { name: "B", environment: "live" })).body.key;
     const token = (await call("POST", "/v1/auth/token", { api_key: key })).body.access_token;
@@ -226,7 +226,7 @@ describe("accounts", () => {
     expect(await statuses()).toEqual([200, 200, 200]);
   });
 
-  test("are never suspended by their own key", async () => {
+  test("accounts are never suspended by their own key", async () => {
     const own = server.firstKey.record.accountId;
     const { status, body } = await call("PATCH", `/v1/admin/accounts/${own}`, { status: "suspended", name: "Gone" });
     expect(status).toBe(403);
@@ -257,7 +257,7 @@ describe("accounts", () => {
 });
 
 describe("keys of an account", () => {
-  test("are listed over all environments, newest first, and page by page", async () => {
+  test("keys of an account are listed over all environments, newest first, and page by page", async () => {
     const { id, keyId } = await makeAccount("pro", "test");
     const ids = [keyId];
     for (const environment of ["live", "dev", "live", "test"]) {
@@ -278,7 +278,7 @@ describe("keys of an account", () => {
     expect((await call("GET", `${path}?environment=prod`)).status).toBe(400);
   });
 
-  test("have what was asked for, show their secret once, and no maker bounds them", async () => {
+  test("keys of an account have what was asked for, show their secret once, and no maker bounds them", async () => {
     const { id } = await makeAccount("pro");
     const request = {
       name: "A",
@@ -294,7 +294,7 @@ describe("keys of an account", () => {
     expect(listed).toEqual([expect.not.objectContaining({ key: expect.anything() })]);
   });
 
-  test("are revoked at once, with those that they made", async () => {
+  test("keys of an account are revoked at once, with those that they made", async () => {
     const { id } = await makeAccount("pro");
     const request = { name: "Maker", environment: "live", scopes: ["chat:write", "keys:manage"] };
     const maker = (await call("POST", `/v1/admin/accounts/${id}/keys`, request)).body;
@@ -309,7 +309,7 @@ describe("keys of an account", () => {
     expect((await call("DELETE", "/v1/admin/keys/key_none")).status).toBe(404);
   });
 
-  test("are not revoked by themselves: no operator locks itself out", async () => {
+  test("keys of an account are not revoked by themselves: no operator locks itself out", async () => {
     const [own] = await audited("action=account.created");
     const { status, body } = await call("DELETE", `/v1/admin/keys/${own.actor.id}`);
     expect(status).toBe(403);
@@ -322,14 +322,14 @@ describe("tiers", () => {
   const tierOf = async (name: string) =>
     (await call("GET", "/v1/admin/tiers")).body.data.find((tier: { name: string }) => tier.name === name);
 
-  test("are listed with their source and how many accounts have them", async () => {
+  test("tiers are listed with their source and how many accounts have them", async () => {
     const before = await tierOf("gold");
     await makeAccount("gold");
     expect(await tierOf("gold")).toEqual({ ...before, source: "file", accounts: before.accounts + 1 });
     expect(await tierOf("free")).toMatchObject({ source: "built-in", requests_per_minute: 10 });
   });
 
-  test("are made, replaced as a whole and deleted; a change holds for the next request", async () => {
+  test("tiers are made, replaced as a whole and deleted; a change holds for the next request", async () => {
     const path = "/v1/admin/tiers/silver";
     const figures = {
       requests_per_minute: 1,
@@ -361,7 +361,7 @@ describe("tiers", () => {
     expect((await call("DELETE", path)).status).toBe(404);
   });
 
-  test("that are built in get other figures, and their own back, while accounts have them", async () => {
+  test("tiers that are built in get other figures, and their own back, while accounts have them", async () => {
     await makeAccount("pro");
     const before = await tierOf("pro");
     await call("PUT", "/v1/admin/tiers/pro", { requests_per_minute: 7, tokens_per_minute: 7_000 });
@@ -372,7 +372,7 @@ describe("tiers", () => {
   });
 
   test.each([["PUT"], ["DELETE"]])(
-    "of the configuration file are read-only: %s names headrace.yaml",
+    "tiers of the configuration file are read-only: %s names headrace.yaml",
     async (method) => {
       const figures = { requests_per_minute: 1, tokens_per_minute: 1 };
       const answer = await call(method, "/v1/admin/tiers/gold", method === "PUT" ? figures : undefined);
@@ -400,7 +400,7 @@ describe("tiers", () => {
 });
 
 describe("signing keys", () => {
-  test("are listed without their private parts, and rotated once however often it is asked for", async () => {
+  test("signing keys are listed without their private parts, and rotated once however often it is asked for", async () => {
     const before = (await call("GET", "/v1/admin/signing-keys")).body.data;
     expect(before).toMatchObject([{ object: "signing_key", state: "signing", retires_at: null }]);
     const rotated = (await call("POST", "/v1/admin/signing-keys/rotate")).body;
@@ -456,7 +456,7 @@ test("pulled models are listed and deleted", async () => {
 });
 
 describe("the audit log", () => {
-  test("has who, what, when and from where, newest first, and what changed from what to what", async () => {
+  test("the audit log has who, what, when and from where, newest first, and what changed from what to what", async () => {
     const { id } = await makeAccount("free");
     const { headers } = await call("PATCH", `/v1/admin/accounts/${id}`, { tier: "pro", monthly_tokens: 7 });
     const [event, ...older] = await audited(`account=${id}`);
@@ -477,7 +477,7 @@ describe("the audit log", () => {
     expect(await audited(`account=${id}`)).toHaveLength(3);
   });
 
-  test("is narrowed by action, target and time, and paged", async () => {
+  test("the audit log is narrowed by action, target and time, and paged", async () => {
     const { id, keyId } = await makeAccount();
     const actions = async (query: string) => (await audited(query)).map(({ action }: { action: string }) => action);
     expect(await actions(`target=${keyId}`)).toEqual(["key.created"]);
@@ -562,7 +562,7 @@ test("a node joins by a token, is approved, drained and removed; a token that no
   );
 });
 
-test("how the server does is told in figures of this moment", async () => {
+test("the figures of a server are those of this moment", async () => {
   const { key } = await makeAccount("free", "dev");
   expect(await chat(key)).toBe(200);
   const { body } = await call("GET", "/v1/admin/system");

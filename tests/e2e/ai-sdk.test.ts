@@ -119,7 +119,7 @@ describe("the built-in model", () => {
 });
 
 describe("a model server", () => {
-  test("that sends only base64 or only numbers makes the same embeddings", async () => {
+  test("a model server that sends only base64 or only numbers makes the same embeddings", async () => {
     const model = provider.embeddingModel("upstream-model");
     const request = { model, values: ["one", "two"], maxRetries: 0 };
     upstream.script(embeddingScript("float"));
@@ -157,7 +157,7 @@ describe("a model server", () => {
     expect(await streamText(request).text).toBe(`It is ${weatherResult}.`);
   });
 
-  test("gets the named tool of toolChoice", async () => {
+  test("the model server gets the named tool of toolChoice", async () => {
     upstream.script(toolScript());
     const result = await generateText({
       model: provider("upstream-model"),
@@ -278,7 +278,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     await expectError(call, { statusCode: undefined, isRetryable: true, message: /connect/i });
   });
 
-  test("before the first piece of a stream", async () => {
+  test("errors before the first piece of a stream are APICallErrors with status, message, and whether a retry helps", async () => {
     upstream.script((_request, res) => json(res, 500, {}));
     const stream = streamText({ model: provider("upstream-model"), prompt: "Hi", maxRetries: 0, onError: () => {} });
     const parts = await Array.fromAsync(stream.fullStream);
@@ -290,7 +290,7 @@ describe("errors are APICallErrors with status, message, and whether a retry hel
     });
   });
 
-  test("in the middle of a stream: what was delivered stays, then comes the error", async () => {
+  test("an error in the middle of a stream leaves what was delivered, and then comes as an APICallError", async () => {
     const { script, clientHasBegun } = interruptedStream((_request, res) => void res.destroy());
     upstream.script(script);
     const stream = streamText({ model: provider("upstream-model"), prompt: "Hi", maxRetries: 0, onError: () => {} });

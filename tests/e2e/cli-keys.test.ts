@@ -41,7 +41,7 @@ const chatWith = (key: string) =>
   headrace(["chat", "Hi"], { env: { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key } });
 
 describe("a key", () => {
-  test("is made, used, changed and revoked; then it is refused", async () => {
+  test("a key is made, used, changed and revoked; then it is refused", async () => {
     const settings = [
       "--expires",
       "30d",
@@ -89,7 +89,7 @@ describe("a key", () => {
     expect((await headrace(["keys", "list", "--all"])).stdout).toMatch(/build +sk_dev_hr_….{4} +revoked/);
   });
 
-  test("is rotated with an overlap in which both work, or without one", async () => {
+  test("a key is rotated with an overlap in which both work, or without one", async () => {
     const first = (await headrace(["keys", "create", "app", "--quiet"])).stdout.trim();
     const second = (await headrace(["keys", "rotate", "app", "--overlap", "1h", "--quiet"])).stdout.trim();
     expect((await chatWith(first)).code).toBe(0);
@@ -102,7 +102,7 @@ describe("a key", () => {
     expect((await chatWith(third.stdout.trim())).code).toBe(0);
   });
 
-  test("that is wider than its maker is refused, with the server's reason", async () => {
+  test("a key that is wider than its maker is refused, with the server's reason", async () => {
     const maker = (await headrace(["keys", "create", "maker", "--scopes", "keys:manage", "-q"])).stdout.trim();
     const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: maker };
     const { code, stdout, stderr } = await headrace(["keys", "create", "wide", "--scopes", "chat:write"], { env });
@@ -110,7 +110,7 @@ describe("a key", () => {
     expect(stderr).toContain("lacks required scope: chat:write (403)");
   });
 
-  test("without the scope may not list keys, and the scope is named", async () => {
+  test("a key without the scope may not list keys, and the scope is named", async () => {
     const key = (await headrace(["keys", "create", "chatter", "-q"])).stdout.trim();
     const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key };
     expect((await headrace(["keys", "list"], { env })).stderr).toContain("lacks required scope: keys:manage");
@@ -122,7 +122,7 @@ describe("a key", () => {
 });
 
 describe("usage", () => {
-  test("of a key is what it was used for, for people and as CSV", async () => {
+  test("usage of a key is what it was used for, for people and as CSV", async () => {
     const key = (await headrace(["keys", "create", "metered", "-q"])).stdout.trim();
     for (let request = 0; request < 3; request++) expect((await chatWith(key)).code).toBe(0);
     const table = await headrace(["keys", "usage", "metered", "--days", "2", "--group-by", "model"]);

@@ -29,7 +29,7 @@ interface Place {
 
 const canary = "sk-canary-of-an-upstream-0123456789";
 const lostPort = 9;
-/** Of the machine that tests run on, and no business of theirs. */
+/** Checks of the machine that tests run on, and no business of theirs. */
 const ofTheMachine = [
   "file descriptors",
   "memory",
@@ -154,7 +154,7 @@ test("a server that HEADRACE_BASE_URL or --base-url names is asked how it does, 
   expect(nobody.code).toBe(1);
 });
 
-test("without a server it says so, and that is a warning alone", async () => {
+test("without a server the doctor says so, and that is a warning alone", async () => {
   const { code, failures, warnings, checks } = await doctor(used);
   expect(failures).toEqual([]);
   expect(warnings.map(({ name }) => name)).toEqual(["server"]);
@@ -163,7 +163,7 @@ test("without a server it says so, and that is a warning alone", async () => {
   expect(code).toBe(0);
 });
 
-test("before the first start it is told what there is not yet", async () => {
+test("before the first start the doctor says what there is not yet", async () => {
   const { code, failures, checks } = await doctor(makePlace());
   expect(failures).toEqual([]);
   expect(named(checks, "directory")).toMatchObject({

@@ -6,7 +6,10 @@ import { startWatchedServer, type WatchedServer } from "../support/watched-serve
 const atOnce = 16;
 const requestsOfRound = 160;
 const rounds = 3;
-/** Of the objects that a round left: without a set that leads to them a few hundredths, with one a quarter to a half. */
+/**
+ * The part of the objects that a round left: without a set that leads to them a few hundredths, with one a quarter to a
+ * half.
+ */
 const mostKept = 0.1;
 
 let upstream: ScriptedUpstream;

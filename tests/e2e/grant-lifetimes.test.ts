@@ -24,7 +24,7 @@ type AppId = (typeof apps)[number];
 interface ModelToken {
   text: string;
   expiresAt: number;
-  /** Of its use: when, with which scope, and what was answered. */
+  /** Its use: when, with which scope, and what was answered. */
   used: { at: number; scope: string | undefined; body: unknown } | undefined;
 }
 
@@ -305,15 +305,18 @@ class Story {
   }
 }
 
-test.each(seeds)("of seed %d, nothing is alive that should not be, and nothing dead that should", async (seed) => {
-  const server = await startOAuth();
-  const story = new Story(server, seeded(seed));
-  try {
-    for (let step = 0; step < steps; step++) await story.step();
-  } catch (error) {
-    console.error(`seed ${seed}, the last of ${story.told.length}:\n${story.told.slice(-25).join("\n")}`);
-    throw error;
-  } finally {
-    await server.close();
-  }
-});
+test.each(seeds)(
+  "in histories of seed %d nothing is alive that should not be, and nothing dead that should",
+  async (seed) => {
+    const server = await startOAuth();
+    const story = new Story(server, seeded(seed));
+    try {
+      for (let step = 0; step < steps; step++) await story.step();
+    } catch (error) {
+      console.error(`seed ${seed}, the last of ${story.told.length}:\n${story.told.slice(-25).join("\n")}`);
+      throw error;
+    } finally {
+      await server.close();
+    }
+  },
+);

@@ -80,7 +80,7 @@ const statuses = (seen: readonly Seen[]) => [...new Set(seen.map(({ status }) =>
 interface Standing {
   app: RegisteredApp;
   tokens: AppTokens;
-  /** Of the member who allowed the app. */
+  /** The browser of the member who allowed the app. */
   browser: Browser;
 }
 

@@ -425,7 +425,7 @@ describe("a key's own rate limit", () => {
     expect(await times(5, key)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  test("is shared by all that it made, and theirs", async () => {
+  test("a key's own rate limit is shared by all that it made, and theirs", async () => {
     await start();
     const parent = await make({ scopes: everything, rate_limit: 4, rate_limit_window: 60 });
     const child = await make({ scopes: ["chat:write", "keys:manage"], rate_limit: 2 }, parent.key);
@@ -441,7 +441,7 @@ describe("a key's own rate limit", () => {
     expect(await times(1, token)).toEqual([429]);
   });
 
-  test("is one for the old and the new key of a rotation, as is the quota", async () => {
+  test("a key's own rate limit is one for the old and the new key of a rotation, as is the quota", async () => {
     await start();
     const old = await make({ rate_limit: 3, rate_limit_window: 60, monthly_tokens: 45 });
     expect(await times(1, old.key)).toEqual([200]);
@@ -858,7 +858,7 @@ describe("a key never makes or becomes more than it is", () => {
     for (const by of [next.key, other]) expect((await call("GET", "/v1/models", { by })).status).toBe(401);
   });
 
-  test("of another account there is nothing to see or do", async () => {
+  test("a key sees and does nothing in another account", async () => {
     await start();
     const [theirs, mine] = [await otherAccountsKey(), await make()];
     for (const [method, path, body] of [

@@ -128,7 +128,7 @@ describe("the built-in model", () => {
 });
 
 describe("a model server", () => {
-  test("that sends only base64 or only numbers makes the same embeddings", async () => {
+  test("a model server that sends only base64 or only numbers makes the same embeddings", async () => {
     const embeddings = langchainEmbeddings(server, { model: "upstream-model" });
     const float32 = scriptedVectors.map((vector) => [...new Float32Array(vector)]);
     for (const encoding of ["float", "base64"] as const) {
@@ -238,7 +238,7 @@ describe("errors are those of the openai package", () => {
     expect(error).toBeInstanceOf(APIConnectionError);
   });
 
-  test("in the middle of a stream, after what was delivered", async () => {
+  test("errors in the middle of a stream, after what was delivered, are those of the openai package", async () => {
     const { script, clientHasBegun } = interruptedStream((_request, res) => void res.destroy());
     upstream.script(script);
     let delivered = "";

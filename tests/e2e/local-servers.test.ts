@@ -12,7 +12,7 @@ function localServer(name: string, url: string) {
   return { name, title: name.toUpperCase(), port: Number(new URL(url).port) };
 }
 
-test("in development its models are listed and answer", async () => {
+test("in development the models of a server found on this machine are listed and answer", async () => {
   await using fake = await startUpstream();
   fake.serves([{ id: "llama3.2:1b", object: "model", created: 1_700_000_000, owned_by: "library" }]);
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)] });
@@ -23,7 +23,7 @@ test("in development its models are listed and answer", async () => {
   expect(fake.requests[0]?.headers.authorization).toBeUndefined();
 });
 
-test("in production they are found and told of, but not served", async () => {
+test("in production the models of a server found on this machine are told of, but not served", async () => {
   await using fake = await startUpstream();
   await using server = await startHeadrace({ localServers: [localServer("ollama", fake.url)], flags: production });
   expect(await server.localServers).toMatchObject([{ name: "ollama", url: fake.url, models: ["upstream-model"] }]);

@@ -43,7 +43,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-/** Of a person at a machine of their own. */
+/** The workspace of a person at a machine of their own. */
 interface Home {
   workspace: Workspace;
   configFolder: string;
@@ -124,7 +124,7 @@ function tokenRequests(at: TestServer): number {
 }
 
 describe("a login", () => {
-  test("that was revoked in the settings says how to sign in again", async () => {
+  test("a login that was revoked in the settings says how to sign in again", async () => {
     const { home, browser } = await signedIn(server, olga, "rosa");
     expect((await home.headrace("chat", "Hi")).stdout).toBe("Hello world\n");
     await removeAccess(browser, commandLineAppId);
@@ -162,7 +162,7 @@ describe("an access token that ran out", () => {
 
   afterAll(() => own[Symbol.asyncDispose]());
 
-  test("is renewed by two commands at once, one after the other, and the login lives on", async () => {
+  test("an access token that ran out is renewed by two commands at once, one after the other, and the login lives on", async () => {
     const before = await home.stored(own);
     await home.letExpire(own);
     const asked = tokenRequests(own);
@@ -182,7 +182,7 @@ describe("an access token that ran out", () => {
     expect(await statusWith(own, renewed.access_token)).toBe(200);
   });
 
-  test("is renewed as well where only the server's clock knows", async () => {
+  test("an access token that ran out is renewed as well where only the server's clock knows", async () => {
     ownClock.shift(3_600);
     const before = await home.stored(own);
     expect(await statusWith(own, before.access_token)).toBe(401);
@@ -194,7 +194,7 @@ describe("an access token that ran out", () => {
 });
 
 describe("headrace login as a process", () => {
-  test("that is denied in the browser says so, and keeps nothing", async () => {
+  test("headrace login that is denied in the browser says so, and keeps nothing", async () => {
     const { home, login } = beingDenied;
     expect(await login.exitCode()).toBe(1);
     expect(login.stderr()).toContain("The sign-in was denied in the browser.");

@@ -98,7 +98,7 @@ test("requests, tokens, money, attempts and refusals are those that were sent", 
       1,
     ],
   ]);
-  // As the model server reports them: 7 and 2 of each that was served.
+  // The model server reports 7 and 2 tokens for each that was served.
   expect(metrics.get("headrace_prompt_tokens_total", { model })).toBe(42);
   expect(metrics.get("headrace_completion_tokens_total", { model })).toBe(12);
   expect(metrics.get("headrace_spend_usd_total", { model })).toBeCloseTo(6 * (7e-6 + 4e-6), 12);

@@ -14,9 +14,9 @@ import { makeOperatorKey } from "../support/operator-key.ts";
 import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
 
 let directory: string;
-/** As a server leaves it that was stopped. */
+/** A data directory as a server leaves it that was stopped. */
 let stopped: string;
-/** As one leaves it whose power was cut: usage is still on the spool. */
+/** A data directory of a server whose power was cut: usage is still on the spool. */
 let cut: string;
 let world: DashboardWorld;
 
@@ -205,7 +205,7 @@ test.each<[what: string, planted: string, said: RegExp]>([
     expect((await migrate(dataDir, url)).code).toBe(0);
     await inPostgres(url, async (db) => {
       await db.unsafe(planted);
-      // As if it had been there before the end.
+      // The mark stands as if it had been there before the end.
       await db`UPDATE installation SET value = replace(value, 'complete', 'copying') WHERE name = 'copied_from'`;
     });
     const { code, stdout, stderr } = await migrate(dataDir, url);
@@ -234,7 +234,7 @@ test("a database that is not empty, or that somebody serves from, is refused and
   expect((await migrate(dataDir, used)).code).toBe(0);
 }, 20_000);
 
-test("whose server runs, has another secret, or names no database is told what to do", async () => {
+test("a directory whose server runs, has another secret, or names no database is told what to do", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
   const missing = await runCommand(["migrate", "sqlite-to-postgres", "--data-dir", dataDir], {});
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining("Set HEADRACE_DATABASE_URL") });

@@ -143,7 +143,7 @@ test("a new id with deployments and a fallback is served at once, says where it 
     },
   });
   expect(await modelIds(server)).toContain(id);
-  // As it is, and percent-encoded.
+  // The path is taken as it is, and percent-encoded.
   for (const one of [path, `/models/${id}`]) expect((await admin("GET", one)).body).toEqual(declared.body);
   await admin("PATCH", `/models/${id}`, { deployments: [{ upstream: "up", model: "upstream-model" }] });
   expect((await ask(server, id)).body).toMatchObject({ model: id });

@@ -25,7 +25,7 @@ afterAll(async () => {
   for (const part of stack.reverse()) await part[Symbol.asyncDispose]();
 });
 
-/** As the operator, who works elsewhere. */
+/** Runs a command as the operator, who works elsewhere. */
 async function operator(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   await using place = makeWorkspace();
   const env = { HEADRACE_BASE_URL: gateway.baseUrl, HEADRACE_API_KEY: gateway.operator };

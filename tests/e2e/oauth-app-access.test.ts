@@ -69,7 +69,7 @@ describe("an app's token", () => {
     expect(pieces.join("")).toBe("Hello world");
   });
 
-  test("is booked to the person's account and shown as the app's, to the person, the account and the app", async () => {
+  test("an app's token is booked to the person's account and shown as the app's, to the person, the account and the app", async () => {
     const app = await newApp();
     const client = clientOf(await tokenOf(app, olga));
     await client.chat.completions.create({ model, messages });
@@ -102,7 +102,7 @@ describe("an app's token", () => {
     expect((await hana.request(`/v1/apps/${app.id}/usage`)).status).toBe(404);
   });
 
-  test("does what was allowed, and nothing besides", async () => {
+  test("an app's token does what was allowed, and nothing besides", async () => {
     const app = await newApp();
     const reader = clientOf(await tokenOf(app, olga, "models:read"));
     expect((await reader.models.list()).data).toHaveLength(1);
@@ -149,7 +149,7 @@ describe("an app's token", () => {
     expect((await Array.fromAsync(again.chat.completions.list())).map(({ id }) => id)).toEqual([ids.get("mine") ?? ""]);
   });
 
-  test("of the development environment works on this machine alone", async () => {
+  test("an app's token of the development environment works on this machine alone", async () => {
     const token = await tokenOf(await newApp(), olga);
     const headers = { authorization: `Bearer ${token}` };
     expect((await server.request("/v1/models", { headers })).status).toBe(200);

@@ -147,7 +147,7 @@ describe("oauth4webapi", () => {
     },
   );
 
-  test("takes the answer for this sign-in at this server alone", async () => {
+  test("oauth4webapi takes the answer for this sign-in at this server alone", async () => {
     const as = await discovered();
     expect(as.authorization_response_iss_parameter_supported).toBe(true);
     const { client, callback } = await signedIn(as, { what: "", ...webClient }, oauth.ClientSecretBasic(web.secret));

@@ -125,7 +125,7 @@ describe("a code by which a model server says what is wrong reaches the client, 
     expect(error.error).toMatchObject({ param });
   });
 
-  test("in an open stream, too", async () => {
+  test("a code by which a model server says what is wrong reaches the client in an open stream, too", async () => {
     upstream.script((_request, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(chunk({ role: "assistant", content: "a" }));

@@ -151,7 +151,7 @@ describe("a fault in the middle of a stream raises an APIError after what was de
     });
   }
 
-  test("also when the last words and the error arrive in one piece", async () => {
+  test("a fault in the middle of a stream raises an APIError also when the last words and the error arrive in one piece", async () => {
     upstream.script((_request, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(`${chunk({ content: wellBegun })}data: {"error":{"message":"out of memory"}}\n\n`);

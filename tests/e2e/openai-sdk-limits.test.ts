@@ -60,7 +60,7 @@ function watched(server: TestServer, apiKey: string, maxRetries: number): { clie
 }
 
 describe("a rate limit", () => {
-  test("is a RateLimitError that says which limit, its value, and when to retry, in words and headers", async () => {
+  test("a rate limit is a RateLimitError that says which limit, its value, and when to retry, in words and headers", async () => {
     const clock = manualClock();
     const server = await limited({ requests_per_minute: 1 }, "", clock);
     const client = openaiClient(server);
@@ -90,7 +90,7 @@ describe("a rate limit", () => {
     await client.chat.completions.create(request);
   });
 
-  test("of tokens names what the request needs", async () => {
+  test("a rate limit of tokens names what the request needs", async () => {
     const server = await limited({ tokens_per_minute: 600 }, "", manualClock());
     const client = openaiClient(server);
     await client.chat.completions.create({ ...request, max_tokens: 500 });
@@ -106,7 +106,7 @@ describe("a rate limit", () => {
     expect(error.headers.get("x-ratelimit-reset-tokens")).toBe("2s");
   });
 
-  test("is waited out by the SDK as long as retry-after-ms says, and the call succeeds", async () => {
+  test("a rate limit is waited out by the SDK as long as retry-after-ms says, and the call succeeds", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 2, rate_limit_window: 1 });
     const { client, seen } = watched(server, key, 2);
@@ -122,7 +122,7 @@ describe("a rate limit", () => {
     expect(upstream.requests).toHaveLength(3);
   });
 
-  test("is waited out for a stream and for embeddings as well", async () => {
+  test("a rate limit is waited out for a stream and for embeddings as well", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 4, rate_limit_window: 4 });
     const { client, seen } = watched(server, key, 2);
@@ -283,13 +283,13 @@ describe("x-ratelimit headers", () => {
     expect(error.message).toContain("The rate limit of the account is reached: 10 requests per minute.");
   });
 
-  test("are absent where nothing is limited", async () => {
+  test("x-ratelimit headers are absent where nothing is limited", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const { response } = await openaiClient(server).chat.completions.create(request).withResponse();
     expect(limitHeaders(response)).toEqual({});
   });
 
-  test("are visible to a web page of an allowed origin", async () => {
+  test("x-ratelimit headers are visible to a web page of an allowed origin", async () => {
     const server = await limited({ requests_per_minute: 10 }, "cors: { origins: ['https://app.example.com'] }\n");
     const response = await server.request("/v1/chat/completions", {
       body: request,

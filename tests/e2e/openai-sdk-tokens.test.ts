@@ -110,7 +110,7 @@ describe("an access token as apiKey", () => {
     expect(server.logText()).not.toContain(access_token);
   });
 
-  test("of narrowed scope may do that and nothing else", async () => {
+  test("an access token as apiKey of narrowed scope may do that and nothing else", async () => {
     await start();
     const reader = withToken((await tokenOf(server.key, { scope: "models:read" })).access_token);
     expect((await reader.models.list()).data).toHaveLength(1);
@@ -129,7 +129,7 @@ describe("an access token as apiKey", () => {
     for (const path of ["/usage", "/keys", "/account"]) await raised(() => writer.get(path), PermissionDeniedError);
   });
 
-  test("that has expired is an AuthenticationError with token_expired, to the second", async () => {
+  test("an access token as apiKey that has expired is an AuthenticationError with token_expired, to the second", async () => {
     await start();
     const { access_token } = await tokenOf(server.key, { expires_in: 60 });
     const client = withToken(access_token);
@@ -334,7 +334,7 @@ describe("a forged token is refused with the one message", () => {
     expect(statuses).toEqual(Object.fromEntries(Object.keys(tokens).map((name) => [name, one])));
   }
 
-  test("without a signature", async () => {
+  test("a forged token without a signature is refused", async () => {
     await forge();
     const [, payload = "", signature = ""] = genuine.split(".");
     await expectRefused({
@@ -389,7 +389,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("with any claim changed under the old signature, also after the genuine one was seen", async () => {
+  test("a forged token with any claim changed under the old signature is refused, also after the genuine one was seen", async () => {
     await forge();
     const [head = "", , signature = ""] = genuine.split(".");
     const changed = (more: JWTPayload) => `${head}.${text({ ...claims, ...more })}.${signature}`;

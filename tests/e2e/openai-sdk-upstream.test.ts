@@ -107,7 +107,7 @@ describe("embeddings of a model server", () => {
   const float32 = scriptedVectors.map((vector) => [...new Float32Array(vector)]);
 
   for (const knows of ["float", "base64"] as const) {
-    test(`that only sends ${knows} reach the SDK in its default encoding and in float`, async () => {
+    test(`embeddings of a model server that only sends ${knows} reach the SDK in its default encoding and in float`, async () => {
       upstream.script(embeddingScript(knows));
       const request = { model, input: ["one", "two"] };
       const standard = await client.embeddings.create(request);

@@ -135,7 +135,7 @@ describe("one server", () => {
 });
 
 describe("two servers", () => {
-  test("that start at once on an empty database share one schema, one account and each other's keys", async () => {
+  test("two servers that start at once on an empty database share one schema, one account and each other's keys", async () => {
     const url = await (await sharedPostgres()).emptyDatabase();
     const upstream = await upstreamServer();
     const [one, other] = await Promise.all([start(url, upstream), start(url, upstream)]);

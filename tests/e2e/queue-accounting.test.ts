@@ -119,7 +119,7 @@ test("one that is refused for want of a place pays nothing, and its wait is book
   await waits(2);
   clock.advance(250);
   const atOnce = await ask();
-  // Of an account with fewer requests: the newest of the other's gives way.
+  // The other account has fewer requests: the newest request of the first account gives way.
   const other = ask({ key });
   const afterWaiting = await displaced;
   expect([atOnce.status, afterWaiting.status]).toEqual([503, 503]);

@@ -59,7 +59,7 @@ afterAll(async () => {
 const chat = () =>
   server.request("/v1/chat/completions", {
     body: { model: "upstream-model", messages: [{ role: "user", content: "Hello" }] },
-    // As a client does that comes anew each time.
+    // Each request comes anew, as of a client that keeps no connection.
     headers: { connection: "close" },
   });
 

@@ -122,7 +122,7 @@ test("a passkey is begun at one replica, added at the other, and signs in likewi
   }
 });
 
-test("who goes to the identity provider from one replica comes back to the other", async () => {
+test("whoever goes to the identity provider from one replica comes back to the other", async () => {
   for (const begin of [0, 1]) {
     provider.person = { sub: `sub ${begin}`, email: `joan${begin}@example.test`, email_verified: true, name: "Joan" };
     const browser = new Browser(all.url, provider.issuer);
@@ -235,7 +235,7 @@ test("several without Redis say once in the log, and to monitors and operators, 
   expect(await olga.ask("/v1/admin/system")).toMatchObject({ redis: null, checks: { replicas: "degraded" } });
 });
 
-test("until there is a person, one that starts later shows the same link, and ends none that an operator has made", async () => {
+test("until there is a person, a replica that starts later shows the same set-up link, and ends none that an operator has made", async () => {
   await using few = await startReplicas({ count: 1 });
   const flags = { mode: "production", publicUrl: few.url };
   {

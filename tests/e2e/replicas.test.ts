@@ -108,7 +108,7 @@ async function everywhere(
   return performance.now() - started;
 }
 
-test("they know of each other, each is ready, and one of them made the first key", async () => {
+test("replicas know of each other, each is ready, and one of them made the first key", async () => {
   await everywhere("all are listed", async (server) => {
     const { replicas } = (await read(server, "/v1/admin/system")) as { replicas: { current: boolean }[] };
     return replicas.length === 3 && replicas.filter(({ current }) => current).length === 1;
@@ -153,7 +153,7 @@ test("a key that is revoked at one is refused at the others, under load, usually
     tookMs.push(await everywhere("the key is refused", async (server) => (await chat(server, key)) === 401));
     running = false;
     await Promise.all(load);
-    // And never comes back.
+    // A revoked key never comes back.
     for (const server of servers) expect(await chat(server, key)).toBe(401);
   }
   const median = tookMs.toSorted((a, b) => a - b)[3] ?? 0;

@@ -59,7 +59,7 @@ const revokeOverHttp = async ({ id }: Made) => {
   expect(response.status).toBe(200);
 };
 
-/** As another process on this machine would, with nobody to tell the server. */
+/** Revokes as another process on this machine would, with nobody to tell the server. */
 const revokeInDatabase = async ({ id }: Made) => {
   const { Database } = await import("bun:sqlite");
   const db = new Database(`${server.dataDir}/headrace.db`);

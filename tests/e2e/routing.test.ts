@@ -192,7 +192,7 @@ ${more}`;
     expect(server.logged("request").filter(({ served_by }) => served_by === "small")).toHaveLength(2);
   });
 
-  test("do not where the request itself is at fault, nor where it is answered by the one that was asked for", async () => {
+  test("models do not stand in where the request itself is at fault, nor where it is answered by the one that was asked for", async () => {
     let status = 400;
     const [large, small] = await upstreams((request, response) => {
       if (status === 400) json(response, 400, { error: { message: "no such parameter" } });
@@ -207,7 +207,7 @@ ${more}`;
     expect(small.requests).toHaveLength(0);
   });
 
-  test("only where the key may use them and they can do it; else the error is of what was asked for", async () => {
+  test("models stand in only where the key may use them and they can do it; else the error is of what was asked for", async () => {
     const servers = await upstreams(fails, chatScript(), chatScript());
     const last = `  - id: last
     capabilities: { chat: false }

@@ -38,7 +38,7 @@ const silent: Script = ({ body }, res) => {
 const spooled = ({ dataDir }: TestServer) => readdirSync(join(dataDir, "spool"));
 
 // hardening: F29
-test("who is still served or waits then is told so, pays nothing without an answer, and all of it is in the database", async () => {
+test("a client that is still served or waits at the end is told so, pays nothing without an answer, and all of it is in the database", async () => {
   const upstream = await startUpstream(silent);
   stack.push(upstream);
   const server = await startOn(upstream, ", max_concurrency: 4");

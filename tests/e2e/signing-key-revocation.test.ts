@@ -31,7 +31,7 @@ async function tokenOf(server: TestServer, key: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token;
 }
 
-/** As whoever got hold of the private key makes one. */
+/** A token as whoever got hold of the private key makes one. */
 async function forged(server: TestServer, like: string): Promise<string> {
   const [leaked] = await withDatabaseOf({ dataDir: server.dataDir, databaseUrl: server.config.databaseUrl }, (db) =>
     new SqlSigningKeyStore(db).listSigningKeys(Math.floor(Date.now() / 1000)),

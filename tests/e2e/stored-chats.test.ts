@@ -100,7 +100,7 @@ test("messages are those of the request", async () => {
 });
 
 describe("the list", () => {
-  test("comes in pages that the client walks by itself, also while it deletes", async () => {
+  test("the list of chats comes in pages that the client walks by itself, also while it deletes", async () => {
     const made: string[] = [];
     for (let i = 0; i < 5; i++) {
       made.push((await client.chat.completions.create({ model, messages: question, store: true })).id);
@@ -117,7 +117,7 @@ describe("the list", () => {
     expect(deleted).toEqual(made);
   });
 
-  test("is narrowed by labels and model, and labels can be changed", async () => {
+  test("the list of chats is narrowed by labels and model, and labels can be changed", async () => {
     const make = (topic: string) =>
       client.chat.completions.create({ model, messages: question, store: true, metadata: { topic, by: "test" } });
     const [a, b] = [await make("a"), await make("b")];

@@ -54,7 +54,7 @@ const within = (inner: ReceivedSpan, outer: ReceivedSpan) =>
   outer.startNs <= inner.startNs && inner.startNs <= inner.endNs && inner.endNs <= outer.endNs;
 
 describe("a request", () => {
-  test("has a span with one for its attempt, by the conventions for generative AI; its log line has their id", async () => {
+  test("a request has a span with one for its attempt, by the conventions for generative AI; its log line has their id", async () => {
     const it = await world();
     it.upstream.script((_, res) =>
       json(res, 200, {
@@ -123,7 +123,7 @@ describe("a request", () => {
     expect(it.collector.text()).not.toContain("CANARY");
   });
 
-  test("that is streamed tells when the first byte and the first token came, and what the engine said of it", async () => {
+  test("a request that is streamed tells when the first byte and the first token came, and what the engine said of it", async () => {
     const it = await world();
     it.upstream.script(async (_, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
@@ -152,7 +152,7 @@ describe("a request", () => {
     expect(within(attempt, root)).toBe(true);
   });
 
-  test("that fails at one upstream and is served by the next has an attempt for each", async () => {
+  test("a request that fails at one upstream and is served by the next has an attempt for each", async () => {
     const bad = await startUpstream((_, res) => json(res, 500, { error: { message: "CANARYFAULT" } }));
     opened.push(bad);
     const it = await world("", {
@@ -177,7 +177,7 @@ describe("a request", () => {
     expect(it.collector.text()).not.toContain("CANARY");
   });
 
-  test("that fails, breaks off, is refused or is left says so, and every span of it ends", async () => {
+  test("a request that fails, breaks off, is refused or is left says so, and every span of it ends", async () => {
     const it = await world();
     it.upstream.script((_, res) => json(res, 503, {}));
     const failed = await tree(it, (await ask(it.server)).id);
@@ -224,7 +224,7 @@ describe("a request", () => {
     expect(left.attempts[0]?.status).toBe(0);
   });
 
-  test("whose client leaves before there is an answer says so, and is no error", async () => {
+  test("a request whose client leaves before there is an answer says so, and is no error", async () => {
     const it = await world();
     it.upstream.script(() => {});
     const leaving = new AbortController();
@@ -238,7 +238,7 @@ describe("a request", () => {
     expect(attempts).toMatchObject([{ status: 0, attributes: { "error.type": "cancelled" } }]);
   });
 
-  test("that a limit refuses has a span without an attempt", async () => {
+  test("a request that a limit refuses has a span without an attempt", async () => {
     const tier =
       "tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null, environments: [live, test, dev] }]\n";
     const it = await world("", { more: (upstream) => upstreamYaml(upstream, tier) });
@@ -250,7 +250,7 @@ describe("a request", () => {
     expect([root.status, children]).toEqual([0, []]);
   });
 
-  test("that waits for a place shows the wait", async () => {
+  test("a request that waits for a place shows the wait", async () => {
     const it = await world("", {
       more: (up) => `upstreams: [{ name: up, url: "${up.url}", max_concurrency: 1 }]\n`,
     });
@@ -334,7 +334,7 @@ describe("what is traced", () => {
 });
 
 describe("content", () => {
-  test("is part of a trace where it is wanted, shortened and without keys", async () => {
+  test("content is part of a trace where it is wanted, shortened and without keys", async () => {
     const it = await world(", content: true");
     const key = await addKey(it.server);
     const messages = [
@@ -392,7 +392,7 @@ describe("a collector that", () => {
     return { server, stoppedMs: performance.now() - startedMs };
   }
 
-  test("is away costs spans alone: they are counted, told of once, and the server stops in time", async () => {
+  test("a collector that is away costs spans alone: they are counted, told of once, and the server stops in time", async () => {
     const { server, stoppedMs } = await served("http://127.0.0.1:9");
     // The first that is dropped is told of at once, the rest at the end.
     const told = server.logged("spans_dropped");

@@ -70,7 +70,7 @@ async function databaseText(dataDir: string): Promise<string> {
   return files.map((name) => readFileSync(join(dataDir, name), "latin1")).join("");
 }
 
-/** As somebody who can write into the data directory. */
+/** Writes as somebody who can write into the data directory. */
 async function writeDatabase(dataDir: string, write: (db: SQL) => Promise<unknown>): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db") });
   await write(db).finally(() => db.close());
@@ -119,7 +119,7 @@ test("one that is added is served with the answer, and its key is seen by it alo
   expect(upstream.requests[1]?.headers.authorization).toBe(`Bearer ${upstreamKey}2`);
 });
 
-test("while it is drained, what it has ends and nothing new comes; undrained, it is asked again", async () => {
+test("while an upstream is drained, what it has ends and nothing new comes; undrained, it is asked again", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   const { server, admin } = await start();
@@ -239,7 +239,7 @@ test("a request that waits at one that is deleted is not sent there any more", a
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("while one with other settings is asked for its models, those that it had are served, and who waits goes there", async () => {
+test("while an upstream with other settings is asked for its models, those that it had are served, and who waits goes there", async () => {
   const { script, end } = heldStream();
   const upstream = await modelServer(script);
   let [open, asked] = [Promise.resolve(), 0];
@@ -433,7 +433,7 @@ test("each change is in the audit log, once, without a secret; what changes noth
   expect(data[0]).toMatchObject({ actor: { type: "key" }, account_id: null, client_address: "127.0.0.1" });
 });
 
-test("of many who add the same at once one does, and all answers are as documented", async () => {
+test("of many who add the same upstream at once one does, and all answers are as documented", async () => {
   const upstream = await modelServer();
   const { server, admin } = await start();
   const answers = await Promise.all(

@@ -108,7 +108,7 @@ const figures = ({ requests, prompt_tokens, completion_tokens, total_tokens, err
   errors,
 });
 
-/** Of everything so far. */
+/** The sums of everything so far. */
 async function sums() {
   const { data } = await usage("?bucket=month");
   return data[0] ? figures(data[0]) : undefined;
@@ -128,7 +128,7 @@ interface AccountAnswer {
 const account = async () => (await (await server.request("/v1/account")).json()) as AccountAnswer;
 
 describe("the figures are those of the model server", () => {
-  test("for whole answers, streams, completions and embeddings, at once", async () => {
+  test("the figures are those of the model server for whole answers, streams, completions and embeddings, at once", async () => {
     await start();
     const client = openaiClient(server);
     await client.chat.completions.create(chat);
@@ -162,7 +162,7 @@ describe("the figures are those of the model server", () => {
     });
   });
 
-  test("as soon as the client has its answer, fifty times over, and with many at once", async () => {
+  test("the figures are there as soon as the client has its answer, fifty times over, and with many at once", async () => {
     await start();
     for (let i = 1; i <= 50; i++) {
       const response = await server.request("/v1/chat/completions", { body: { ...chat, stream: i % 2 === 0 } });
@@ -245,7 +245,7 @@ describe("the report", () => {
     await response.text();
   };
 
-  test("is grouped by model, key, environment and app, alone and together", async () => {
+  test("the report is grouped by model, key, environment and app, alone and together", async () => {
     await start(models(2));
     const other = await mintKey(server.dataDir, { scopes: ["chat:write"], environment: "live" });
     await use("m00");
@@ -305,7 +305,7 @@ describe("the report", () => {
     });
   });
 
-  test("has the time to the first token and the speed after it, of what was streamed", async () => {
+  test("the report has the time to the first token and the speed after it, of what was streamed", async () => {
     await start();
     await use();
     const first = Promise.withResolvers<void>();
@@ -335,7 +335,7 @@ describe("the report", () => {
     expect(await csv.text()).toEndWith(",250,27.5\r\n");
   });
 
-  test("has ranges by Unix seconds and ISO dates, in hours, days and months", async () => {
+  test("the report has ranges by Unix seconds and ISO dates, in hours, days and months", async () => {
     await start();
     // 12:00 and 13:59:59 on the 15th, 00:00 on the 16th, 00:00:01 on 1 October.
     await use();
@@ -364,12 +364,15 @@ describe("the report", () => {
     expect(await starts("?start=2025-01-01&end=2026-01-01")).toEqual([]);
   });
 
-  test.each(["hour", "day", "month"])("has a request of the very second in which a new %s began", async (bucket) => {
-    await start();
-    clock.advance((Date.UTC(2026, 9, 1) / 1000 - noon) * 1000);
-    await use();
-    expect((await usage(`?bucket=${bucket}`)).data).toMatchObject([{ requests: 1 }]);
-  });
+  test.each(["hour", "day", "month"])(
+    "the report has a request of the very second in which a new %s began",
+    async (bucket) => {
+      await start();
+      clock.advance((Date.UTC(2026, 9, 1) / 1000 - noon) * 1000);
+      await use();
+      expect((await usage(`?bucket=${bucket}`)).data).toMatchObject([{ requests: 1 }]);
+    },
+  );
 
   test.each([
     ["start=yesterday", /^start: must be Unix seconds or an ISO 8601 date/],
@@ -394,7 +397,7 @@ describe("the report", () => {
     expect(error.message).toMatch(message);
   });
 
-  test("comes in pages that together are the whole, also over many groups and while more is used", async () => {
+  test("the report comes in pages that together are the whole, also over many groups and while more is used", async () => {
     await start(models(30));
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < 30; i++) await use(`m${String(i).padStart(2, "0")}`);
@@ -425,7 +428,7 @@ describe("the report", () => {
     expect(rest.data.length).toBe(41);
   }, 15_000);
 
-  test("is CSV for whoever asks for that: all rows, the same figures", async () => {
+  test("the report is CSV for whoever asks for that: all rows, the same figures", async () => {
     const formula = `  - { id: "=cmd|calc!A0", deployments: [{ upstream: up, model: upstream-model }] }\n`;
     await start(`${models(12)}${formula}`);
     for (let i = 0; i < 12; i++) await use(`m${String(i).padStart(2, "0")}`);
@@ -444,7 +447,7 @@ describe("the report", () => {
     expect(wrong.headers.get("content-type")).toStartWith("application/json");
   });
 
-  test("has the cost by the price of the model, exactly, and in no exponent form", async () => {
+  test("the report has the cost by the price of the model, exactly, and in no exponent form", async () => {
     await start(`models:
   - { id: cheap, price: { input: 0.15, output: 0.6 }, deployments: [{ upstream: up, model: upstream-model }] }
   - { id: dear, price: { input: 15, output: 75 }, deployments: [{ upstream: up, model: upstream-model }] }
@@ -464,7 +467,7 @@ describe("the report", () => {
     expect((await account()).quota.spend).toEqual({ limit: null, used: 0.023_147_4 });
   });
 
-  test("is the account's whole environment for any key with usage:read, and 403 without", async () => {
+  test("the report is the account's whole environment for any key with usage:read, and 403 without", async () => {
     await start();
     await use();
     const reader = await mintKey(server.dataDir, { scopes: ["usage:read"], environment: "live" });
@@ -533,7 +536,7 @@ describe("GET /v1/account", () => {
     expect(String(rate.requests?.limit)).toBe(response.headers.get("x-ratelimit-limit-requests") ?? "");
   });
 
-  test("gives back what a failure had set aside, and not the request", async () => {
+  test("GET /v1/account gives back what a failure had set aside, and not the request", async () => {
     await start(tier);
     upstream.script((_request, res) => json(res, 500, { error: { message: "broken" } }));
     await (await server.request("/v1/chat/completions", { body: { ...chat, max_tokens: 4000 } })).text();
@@ -543,7 +546,7 @@ describe("GET /v1/account", () => {
     });
   });
 
-  test("goes on where it was after a restart", async () => {
+  test("GET /v1/account goes on where it was after a restart", async () => {
     await start(tier);
     await (await server.request("/v1/chat/completions", { body: chat })).text();
     const { dataDir, key } = server;
@@ -683,7 +686,7 @@ describe("a model server that reports nonsense", () => {
     expect(rate.tokens?.reset_seconds).toBeLessThan(30 * 60);
   });
 
-  test("is not believed about money", async () => {
+  test("a model server that reports nonsense is not believed about money", async () => {
     const price = "price: { input: 1, output: 1 }";
     await start(
       `models: [{ id: priced, context: 8192, ${price}, deployments: [{ upstream: up, model: upstream-model }] }]\n`,

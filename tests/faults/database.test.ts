@@ -136,7 +136,7 @@ test(`locked by another program for ${lockMs} ms under load: warm keys are serve
   await until(() => requestIds(server.dataDir).length > before, "usage is written again", 12_000);
   await steady.stop();
   expect(steady.others).toEqual([]);
-  // And those that are not of the load: the stored one, and that of the other key.
+  // The count includes those that are not of the load: the stored one, and that of the other key.
   const expected = steady.served.length + 2;
   await until(() => requestIds(server.dataDir).length >= expected, "all of it");
   const ids = requestIds(server.dataDir);

@@ -117,7 +117,7 @@ test("three restarts under load: no request of a warm key fails, and each is boo
 });
 
 // hardening: F19
-test("while it is silent warm keys are served, an unknown key and a new one are a 503 in time, and all is well afterwards", async () => {
+test("while PostgreSQL is silent warm keys are served, an unknown key and a new one are a 503 in time, and all is well afterwards", async () => {
   await keyChangesAreSeen();
   expect((await chat()).status).toBe(200);
   const first = (await chat()).headers.get("x-request-id") ?? "";

@@ -5,7 +5,7 @@ import { targetNamed } from "./targets.ts";
 
 export interface FuzzOrder {
   target: string;
-  /** As byte text. */
+  /** The inputs as byte text. */
   inputs: readonly string[];
   seed: number;
   /** Undefined: only what of the inputs tells something. */

@@ -10,7 +10,7 @@ import { inputsOf, runTarget } from "./run-target.ts";
 import { targets } from "./targets.ts";
 
 const root = join(import.meta.dir, "..", "..");
-/** Of all targets together. */
+/** Milliseconds for all targets together. */
 const fuzzMs = 60_000;
 const seed = long ? Date.now() : 20_261_123;
 

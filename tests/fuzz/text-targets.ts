@@ -4,10 +4,10 @@ import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { editObject, JsonTextError, scanObject } from "../../src/base/text/json-text.ts";
 import { SseError, SseReader } from "../../src/base/text/sse.ts";
+import { scanAnswer } from "../../src/dialects/openai/answer-scan.ts";
+import { ChunkTranslator } from "../../src/dialects/openai/chunks.ts";
 import { readServerLoad } from "../../src/engines/server-load.ts";
 import { decodeRequest, parsedRequest } from "../../src/http/decode/decode-request.ts";
-import { endOf, firstByteOf, scanAnswer, startOf } from "../../src/inference/answer/answer-scan.ts";
-import { ChunkTranslator } from "../../src/inference/answer/stream-chunks.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import type { Target } from "./targets.ts";
@@ -44,7 +44,7 @@ function readChunks(pieces: readonly Buffer[], mayRecognise = true): unknown {
         const { text } = reader;
         const data = reader.next();
         if (data === undefined) break;
-        events += chunks.translate(data, start < 0 ? undefined : text.slice(start, reader.position), undefined);
+        events += chunks.translate(data, start < 0 ? undefined : text.slice(start, reader.position));
       }
     }
   } catch (error) {
@@ -104,11 +104,13 @@ const answerMembers = ["id", "object", "created", "model", "choices", "usage", "
 
 /** What it vouches for is JSON, with these values. */
 function checkAnswer(bytes: Buffer): void {
-  if (!scanAnswer(ByteSpan.of(bytes))) return;
+  const answer = scanAnswer(ByteSpan.of(bytes));
+  if (!answer) return;
   const text = bytes.toString("latin1");
   const value = JSON.parse(text) as Record<string, unknown>;
   for (const name of answerMembers) {
-    const given = firstByteOf(name) === 0 ? undefined : JSON.parse(text.slice(startOf(name), endOf(name)));
+    const { start, end } = { start: answer.startOf(name), end: answer.endOf(name) };
+    const given = start === 0 ? undefined : JSON.parse(text.slice(start, end));
     expectSame(name, given, Object.hasOwn(value, name) ? value[name] : undefined);
   }
 }
@@ -174,7 +176,12 @@ export const textTargets: readonly Target[] = [
   },
   {
     name: "chunks",
-    files: ["src/inference/answer/chunk-template.ts", "src/inference/answer/stream-chunks.ts", "src/base/text/sse.ts"],
+    files: [
+      "src/dialects/openai/chunk-template.ts",
+      "src/dialects/openai/json-string.ts",
+      "src/dialects/openai/chunks.ts",
+      "src/base/text/sse.ts",
+    ],
     seeds: [
       chunk("a") + chunk("b") + chunk("\\u00e9\\n") + chunk("\xc3\xa9"),
       `${chunk("a").replaceAll("\n", "\r\n")}data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n`,
@@ -194,13 +201,13 @@ export const textTargets: readonly Target[] = [
   },
   {
     name: "whole-answers",
-    files: ["src/inference/answer/answer-scan.ts", "src/base/text/json-bytes.ts"],
+    files: ["src/dialects/openai/answer-scan.ts", "src/base/text/json-bytes.ts"],
     seeds: [
       JSON.stringify(answer),
       JSON.stringify(answer, null, 2),
       '{"usage":{"prompt_tokens":1e2},"error":null,"x":-0.5e-3}',
     ],
-    read: (pieces) => scanAnswer(ByteSpan.of(Buffer.concat(pieces))),
+    read: (pieces) => scanAnswer(ByteSpan.of(Buffer.concat(pieces))) !== undefined,
     check: checkAnswer,
     whole: true,
   },

@@ -301,7 +301,7 @@ describe("a development key", () => {
     expect(rebound.answers[0]?.status).toBe(401);
   });
 
-  test("is refused with two Host headers", async () => {
+  test("a development key is refused with two Host headers", async () => {
     expect([400, 401]).toContain((await ask(["Host: 127.0.0.1", "Host: evil.example"])) as number);
     expect([400, 401]).toContain((await ask(["Host: evil.example", "Host: 127.0.0.1"])) as number);
   });

@@ -50,7 +50,7 @@ async function storeAndDelete(round: number): Promise<void> {
   for (const gone of [path, `${path}/messages`]) expect((await server.request(gone)).status).toBe(404);
 }
 
-test("when the server has stopped", async () => {
+test("a deleted chat is in no file when the server has stopped", async () => {
   for (let round = 0; round < 12; round++) await storeAndDelete(round);
   await server.close();
   expect(holders()).toEqual([]);

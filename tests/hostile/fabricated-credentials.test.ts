@@ -95,7 +95,7 @@ test("a fabricated credential is 401 on every route that wants one, whatever its
 }, 60_000);
 
 // hardening: K1
-test("nor does one open an endpoint that reads it from the body", async () => {
+test("no fabricated credential opens an endpoint that reads it from the body", async () => {
   const app = await registerApp(server);
   const opaque = Buffer.alloc(32, 7).toString("base64url");
   const before = stateOf(server);
@@ -159,7 +159,7 @@ test("a fabricated session is nobody's at every page: the same answer as without
 });
 
 // hardening: K1
-test("what machines ask wants a signature, which no key is, however good; and metrics an operator: nothing fabricated opens either", async () => {
+test("no fabricated credential opens what machines ask, which wants a signature that no key has, nor metrics, which want an operator", async () => {
   const machine = createRoutes(new Proxy({}, { get: () => undefined }) as Parameters<typeof createRoutes>[0]).filter(
     ({ access }) => access === "machine",
   );

@@ -90,7 +90,7 @@ describe("a member", () => {
     for (const id of [...foreign, ...(await idsOf(member.headers))]) expect(all).toContain(id);
   });
 
-  test("is who made a key, and a key who made another; the audit log says the same", async () => {
+  test("the maker of a key is the member, or the key that made it; the audit log says the same", async () => {
     const operator = await people.addMember("owner", { isOperator: true });
     const member = await people.addMember("member");
     const [login, key] = [await people.allow(member), await makeKey(member.headers)];
@@ -109,7 +109,7 @@ describe("a member", () => {
   });
 
   // hardening: K6
-  test("has a key that cannot widen itself, nor what made it, however the role changes", async () => {
+  test("a member has a key that cannot widen itself, nor what made it, however the role changes", async () => {
     const member = await people.addMember("member");
     const key = await makeKey(member.headers, { scopes: ["keys:manage", "chat:read"] });
     const sibling = await makeKey(member.headers);
@@ -169,7 +169,7 @@ describe("the end of a membership", () => {
     for (const { headers } of [ownersKey, madeByLogin]) expect((await send(headers, "/v1/models")).status).toBe(200);
   });
 
-  test("is final: whoever is a member again begins with nothing", async () => {
+  test("the end of a membership is final: whoever is a member again begins with nothing", async () => {
     const member = await people.addMember("member");
     const key = await makeKey(member.headers);
     await people.removeMembership(member.membership);
@@ -194,7 +194,7 @@ describe("a login of the command line", () => {
     }
   });
 
-  test("that was allowed less does no more, and gets no key that does", async () => {
+  test("a login of the command line that was allowed less does no more, and gets no key that does", async () => {
     const owner = await people.addMember("owner");
     const wider = await makeKey(owner.headers);
     const { headers: reader } = await people.allow(owner, { scopes: ["models:read"] });
@@ -238,7 +238,7 @@ describe("what people ask for", () => {
     return body.id as string;
   };
 
-  test("is stored as theirs: a member reads, labels and deletes the own chats, an owner all of the account's", async () => {
+  test("what people ask for is stored as theirs: a member reads, labels and deletes the own chats, an owner all of the account's", async () => {
     const [owner, other, member] = [
       await people.addMember("owner"),
       await people.addMember("member"),
@@ -278,7 +278,7 @@ describe("what people ask for", () => {
     expect((await send(member.headers, `/v1/chat/completions/${own[1]}`, "DELETE")).status).toBe(200);
   });
 
-  test("is booked under the membership or the grant, and told by key to whoever reads the account's usage", async () => {
+  test("what people ask for is booked under the membership or the grant, and told by key to whoever reads the account's usage", async () => {
     const [member, other] = [await people.addMember("member"), await people.addMember("member")];
     const app = await people.allow(member, { appId: "app_usage" });
     const login = await people.allow(member);

@@ -34,7 +34,7 @@ const refused = {
 };
 
 describe("who may read", () => {
-  test("in production nobody without a credential, not even on this machine", async () => {
+  test("in production nobody reads metrics without a credential, not even on this machine", async () => {
     const server = await start({ ...production, env: { HEADRACE_METRICS_TOKEN: token } });
     const { status, text, headers } = await read(server);
     expect(status).toBe(401);
@@ -81,7 +81,7 @@ describe("who may read", () => {
     }
   });
 
-  test("while it is developed on, this machine; no proxy or tunnel on it, no other name for it, and no web page", async () => {
+  test("in development this machine reads metrics; no proxy or tunnel on it, no other name for it, and no web page", async () => {
     const server = await start();
     expect((await read(server)).status).toBe(200);
     const foreign: Record<string, string>[] = [

@@ -72,7 +72,7 @@ describe("nothing is sent to an address that is not registered to the letter", (
   });
 
   // hardening: A1
-  test("nor to plain http beyond this machine, were it registered", async () => {
+  test("nothing is sent to plain http beyond this machine, were it registered", async () => {
     const exposed = await server.addApp({ redirectUris: ["http://notes.example/callback"] });
     for (const uri of ["http://notes.example/callback", undefined]) {
       await expectErrorPage(await browser.get(authorizePath(exposed, { redirect_uri: uri })));
@@ -210,7 +210,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
   });
 
   // hardening: A2
-  test("of two states none comes back", async () => {
+  test("of two states in a request none comes back", async () => {
     const answer = answered(await browser.get(`${authorizePath(app)}&state=s2`));
     expect(answer).toEqual({ error: "invalid_request", error_description: expect.any(String), iss: issuer });
   });
@@ -224,7 +224,7 @@ describe("whatever is wrong with the rest of a request, the app is told, with st
     });
   });
 
-  test("without a state there is none in the answer", async () => {
+  test("without a state in the request there is none in the answer", async () => {
     for (const state of [undefined, ""]) {
       const answer = answered(await browser.get(authorizePath(app, { state, response_type: "token" })));
       expect(Object.keys(answer).sort()).toEqual(["error", "error_description", "iss"]);

@@ -63,7 +63,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A5
-  test.each(["csrf", "ticket"])("without its %s, or with another, it is refused", async (name) => {
+  test.each(["csrf", "ticket"])("a decision without its %s, or with another, is refused", async (name) => {
     const { action, fields } = await ask();
     for (const value of ["", "x", (fields[name] ?? "").slice(1), `${fields[name]}x`, fields["request"] ?? ""]) {
       await expectErrorPage(await browser.post(action, { ...fields, decision: "allow", [name]: value }), 403);
@@ -87,7 +87,7 @@ describe("a decision counts only from the page that asked for it", () => {
   });
 
   // hardening: A5
-  test("nor for another person, nor another session of the same", async () => {
+  test("a decision does not count for another person, nor for another session of the same", async () => {
     const { action, fields } = await ask();
     const { person, browser: eve } = await server.signIn("eve@example.com");
     const again = server.browser(await server.startSession(person));
@@ -116,7 +116,7 @@ describe("a decision counts only from the page that asked for it", () => {
     }
   });
 
-  test("nor after the app was given more scopes or another name", async () => {
+  test("a decision does not count after the app was given more scopes or another name", async () => {
     const changing = await server.addApp({ scopes: ["models:read"] });
     for (const changes of [{ scopes: ["models:read", "chat:read"] as const }, { name: "Your bank" }]) {
       const page = await browser.get(authorizePath(changing));
@@ -126,7 +126,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
-  test("nor after its publisher took another name", async () => {
+  test("a decision does not count after its publisher took another name", async () => {
     const publisher = await server.addAccount({ name: "Notes and Sons" });
     const changing = await server.addApp({ accountId: publisher.id });
     const page = await browser.get(authorizePath(changing));
@@ -135,7 +135,7 @@ describe("a decision counts only from the page that asked for it", () => {
     await expectNoCode();
   });
 
-  test("nor after its address was taken from the app: then nothing is sent there", async () => {
+  test("a decision does not count after its address was taken from the app: then nothing is sent there", async () => {
     const moved = await server.addApp();
     const page = await browser.get(authorizePath(moved));
     await server.apps.updateApp(moved.id, { redirectUris: ["https://new.example/"] }, eventOf("app.updated"));
@@ -200,7 +200,7 @@ describe("no page can be read or framed by another site, and no redirect repeats
   });
 
   // hardening: A5
-  test.each(["allow", "deny"])("to %s is answered by 303", async (decision) => {
+  test.each(["allow", "deny"])("a form posted to %s is answered by 303", async (decision) => {
     const response = await browser.submit(await browser.get(authorizePath(app)), { decision });
     expect(response.status).toBe(303);
     expect(response.headers.get("cache-control")).toBe("no-store");

@@ -32,7 +32,7 @@ async function signIn(): Promise<Record<string, unknown>> {
 
 describe("a refresh token", () => {
   // hardening: A9
-  test("gives the same request the same answer for ten seconds", async () => {
+  test("a refresh token gives the same request the same answer for ten seconds", async () => {
     const { refresh_token: token } = await signIn();
     const first = await rotate(token, { scope: "models:read" });
     server.now.seconds += 9;
@@ -45,7 +45,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("that is used again after ten seconds ends all that came of it", async () => {
+  test("a refresh token that is used again after ten seconds ends all that came of it", async () => {
     const { refresh_token: token, access_token: access } = await signIn();
     const others = await signIn();
     const { body } = await rotate(token);
@@ -61,7 +61,7 @@ describe("a refresh token", () => {
 
   // hardening: A9
   test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }, { scope: "usage:read" }])(
-    "that is used for another request ends them at once: %j",
+    "a refresh token that is used for another request ends them at once: %j",
     async (other) => {
       const { refresh_token: token } = await signIn();
       const { body } = await rotate(token);
@@ -70,7 +70,7 @@ describe("a refresh token", () => {
     },
   );
 
-  test("gives no old answer to a clock that was set back", async () => {
+  test("a refresh token gives no old answer to a clock that was set back", async () => {
     const { refresh_token: token } = await signIn();
     await rotate(token);
     server.now.seconds -= 3_600;
@@ -79,7 +79,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("of 50 uses at once gives all the same answer", async () => {
+  test("a refresh token in 50 uses at once gives all the same answer", async () => {
     const { refresh_token: token } = await signIn();
     const answers = await Promise.all(times(50, () => rotate(token)));
     expect(answers.every(({ status }) => status === 200)).toBeTrue();
@@ -88,7 +88,7 @@ describe("a refresh token", () => {
     expect(await server.liveGrants()).toHaveLength(1);
   });
 
-  test("of different uses at once gives one answer, and then none", async () => {
+  test("a refresh token in different uses at once gives one answer, and then none", async () => {
     const { refresh_token: token } = await signIn();
     const answers = await Promise.all(times(20, (n) => rotate(token, n % 2 === 0 ? {} : { scope: "models:read" })));
     const given = answers.filter(({ status }) => status === 200);
@@ -99,7 +99,7 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test("of another app is unknown, and stays good", async () => {
+  test("a refresh token of another app is unknown, and stays good", async () => {
     const { refresh_token: token } = await signIn();
     expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
     expect(refusal(await rotate(token, { client_id: "native" }, {}))).toEqual(invalidGrant);
@@ -112,7 +112,7 @@ describe("a refresh token", () => {
 
   // hardening: A9
   test.each(["usage:read", "keys:manage", "admin:manage", "nonsense", "models:read nonsense"])(
-    "gives no scope that was not allowed, and stays good: %s",
+    "a refresh token gives no scope that was not allowed, and stays good: %s",
     async (scope) => {
       const { refresh_token: token } = await signIn();
       expect(refusal(await rotate(token, { scope }))).toEqual([400, "invalid_scope"]);
@@ -130,7 +130,7 @@ describe("a refresh token", () => {
     expect(refusal(await rotate(token))).toEqual(invalidGrant);
   });
 
-  test("is no access token, nor the reverse", async () => {
+  test("a refresh token is no access token, nor the reverse", async () => {
     const { refresh_token: token, access_token: access } = await signIn();
     expect(await server.probe(token)).toBe(401);
     expect(refusal(await rotate(access))).toEqual(invalidGrant);

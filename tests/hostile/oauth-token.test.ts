@@ -97,7 +97,7 @@ describe("a malformed request is refused, and the code is still good for a right
   });
 
   // RFC 6749, 3.2: what is unknown is ignored; and nothing of it is said again.
-  test("but a parameter that means nothing is ignored, however odd its name, and sent twice", async () => {
+  test("a parameter that means nothing is ignored, however odd its name, and sent twice", async () => {
     const body = `${withoutSecret(redemption(await server.code()))}&%22%5C%C3%A9%0A=1&%22%5C%C3%A9%0A=2&resource=a&resource=b`;
     const answer = await server.post("/oauth/token", body, basic("web"));
     expect([answer.status, Object.keys(answer.body).sort()]).toEqual([
@@ -150,7 +150,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
     expect(await server.liveGrants()).toEqual([]);
   });
 
-  test("which is told in the audit log, by the app where it is one", async () => {
+  test("a failed proof of a client is told in the audit log, by the app where it is one", async () => {
     await server.token({}, basic("web", "wrong"));
     await server.token({ client_id: "nobody" });
     await server.refusals.flush();
@@ -162,7 +162,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("and is slowed down, alone: neither others at its address nor itself at other addresses", async () => {
+  test("a client without proof is slowed down, alone: neither others at its address nor itself at other addresses", async () => {
     const at = (address: string) => ({ "x-forwarded-for": address });
     const guess = (address: string) => server.token({}, { ...basic("web", "wrong"), ...at(address) });
     const answers: OAuthReply[] = [];
@@ -185,7 +185,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("at whichever endpoint: guesses count together at all four, and introspection is no way around", async () => {
+  test("guesses of a client count together at all four endpoints, and introspection is no way around", async () => {
     const paths = ["/oauth/introspect", "/oauth/revoke", "/oauth/device_authorization", "/oauth/token"];
     const guess = (path: string) =>
       server.post(path, { token: "x" }, { ...basic("web", "wrong"), "x-forwarded-for": "198.51.100.20" });
@@ -200,7 +200,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
   });
 
   // hardening: A7
-  test("and the 1,201st request of a client within a minute waits, introspection included", async () => {
+  test("the 1,201st request of a client within a minute waits, introspection included", async () => {
     const ask = (address: string) =>
       server.post("/oauth/introspect", { token: "x" }, { ...basic("web"), "x-forwarded-for": address });
     const answers = await Promise.all(times(1_300, (n) => ask(`198.51.${n % 200}.7`)));
@@ -266,7 +266,7 @@ describe("a code for the wrong request", () => {
   });
 
   // hardening: A3
-  test.each([42, 129])("is bound to no verifier of %d characters", async (length) => {
+  test.each([42, 129])("a code is bound to no verifier of %d characters", async (length) => {
     const odd = "v".repeat(length);
     const codeChallenge = createHash("sha256").update(odd).digest("base64url");
     expect(refusal(await redeem(await server.code("web", { codeChallenge }), { code_verifier: odd }))).toEqual(
@@ -275,7 +275,7 @@ describe("a code for the wrong request", () => {
   });
 
   // hardening: A3
-  test("without a challenge takes no verifier, and none of a public app is without", async () => {
+  test("a code without a challenge takes no verifier, and none of a public app is without", async () => {
     const bare = { codeChallenge: null };
     expect(refusal(await redeem(await server.code("web", bare)))).toEqual(invalidGrant);
     expect((await redeem(await server.code("web", bare), { code_verifier: "" })).status).toBe(200);
@@ -283,7 +283,7 @@ describe("a code for the wrong request", () => {
     expect(refusal(await redeem(await server.code("native", bare), native, {}))).toEqual(invalidGrant);
   });
 
-  test("without its redirect URI is told what is missing, and stays good", async () => {
+  test("a code without its redirect URI is told what is missing, and stays good", async () => {
     const code = await server.code();
     const { status, body } = await server.token(redemption(code, { redirect_uri: "" }), basic("web"));
     expect([status, body["error"]]).toEqual([400, "invalid_request"]);
@@ -291,7 +291,7 @@ describe("a code for the wrong request", () => {
     expect((await server.token(redemption(code), basic("web"))).status).toBe(200);
   });
 
-  test("that was asked for without a redirect URI takes none, or the one that is registered", async () => {
+  test("a code that was asked for without a redirect URI takes none, or the one that is registered", async () => {
     const bare = { redirectUri: null };
     expect((await redeem(await server.code("web", bare), { redirect_uri: "" })).status).toBe(200);
     expect((await redeem(await server.code("web", bare))).status).toBe(200);
@@ -321,7 +321,7 @@ describe("a code", () => {
   });
 
   // hardening: A8
-  test("of 50 redemptions at once gives one success, whose tokens the others end", async () => {
+  test("of 50 redemptions of a code at once one succeeds, whose tokens the others end", async () => {
     const code = await server.code();
     const answers = await Promise.all(times(50, () => redeem(code)));
     const [winner, ...more] = answers.filter(({ status }) => status === 200);
@@ -335,7 +335,7 @@ describe("a code", () => {
     expect(told.map(({ action }) => action)).toEqual(["grant.created", "grant.replayed"]);
   });
 
-  test("that comes again, however late and with whatever proof, ends what it gave; another app's does not", async () => {
+  test("a code that comes again, however late and with whatever proof, ends what it gave; another app's does not", async () => {
     const code = await server.code();
     const { body } = await redeem(code);
     const others = (await redeem(await server.code())).body;
@@ -350,7 +350,7 @@ describe("a code", () => {
     });
   });
 
-  test("gives nothing once the membership, or the app, is gone", async () => {
+  test("a code gives nothing once the membership, or the app, is gone", async () => {
     const [code, later] = [await server.code(), await server.code("other")];
     await server.keys.updateKey("mbr_1_live", { revokedAt: server.now.seconds }, testEvent(server.now.seconds));
     expect(refusal(await redeem(code))).toEqual(invalidGrant);

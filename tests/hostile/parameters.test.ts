@@ -57,22 +57,28 @@ const numbers: readonly [field: string, paths: readonly Path[], range: Range][] 
 ];
 
 describe.each(numbers)("%s", (field, paths, { says, allowed, refused }) => {
-  test.each([...paths])("on %s accepts its bounds and refuses what lies beyond, with the range", async (path) => {
-    for (const value of allowed) expect([value, (await send(path, { [field]: value }))[0]]).toEqual([value, 200]);
-    for (const value of refused) {
-      const [status, message] = await send(path, { [field]: value });
-      expect([value, status]).toEqual([value, 400]);
-      expect(message).toStartWith(`${field}: `);
-      expect(message).toContain(says);
-    }
-  });
+  test.each([...paths])(
+    "a number on %s accepts its bounds and refuses what lies beyond, with the range",
+    async (path) => {
+      for (const value of allowed) expect([value, (await send(path, { [field]: value }))[0]]).toEqual([value, 200]);
+      for (const value of refused) {
+        const [status, message] = await send(path, { [field]: value });
+        expect([value, status]).toEqual([value, 400]);
+        expect(message).toStartWith(`${field}: `);
+        expect(message).toContain(says);
+      }
+    },
+  );
 
-  test.each([...paths])("on %s refuses a number that overflows, and accepts null as absent", async (path) => {
-    const [status, message] = await send(path, { [field]: rawMarker }, "1e400");
-    expect(status).toBe(400);
-    expect(message).toStartWith(`${field}: `);
-    expect((await send(path, { [field]: null }))[0]).toBe(200);
-  });
+  test.each([...paths])(
+    "a number on %s is refused where it overflows, and null is accepted as absent",
+    async (path) => {
+      const [status, message] = await send(path, { [field]: rawMarker }, "1e400");
+      expect(status).toBe(400);
+      expect(message).toStartWith(`${field}: `);
+      expect((await send(path, { [field]: null }))[0]).toBe(200);
+    },
+  );
 });
 
 interface Node {

@@ -266,7 +266,7 @@ test("no answer to whoever misuses one of them shows another one", () => {
 });
 
 // hardening: K10
-test("neither database nor spool nor any other file has one of them", async () => {
+test("neither database nor spool nor any other file has one of the secrets", async () => {
   await server.people.links.settled();
   const files = filesIn(server.dataDir);
   expect(files.map((file) => file.slice(server.dataDir.length + 1))).toContain("headrace.db");
@@ -282,7 +282,7 @@ test("neither database nor spool nor any other file has one of them", async () =
 });
 
 // hardening: K10
-test("nor have metrics, traces, the doctor or a backup", async () => {
+test("metrics, traces, the doctor and a backup have none of the secrets", async () => {
   await until(() => collector.spans.length > 100, "traces have come", 20_000);
   const texts = [await metricsOf(server), await doctorOf(server, yaml), ...(await backupOf(server)).values()];
   texts.push(collector.text());

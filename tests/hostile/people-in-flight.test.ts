@@ -89,13 +89,13 @@ test("held back and with nothing changed meanwhile, each of them is done", async
 
 describe("nothing comes of a request", () => {
   // hardening: K8
-  test("whose session was ended elsewhere", async () => {
+  test("nothing comes of a request whose session was ended elsewhere", async () => {
     const held = await allHeld(changes(), actor.headers);
     await people.db`DELETE FROM sessions WHERE id = ${actor.sessionId}`;
     await refused(held);
   });
 
-  test("of a form whose session was ended elsewhere", async () => {
+  test("nothing comes of a request of a form whose session was ended elsewhere", async () => {
     const csrf = actor.headers["x-csrf-token"] ?? "";
     const { cookie = "", origin = "" } = actor.headers;
     const forms = [
@@ -110,7 +110,7 @@ describe("nothing comes of a request", () => {
     expect((await people.people.findPerson(actor.person.id))?.name).toBe("owner");
   });
 
-  test("of an owner who is a member by now", async () => {
+  test("nothing comes of a request of an owner who is a member by now", async () => {
     await people.db`UPDATE people SET is_operator = 0 WHERE id = ${actor.person.id}`;
     const held = await allHeld(changes().slice(0, 2), actor.headers);
     await people.setRole(actor.membership, "member");
@@ -118,7 +118,7 @@ describe("nothing comes of a request", () => {
   });
 
   // hardening: K8
-  test("of an operator who is none by now", async () => {
+  test("nothing comes of a request of an operator who is none by now", async () => {
     const held = await allHeld(changes().slice(-3), actor.headers);
     const event = people.event("person.updated");
     const undone = { setOperator: { personId: actor.person.id, isOperator: false } };
@@ -126,7 +126,7 @@ describe("nothing comes of a request", () => {
     await refused(held);
   });
 
-  test("of a login that was revoked meanwhile", async () => {
+  test("nothing comes of a request of a login that was revoked meanwhile", async () => {
     const { grantId, headers } = await people.allow(actor);
     const held = await allHeld(changes().slice(0, 2), headers);
     await people.db`UPDATE api_keys SET revoked = 1, revoked_at = 1 WHERE id = ${grantId}`;

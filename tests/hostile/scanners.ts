@@ -3,12 +3,12 @@ import type { BlockList } from "node:net";
 import { cookieIn } from "../../src/accounts/cookies.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { trimSlashes } from "../../src/base/text/http-url.ts";
+import { ChunkCollector } from "../../src/dialects/chat/chunk-collector.ts";
 import { redactCredentials } from "../../src/domain/redaction.ts";
 import { parseModels } from "../../src/engines/http-engine.ts";
 import { prefersCsv } from "../../src/http/content/csv.ts";
 import { readPrefixed } from "../../src/http/decode/query.ts";
 import { clientAddress, trustedProxies } from "../../src/http/exchange/client-address.ts";
-import { ChunkCollector } from "../../src/inference/answer/chunk-collector.ts";
 import { BodyBudget, IncomingBody } from "../../src/nodes/tunnel/incoming-body.ts";
 import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
 import { Parameters } from "../../src/oauth/authorize/parameters.ts";
@@ -230,9 +230,10 @@ export const scanners: readonly Scanner[] = [
     scan: text((ids) => {
       const collector = new ChunkCollector();
       for (const id of ids.split(" ")) {
-        collector.add({ choices: [{ index: 0, delta: { tool_calls: [{ id, function: { name: "f" } }] } }] });
+        const chunk = { choices: [{ index: 0, delta: { tool_calls: [{ id, function: { name: "f" } }] } }] };
+        collector.add(`data: ${JSON.stringify(chunk)}\n\n`);
       }
-      return collector.completion({ promptTokens: 1, completionTokens: 1, estimated: false });
+      return collector.answer({ promptTokens: 1, completionTokens: 1, estimated: false });
     }),
     inputs: [(length) => Array.from({ length: length / 8 }, (_, index) => String(1e6 + index)).join(" ")],
     length: 80_000,

@@ -207,7 +207,7 @@ describe("a session that is none", () => {
 });
 
 describe("the account and environment of a session", () => {
-  test("are the person's own: another account by its name alone is refused like one that is not there", async () => {
+  test("the account and environment of a session are the person's own: another account by its name alone is refused like one that is not there", async () => {
     const elsewhere = await people.addAccount();
     const stranger = await people.addMember("owner", { account: elsewhere });
     const attempt = (account: string) => send("/v1/keys", { ...stranger.reading, "headrace-account": account });

@@ -86,7 +86,7 @@ describe("redirects", () => {
   );
 
   // hardening: F33
-  test.each(["own", "fetch"])("of a list of models leads nowhere either (http_client: %s)", async (client) => {
+  test.each(["own", "fetch"])("redirects of a list of models lead nowhere either (http_client: %s)", async (client) => {
     await using moved = await redirecting(`${trap.url}/v1/models`);
     const yaml = `upstreams:\n  - { name: moved, url: "${moved.url}/v1", api_key: ${upstreamKey}, http_client: ${client} }\n`;
     await using gateway = await startHeadrace({ yaml });
@@ -98,7 +98,7 @@ describe("redirects", () => {
   });
 
   // hardening: F33
-  test("of a sign-in provider lead nowhere: neither from its metadata nor from what it names", async () => {
+  test("redirects of a sign-in provider lead nowhere: neither from its metadata nor from what it names", async () => {
     await using moved = await redirecting(`${trap.url}/.well-known/openid-configuration`);
     const yaml = `${rawYaml(upstream)}sso: { name: Example, issuer: "${moved.url}", client_id: headrace, client_secret: canary-secret }\n`;
     await using gateway = await startHeadrace({ yaml });
@@ -112,7 +112,7 @@ describe("redirects", () => {
 
 describe("addresses in a request", () => {
   // hardening: F33
-  test("of images, audio and files are passed on as text, and never fetched", async () => {
+  test("addresses in a request of images, audio and files are passed on as text, and never fetched", async () => {
     const content = [
       { type: "text", text: `Look at ${trap.url}/text` },
       { type: "image_url", image_url: { url: `${trap.url}/image.png` } },
@@ -135,7 +135,7 @@ describe("addresses in a request", () => {
   });
 
   // hardening: F33
-  test("in place of the gateway's own are refused, and never asked", async () => {
+  test("addresses in a request in place of the gateway's own are refused, and never asked", async () => {
     for (const name of ["base_url", "api_base"]) {
       const response = await server.request("/v1/chat/completions", { body: { ...chat, [name]: trap.url } });
       expect([name, response.status, await response.text()]).toEqual([name, 400, expect.stringContaining(name)]);
@@ -144,7 +144,7 @@ describe("addresses in a request", () => {
   });
 
   // hardening: F33
-  test("in place of a model name no model server", async () => {
+  test("addresses in place of a model name lead to no model server", async () => {
     for (const model of [
       trap.url,
       `${trap.url}/v1`,
@@ -210,7 +210,7 @@ describe("addresses in a request", () => {
 
 describe("addresses of model servers", () => {
   // hardening: F33
-  test("are for operators: others can neither add, test nor move one", async () => {
+  test("addresses of model servers are for operators: others can neither add, test nor move one", async () => {
     for (const [method, path, body] of [
       ["POST", "/v1/admin/upstreams", { name: "trap", url: `${trap.url}/v1` }],
       ["POST", "/v1/admin/upstream-tests", { url: `${trap.url}/v1` }],
@@ -223,7 +223,7 @@ describe("addresses of model servers", () => {
   });
 
   // hardening: F33
-  test("that an operator tests get the key that was given for them and no other, and their redirects are not followed", async () => {
+  test("addresses of model servers that an operator tests get the key that was given for them and no other, and their redirects are not followed", async () => {
     const operator = await makeOperatorKey(server.dataDir);
     const ask = async (body: object) => {
       const headers = { authorization: `Bearer ${operator}` };
@@ -257,7 +257,7 @@ describe("addresses of model servers", () => {
     expect(trap.connections).toHaveLength(1);
   });
 
-  test("and no model server learns a client's key, nor a client theirs", async () => {
+  test("no model server learns a client's key, and no client a model server's", async () => {
     upstream.script(
       (socket) => void socket.end(`${streamHead}data: {"error":{"message":"${upstreamKey} at ${upstream.url}"}}\n\n`),
     );

@@ -116,7 +116,7 @@ test(`${readers} of them hold at most 2.5 MB of memory each, and others are answ
 }, 120_000);
 
 // hardening: F10
-test("they are cut off at their deadline, the model server is told, and each is in the log once, as cancelled", async () => {
+test("readers that stall are cut off at their deadline, the model server is told, and each is in the log once, as cancelled", async () => {
   const count = long ? readers : 10;
   const { upstream, server } = await start(long ? {} : { httpLimits: { unsentMs: 600 } }, room);
   const { descriptors } = await server.figures();

@@ -131,7 +131,7 @@ describe("statuses", () => {
 
 describe("words of a model server", () => {
   // hardening: F33
-  test("its own credential is never passed on, however short, in no kind of answer", async () => {
+  test("a model server's own credential is never passed on, however short, in no kind of answer", async () => {
     const said = `Incorrect API key provided: ${upstreamKey}. Bearer ${upstreamKey} is not valid`;
     const bodies = [
       JSON.stringify({ error: { message: said } }),
@@ -148,19 +148,19 @@ describe("words of a model server", () => {
     expect(gateway.server.logText()).not.toContain(upstreamKey);
   });
 
-  test("its addresses and internal names are not passed on", async () => {
+  test("a model server's addresses and internal names are not passed on", async () => {
     const said = "see http://10.1.2.3:8000/v1 or https://vllm.internal/x and grpc://a:1";
     upstream.script((socket) => void socket.write(plainAnswer(400, JSON.stringify({ error: { message: said } }))));
     expect((await ask()).message).not.toMatch(/10\.1\.2\.3|internal|grpc/);
   });
 
-  test("what it says at length is cut", async () => {
+  test("what a model server says at length is cut", async () => {
     const body = JSON.stringify({ error: { message: "word ".repeat(20_000) } });
     upstream.script((socket) => void socket.write(plainAnswer(400, body)));
     expect((await ask()).message.length).toBeLessThanOrEqual(1_000);
   });
 
-  test("its headers are not passed on", async () => {
+  test("a model server's headers are not passed on", async () => {
     const headers = { "Set-Cookie": "a=b", "X-Internal": "secret", Server: "vLLM", "X-Request-Id": "theirs" };
     for (const status of [200, 400, 500]) {
       upstream.script((socket) => void socket.write(plainAnswer(status, whole, headers)));

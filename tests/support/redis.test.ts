@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { startRedis } from "./redis.ts";
 
-test("it answers, forgets, stops, and is there again empty on the same port", async () => {
+test("a Redis for tests answers, forgets, stops, and is there again empty on the same port", async () => {
   await using redis = await startRedis();
   await redis.command("SET", "a", "1");
   expect(await redis.command("GET", "a")).toBe("1");

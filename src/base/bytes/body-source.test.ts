@@ -19,7 +19,7 @@ function scripted(play: (sink: BodySink) => void): BodySource & { cancels: numbe
 
 const span = (text: string) => ByteSpan.of(text);
 
-test("gives all pieces as one, and tells of each", async () => {
+test("a body that is collected gives all pieces as one, and tells of each", async () => {
   let told = 0;
   const source = scripted((sink) => {
     sink.data(span("ab"));

@@ -7,8 +7,8 @@ import { ByteSpan } from "./byte-span.ts";
 export interface BodySink {
   data(bytes: ByteSpan): void;
   /**
-   * Where it is there, a source may call it instead of `data`: the same bytes where they lie until it returns, without an
-   * object for them.
+   * A source may call it, where it is there, instead of `data`: it gives the same bytes where they lie until it
+   * returns, without an object for them.
    */
   piece?(bytes: Buffer, start: number, end: number): void;
   /** All of it was given. */
@@ -23,7 +23,7 @@ export interface BodySource {
   /** After it, at most what was on its way comes. Counts no silence as the sender's. */
   pause(): void;
   resume(): void;
-  /** Nobody wants the rest: the sender is told to stop. Harmless at any time, also instead of `flow`. */
+  /** Tells the sender to stop, as nobody wants the rest. Harmless at any time, also instead of `flow`. */
   cancel(): void;
 }
 

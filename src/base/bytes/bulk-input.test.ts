@@ -86,7 +86,7 @@ test("slices get longer while they are quickly read, and shorter again when one 
   await new Promise(setImmediate);
 });
 
-test("whose bytes are all read in the turn in which they come is not told to wait", () => {
+test("input whose bytes are all read in the turn in which they come is not told to wait", () => {
   const one = taker();
   const input = new BulkInput(one);
   let hushes = 0;
@@ -95,7 +95,7 @@ test("whose bytes are all read in the turn in which they come is not told to wai
     input.add(slices(2));
     input.finish();
   }
-  // Where another process has the processor meanwhile, a turn is over sooner.
+  // A turn is over sooner where another process has the processor meanwhile.
   expect(hushes).toBeLessThan(20);
 });
 

@@ -7,24 +7,24 @@ import { type Holder, heldBytes } from "./held-bytes.ts";
 export interface BulkTaker {
   /** Reads it. May stop the rest, or clear it. */
   takeSlice(bytes: Buffer): void;
-  /** Nothing more should come, and may come again: what is here is read first. */
+  /** Asks the sender to stop until `unhush`: what is here is read first. */
   hush(): void;
   unhush(): void;
 }
 
-/** What is no longer is read at once: events as they are sent are some hundred bytes. The first slice is as long. */
+/** Input up to this length is read at once: events are usually some hundred bytes. The first slice is as long. */
 export const sliceBytes = 64 * 1024;
 /** Longer ones are handed on at fewer calls of the kernel, and are as good to others while they are quickly read. */
 const mostSliceBytes = 4 * sliceBytes;
 /** A slice that took less may be followed by one of twice its length, one that took longer by one of half of it. */
 const [quickMs, slowMs] = [0.5, 2];
-/** In each turn, of all together: as long as that, everybody else waits. */
+/** The most that all inputs together may take of one turn: everybody else waits for as long. */
 const mostMsOfTurn = 4;
 
 export class BulkInput {
   readonly #taker: BulkTaker;
   #pieces: Buffer[] = [];
-  /** Of the first piece. */
+  /** How much of the first piece was read. */
   #readBytes = 0;
   #bytes = 0;
   #sliceBytes = sliceBytes;
@@ -88,7 +88,7 @@ export class BulkInput {
     if (this.#mayLine()) turnShare.readSoon(this);
   }
 
-  /** Nobody wants it any more. */
+  /** Throws away what was not read. */
   clear(): void {
     this.#pieces = [];
     this.#readBytes = 0;
@@ -137,7 +137,7 @@ export class BulkInput {
     return true;
   }
 
-  /** For whoever calls `readSlice`. */
+  /** Called by whoever calls `readSlice`. */
   leftLine(): void {
     this.#inLine = false;
   }

@@ -10,14 +10,14 @@ const mostBlockBytes = 1024 * 1024;
 
 /** What is held is given back by `release`. */
 export class ByteCollector {
-  /** Of what came. */
+  /** Bytes that came. */
   length: number;
   readonly #kind: HeldKind;
   readonly #holder: Holder;
   #first: ByteSpan;
   /** A piece may be a small part of what was received along with it: all that follow are copied, into these. */
   #blocks: Buffer[] | undefined;
-  /** Of the last block. */
+  /** Bytes of the last block that are in use. */
   #usedBytes = 0;
   #countedBytes: number;
 

@@ -12,7 +12,7 @@ test("a span is what lies between its start and its end, as bytes, as text and a
   expect(new ByteSpan(buffer, 0, 6).text).toBe("before");
 });
 
-test("of bytes, however they lie in memory, and of a text it is all of them", () => {
+test("a span of bytes, however they lie in memory, and of a text is all of them", () => {
   const part = new Uint8Array(buffer.buffer, buffer.byteOffset + 7, 7);
   for (const bytes of [part, Buffer.from(part), "Grüße"]) expect(ByteSpan.of(bytes).text).toBe("Grüße");
   expect([noBytes.length, noBytes.text, noBytes.view.length]).toEqual([0, "", 0]);

@@ -3,7 +3,7 @@ import { isAscii } from "node:buffer";
 
 /** A view, which is a typed array of its own, costs more to make and to collect than a short body to copy. */
 export class ByteSpan {
-  /** What is in it stays as it is. */
+  /** Its content in the span does not change. */
   readonly buffer: Buffer;
   readonly start: number;
   readonly end: number;
@@ -42,23 +42,23 @@ export class ByteSpan {
     return this.end - this.start;
   }
 
-  /** For those who need a typed array; made at each call, unless it is all of the buffer. */
+  /** The bytes as a typed array; made at each call, unless it is all of the buffer. */
   get view(): Buffer {
     return this.length === this.buffer.length ? this.buffer : this.buffer.subarray(this.start, this.end);
   }
 
-  /** What they mean as UTF-8. ASCII, as most is, needs no decoding. */
+  /** The text that the bytes mean as UTF-8. ASCII, as most is, needs no decoding. */
   get text(): string {
     const { view } = this;
     return view.toString(isAscii(view) ? "latin1" : "utf8");
   }
 
-  /** As a `PatchedSpan` has it. */
+  /** The same member as a `PatchedSpan` has. */
   get solid(): ByteSpan {
     return this;
   }
 
-  /** As a `PatchedSpan` has them. */
+  /** The same member as a `PatchedSpan` has. */
   get pieces(): Uint8Array[] {
     return this.length === 0 ? [] : [this.view];
   }
@@ -75,7 +75,7 @@ export class ByteSpan {
 export class PatchedSpan {
   readonly length: number;
   readonly #span: ByteSpan;
-  /** Of the place, in the buffer of the span. */
+  /** The place of the insertion, in the buffer of the span. */
   readonly #from: number;
   readonly #to: number;
   readonly #insert: Buffer;
@@ -89,7 +89,7 @@ export class PatchedSpan {
     this.#insert = insert;
   }
 
-  /** For those who need one piece; made at each call. */
+  /** All in one piece; made at each call. */
   get solid(): ByteSpan {
     const buffer = Buffer.allocUnsafeSlow(this.length);
     this.copyTo(buffer, 0);

@@ -7,7 +7,7 @@ export interface ClientStream {
    * after `end`, `abort` or when the client has left.
    */
   write(bytes: string): boolean;
-  /** As `write`, of `bytes` from `start` to `end` between two such texts; nothing of them is asked for later. */
+  /** Writes like `write`: `bytes` from `start` to `end` between two such texts; nothing of them is asked for later. */
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean;
   onDrain: (() => void) | undefined;
   /** The answer is complete, `last` (as for `write`) included. */

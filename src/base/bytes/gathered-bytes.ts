@@ -1,10 +1,12 @@
 // Bytes that come in pieces, as many as their sender likes, and are wanted as one.
 
-/** At least so much is set aside. */
+/** The least that is set aside. */
 const leastBytes = 256;
 const nothing = Buffer.alloc(0);
 
-/** Its room doubles: all that is added is copied about twice, however small the pieces are. */
+/**
+ * Collects pieces in one buffer that doubles: all that is added is copied about twice, however small the pieces are.
+ */
 export class GatheredBytes {
   #room: Buffer = nothing;
   #length = 0;

@@ -28,7 +28,7 @@ export interface Holder {
   release(kind: HeldKind, bytes: number): void;
 }
 
-/** So many bytes more may not be held now. */
+/** The refusal where so many bytes more may not be held now. */
 export class NoRoomError extends BlamelessError {}
 
 export const defaultMostHeldBytes = 128 * 1024 * 1024;
@@ -42,7 +42,7 @@ export class AccountBytes {
 }
 
 export class HeldBytes {
-  /** Of all together. */
+  /** The most that all holders together may hold. */
   mostBytes: number;
   held = 0;
   readonly byKind: Record<HeldKind, number> = {
@@ -55,13 +55,15 @@ export class HeldBytes {
     unsent: 0,
     tunnels: 0,
   };
-  /** How often it was refused, since the start. */
+  /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
-  /** Who has shown no credential yet, and needs none: one key for all of them. */
+  /** Clients that have shown no credential yet, or need none: one key for all of them. */
   readonly visitors: Holder;
   /** The other replicas of this installation, where they do not say for which key they ask. */
   readonly replicas: Holder;
-  /** What has a bound of its own for each connection: it is counted, so that others get the less, and never refused. */
+  /**
+   * Bytes that have a bound of their own for each connection: counted, so that others get the less, and never refused.
+   */
   readonly bounded: Holder;
 
   constructor(mostBytes: number) {
@@ -82,7 +84,7 @@ export class HeldBytes {
     return new KeyBytes(this, account, ids);
   }
 
-  /** Where nobody else holds anything. */
+  /** The bound of a key while nobody else holds anything. */
   get mostBytesOfKey(): number {
     return Math.floor((this.mostBytes * shared) / 3);
   }
@@ -91,7 +93,7 @@ export class HeldBytes {
     return Math.floor((this.mostBytes * shared) / 2);
   }
 
-  /** Not even a usual request of a key that holds nothing is let in. */
+  /** Whether not even a usual request of a key that holds nothing is let in. */
   get isFull(): boolean {
     return this.mostBytes - this.held < Math.floor(this.mostBytes * little);
   }

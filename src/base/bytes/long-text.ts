@@ -1,13 +1,15 @@
 // Byte text that comes in pieces and is wanted as one, however long it becomes.
 import { freeBytes } from "./free-bytes.ts";
 
-/** What is longer is copied into memory that is given back at once: as text it would stay until the collector comes. */
+/**
+ * Longer text is copied into memory that is given back at once: as a string it would stay until the collector comes.
+ */
 const mostAsText = 256 * 1024;
 
 export class LongText {
   length: number;
   #pieces: string[];
-  /** What came before the pieces, when that was too long to stay text. */
+  /** Memory for what came before the pieces, when that was too long to stay text. */
   #room: Buffer | undefined;
   #roomUsed = 0;
   #piecesLength: number;

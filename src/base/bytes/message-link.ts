@@ -1,7 +1,7 @@
 // The port of a connection that carries whole binary messages, in order, both ways: what the tunnel to a node runs over.
 
 export interface MessageLink {
-  /** For the log: the address at the other end. */
+  /** The address at the other end, for the log. */
   readonly peer: string;
   /** Bytes that were sent and have not left this process yet. */
   readonly unsentBytes: number;
@@ -16,7 +16,7 @@ export interface MessageLink {
 export interface MessageLinkListener {
   /** The bytes may be kept; they may be a small part of what was received, which is kept with them. */
   message(bytes: Uint8Array): void;
-  /** What had been unsent is gone: more can be sent. */
+  /** Everything unsent has left: more can be sent. */
   drained(): void;
   /** Once, whoever ended it. 1006 where the connection broke off (RFC 6455, 7.4.1). */
   closed(code: number, reason: string): void;

@@ -6,7 +6,7 @@ import { mostByDigits, putDigits } from "./put-digits.ts";
 const start = 3;
 const bytes = Buffer.alloc(32);
 
-/** What was put; nothing may be put in front of it, or behind its end. */
+/** The text that was put; nothing may be put in front of it, or behind its end. */
 function put(value: number): string {
   bytes.fill(0);
   const end = putDigits(bytes, value, start);

@@ -31,7 +31,7 @@ export function withoutEcho(text: string, request: string, known: string): strin
   return kept + plain.slice(from);
 }
 
-/** What it says, its escapes resolved, as a text that repeats it would have it. */
+/** The text of the request with its escapes resolved, as an error that repeats it would show it. */
 function said(request: string, known: string): string {
   let text = request.replace(memberNames, " ").replace(escapes, (_, unit: string | undefined, letter: string) => {
     if (unit !== undefined) return String.fromCharCode(Number.parseInt(unit, 16));

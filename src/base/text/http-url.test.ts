@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { parseHttpUrl } from "./http-url.ts";
 
-test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("takes %s as a base URL", (text) => {
+test.each(["http://h", "https://h:1/v1", "http://[::1]:8080/v1/"])("a base URL may be %s", (text) => {
   expect(parseHttpUrl(text)).toBeDefined();
 });
 test.each([

@@ -155,7 +155,7 @@ describe("comparing", () => {
     expect(rangeCovers(range(outer), range(inner))).toBe(covered);
   });
 
-  test("of several ranges one is enough, and none contain nothing", () => {
+  test("of several ranges one is enough to contain an address, and none contain nothing", () => {
     const ranges = [range("10.0.0.0/8"), range("2001:db8::/32")];
     const inside = ["10.9.9.9", "2001:db8::9", "11.0.0.0", "::1"].map((address) => rangesContain(ranges, address));
     expect(inside).toEqual([true, true, false, false]);

@@ -51,7 +51,7 @@ function covers({ words, prefix }: IpRange, address: readonly number[]): boolean
   return words.every((word, i) => ((word ^ (address[i] ?? 0)) & mask(prefix - i * wordBits)) === 0);
 }
 
-/** Of a word of which the first `bits` count. */
+/** The bit mask of a word of which the first `bits` count. */
 function mask(bits: number): number {
   // A shift by 32 would shift by nothing.
   if (bits <= 0) return 0;

@@ -98,7 +98,7 @@ describe("numbers", () => {
   ];
   const exponents = ["", "e0", "E5", "e+5", "e-5", "e", "e+", "e400"];
 
-  test("are what JSON.parse makes of them, and usual where JSON.stringify writes them alike", () => {
+  test("numbers are what JSON.parse makes of them, and usual where JSON.stringify writes them alike", () => {
     for (const sign of ["", "-", "+", "--"]) {
       for (const whole of digits) {
         for (const fraction of fractions) {
@@ -117,7 +117,7 @@ describe("numbers", () => {
     }
   });
 
-  test("as clients send them are usual", () => {
+  test("numbers as clients send them are usual", () => {
     for (const text of ["0", "1", "-1", "0.7", "-0.25", "256", "1.05", "1800000000"]) {
       load(ByteSpan.of(text));
       afterNumber(0);

@@ -17,13 +17,13 @@ export const passed = {
   space: 0,
   /** Bytes that strings take for their escapes beyond what they mean in UTF-8. */
   escapes: 0,
-  /** What JSON.stringify may write in another way. */
+  /** Characters and escapes that JSON.stringify may write in another way. */
   unusual: 0,
   /** The last number; NaN while it is not read: what it takes to read a long one is spent where somebody asks for it. */
   number: 0,
   numberStart: 0,
   numberEnd: 0,
-  /** Of the last name. */
+  /** Hash of the last name. */
   hash: 0,
 };
 
@@ -33,7 +33,7 @@ const underscore = 0x5f;
 export const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 const [backslash, plus, dot, slash, zero, nine, space] = [0x5c, 0x2b, 0x2e, 0x2f, 0x30, 0x39, 0x20];
 const [letterE, letterU] = [0x65, 0x75];
-/** For each byte that may follow a backslash (RFC 8259, 7): 1, and 5 where four more must follow it. */
+/** Indexed by the byte that may follow a backslash (RFC 8259, 7): 1, and 5 where four more must follow it. */
 const escapes = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escapes[character.charCodeAt(0)] = 1;
 escapes[letterU] = 5;
@@ -44,7 +44,7 @@ for (let value = 0; value < 16; value++) {
   hexValues[digit.charCodeAt(0)] = value;
   hexValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
-/** For each byte: 1 where it is a capital, or no printable ASCII. */
+/** Indexed by byte: 1 where it is a capital, or no printable ASCII. */
 const unusualInNames = Uint8Array.from({ length: 256 }, (_, code) => {
   const isCapital = code >= 0x41 && code <= 0x5a;
   return code < space || code > 0x7e || isCapital ? 1 : 0;
@@ -70,7 +70,7 @@ export function isDigit(code: number): boolean {
   return code >= zero && code <= nine;
 }
 
-/** What stands there, with a character for each byte of what is no ASCII in it. */
+/** The text between `start` and `end`, with one character for each byte of what is no ASCII in it. */
 export function latin1(start: number, end: number): string {
   return buffer.toString("latin1", start, end);
 }
@@ -78,7 +78,7 @@ export function latin1(start: number, end: number): string {
 /** Texts that came before, by their hash: most come again, and the same string is found faster in a map than an equal one. */
 const known = new Array<string>(1_024).fill("");
 
-/** What the string that stands there means; it is no longer than any name. */
+/** The meaning of the string that stands there; it is no longer than any name. */
 export function textAt(start: number, end: number): string {
   let hash = 0;
   for (let at = start + 1; at < end - 1; at++) {
@@ -142,12 +142,12 @@ export function isPlainName(start: number, end: number): boolean {
   return true;
 }
 
-/** As of `afterName`. */
+/** The hash that `afterName` would give the name. */
 export function hashOf(name: Uint8Array): number {
   return name.reduce((hash, code) => (Math.imul(hash, 31) + code) | 0, 0);
 }
 
-/** As `isPlainName`; then `passed.hash` is of the name without its dashes and underscores. */
+/** Same as `isPlainName`; `passed.hash` is then of the name without its dashes and underscores. */
 export function isPlainWithBareHash(start: number, end: number): boolean {
   let hash = 0;
   for (let at = start; at < end; at++) {
@@ -181,7 +181,7 @@ export function afterNumber(from: number): number {
   return at;
 }
 
-/** What the last number means. */
+/** The value of the last number. */
 export function numberPassed(): number {
   if (Number.isNaN(passed.number)) passed.number = Number(latin1(passed.numberStart, passed.numberEnd));
   return passed.number;

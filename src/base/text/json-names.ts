@@ -20,12 +20,12 @@ export function countNames(value: unknown): number {
 interface OpenValue {
   /** Undefined: an array. */
   readonly names: Set<string> | undefined;
-  /** Of the value that is read now. */
+  /** The member or index of the value that is read now. */
   step: string | number;
   nameIsNext: boolean;
 }
 
-/** Where the first of them stands, in a text that JSON.parse takes. */
+/** The path of the first repeated name, in a text that JSON.parse takes. */
 export function findRepeatedName(text: string): JsonPath | undefined {
   const open: OpenValue[] = [];
   for (let i = 0; i < text.length; i++) {

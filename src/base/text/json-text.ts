@@ -71,7 +71,7 @@ export function scanObject(text: string, limits: JsonLimits = unlimited): Member
   let nameIsNext = false;
   let name = "";
   let keyStart = 0;
-  /** Of the member whose end is not found yet; -1 where there is none. */
+  /** Start of the value of the member whose end is not found yet; -1 where there is none. */
   let valueStart = -1;
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);

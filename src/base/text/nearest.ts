@@ -1,4 +1,4 @@
-// Which of the known words a person most likely meant by one that is not known.
+// Finds the known word that a person most likely meant by one that is not known.
 
 /** The candidate a person most likely meant, or undefined when none is near. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {

@@ -39,7 +39,7 @@ const code = [
   ...[...at, ...bits, countTrailingZeros, add, end],
 ];
 
-/** Of up to 127 bytes. */
+/** A WebAssembly vector of up to 127 bytes, its length before it. */
 const sized = (content: readonly number[]) => [content.length, ...content];
 const named = (text: string) => sized([...Buffer.from(text)]);
 const section = (id: number, content: readonly number[]) => [id, ...sized(content)];
@@ -53,10 +53,16 @@ const binary = [
 ];
 
 type Skip = (at: number) => number;
-/** Null: not made yet, as that takes a millisecond and some megabytes; undefined: the processor has no such instructions. */
+/**
+ * The compiled function. `null`: not made yet, as that takes a millisecond and some megabytes; `undefined`: the
+ * processor has no such instructions.
+ */
 let skip: Skip | undefined | null = null;
 
-/** Where the run of plain bytes that `at` stands in ends, or some of it: at a quote, a backslash or a control character, or at `at`. */
+/**
+ * The end of the run of plain bytes that `at` stands in, or of some of it: a quote, a backslash or a control character,
+ * or `at` itself.
+ */
 export function afterPlain(at: number): number {
   if (skip === null) skip = compiled();
   return skip === undefined ? at : skip(at);

@@ -154,7 +154,7 @@ describe("an event beyond 8 MiB is refused", () => {
     }
   }
 
-  test("in one line that never ends, with and without a field name", () => {
+  test("an event beyond 8 MiB is refused in one line that never ends, with and without a field name", () => {
     expect(pushMany(mebibyte, 12)).toBeInstanceOf(SseError);
     const parser = new SseParser();
     parser.push(encoder.encode("data: "));
@@ -163,20 +163,20 @@ describe("an event beyond 8 MiB is refused", () => {
     }).toThrow(SseError);
   });
 
-  test("in many data lines", () => {
+  test("an event beyond 8 MiB is refused in many data lines", () => {
     expect(pushMany(`data: ${mebibyte}\n`, 12)).toBeInstanceOf(SseError);
   });
 
-  test("in many data lines without a colon", () => {
+  test("an event beyond 8 MiB is refused in many data lines without a colon", () => {
     expect(pushMany("data\n".repeat(200_000), 60)).toBeInstanceOf(SseError);
   });
 
-  test("but not counted together with events that are complete, nor with comments", () => {
+  test("events that are complete, and comments, are not counted together against the 8 MiB of one event", () => {
     expect(pushMany(`data: ${mebibyte}\n\n`, 20)).toBeUndefined();
     expect(pushMany(`: ${mebibyte}\n`, 20)).toBeUndefined();
   });
 
-  test("in a time that grows with its size, not with its square", () => {
+  test("an event beyond 8 MiB is refused in a time that grows with its size, not with its square", () => {
     const elapsedMs = (kibibytes: number) => {
       const parser = new SseParser();
       const piece = encoder.encode("x".repeat(1024));
@@ -187,7 +187,7 @@ describe("an event beyond 8 MiB is refused", () => {
     elapsedMs(2_000);
     let short = Number.POSITIVE_INFINITY;
     let long = Number.POSITIVE_INFINITY;
-    // In turn, and the least of each: what else the machine does falls on both.
+    // Both are measured in turn, and the least of each counts: what else the machine does falls on both.
     for (let round = 0; round < 4; round++) {
       short = Math.min(short, elapsedMs(2_000));
       long = Math.min(long, elapsedMs(8_000));

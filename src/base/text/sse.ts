@@ -5,9 +5,12 @@ import { LongText } from "../bytes/long-text.ts";
 
 /** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
 const maxEventLength = 8 * 1024 * 1024;
-/** As is one of more lines: JSON that is written for people to read has fewer, and each line costs more than its bytes. */
+/**
+ * An event of more lines is an attack or a fault, too: JSON that is written for people to read has fewer, and each line
+ * costs more than its bytes.
+ */
 const maxDataLines = 64 * 1024;
-/** In place of an offset: behind the end of any text. */
+/** Stands for an offset that was not found: behind the end of any text. */
 const nowhere = 0x7fffffff;
 const byteOrderMark = "\xef\xbb\xbf";
 const colon = 0x3a;
@@ -31,7 +34,10 @@ export class SseReader {
   #pieces: LongText | undefined;
   /** The data of the event at hand, as far as it lies in `text`. */
   #data: string | undefined;
-  /** What came of it before, in memory of its own: a line that was cut from a longer text keeps all of that in memory. */
+  /**
+   * The data of the event that came before `text`, in memory of its own: a line that was cut from a longer text keeps
+   * all of that in memory.
+   */
   #earlier: string[] | undefined;
   #earlierLength = 0;
   #dataLines = 0;
@@ -50,7 +56,7 @@ export class SseReader {
     return this.betweenEvents && this.#pieces === undefined && this.position === this.text.length;
   }
 
-  /** Of an event that is not complete. */
+  /** Bytes of an event that is not complete. */
   get heldBytes(): number {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
@@ -81,7 +87,10 @@ export class SseReader {
     return this.#take(false);
   }
 
-  /** What the end of the stream completes: a last event without its blank line counts, for servers that forget it. */
+  /**
+   * The event that the end of the stream completes: a last event without its blank line counts, for servers that forget
+   * it.
+   */
   end(): string | undefined {
     if (this.#pieces) {
       this.text = this.#pieces.take();
@@ -118,7 +127,7 @@ export class SseReader {
     return undefined;
   }
 
-  /** What is not read yet is kept without the text that it was cut from. */
+  /** Keeps what is not read yet without the text that it was cut from. */
   #keepRest(): void {
     const { text } = this;
     if (this.position < text.length) {
@@ -180,7 +189,7 @@ export class SseParser {
     return events;
   }
 
-  /** What the end of the stream completes. */
+  /** The events that the end of the stream completes. */
   end(): string[] {
     const data = this.#reader.end();
     return data === undefined ? [] : [decodeByteText(data)];
@@ -191,7 +200,7 @@ function isLineEnd(code: number): boolean {
   return code === lineFeed || code === carriageReturn;
 }
 
-/** What `indexOf` gave, as it is compared. */
+/** The result of `indexOf`, made comparable: `nowhere` where it found nothing. */
 function found(index: number): number {
   return index < 0 ? nowhere : index;
 }

@@ -3,13 +3,13 @@
 /** Texts of one piece. */
 const pieceTexts = 5_000;
 const characterBits = 7;
-/** Of a number that is exact: some characters and a place share them. */
+/** Bits of a number that is exact: some characters and a place share them. */
 const exactBits = 53;
 
 /**
- * Their places, in about their order: by some characters behind the beginning that all of them share. To sort the texts
- * themselves would take ten times as long. Yields after each piece of the work, a millisecond or two; the texts stay as
- * they are meanwhile.
+ * The places of the texts, in about their order: by some characters behind the beginning that all of them share. To
+ * sort the texts themselves would take ten times as long. Yields after each piece of the work, a millisecond or two;
+ * the texts stay as they are meanwhile.
  */
 export function* inOrderOfTexts(texts: readonly string[]): Generator<undefined, Float64Array> {
   const [first = ""] = texts;

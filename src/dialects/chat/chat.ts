@@ -3,7 +3,11 @@ import { generates } from "../../domain/models/operation.ts";
 import { chatRequest } from "../../wire/chat.ts";
 import { chatIdOf } from "../../wire/stored-chats.ts";
 import type { Dialect } from "../dialect.ts";
+import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
+import { readAnswer } from "../openai/whole-answer.ts";
 import { isMediaPart } from "../prompt-tokens.ts";
+import { ChunkCollector } from "./chunk-collector.ts";
 
 export const chat: Dialect = {
   operation: "chat",
@@ -23,9 +27,16 @@ export const chat: Dialect = {
   answerList: "choices",
   answerObject: "chat.completion",
   chunkObject: "chat.completion.chunk",
-  isKept: true,
   idOf: chatIdOf,
   encode: () => false,
+  readAnswer,
+  stream: streamChunks,
+  collector: () => new ChunkCollector(),
+
+  asked: messagesSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };
 
 function hasMedia(messages: unknown): boolean {

@@ -2,6 +2,9 @@
 import { generates } from "../../domain/models/operation.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
+import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import { readAnswer } from "../openai/whole-answer.ts";
 
 export const completion: Dialect = {
   operation: "completion",
@@ -20,7 +23,14 @@ export const completion: Dialect = {
   answerList: "choices",
   answerObject: "text_completion",
   chunkObject: "text_completion",
-  isKept: false,
   idOf: (requestId) => `cmpl-${requestId.replace(/^req_/, "")}`,
   encode: () => false,
+  readAnswer,
+  stream: streamChunks,
+  collector: undefined,
+
+  asked: textsSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };

@@ -3,8 +3,12 @@
 import { generates } from "../../domain/models/operation.ts";
 import { decodeEmbedding, embeddingRequest, encodeEmbedding } from "../../wire/embedding.ts";
 import { countTexts } from "../../wire/parts.ts";
-import type { AskedItems, Dialect } from "../dialect.ts";
+import type { AskedRequest } from "../answer.ts";
+import type { Dialect } from "../dialect.ts";
 import { malformed } from "../malformed.ts";
+import { streamChunks } from "../openai/chunks.ts";
+import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import { readAnswer } from "../openai/whole-answer.ts";
 
 export const embedding: Dialect = {
   operation: "embedding",
@@ -23,9 +27,16 @@ export const embedding: Dialect = {
   answerList: "data",
   answerObject: "list",
   chunkObject: "",
-  isKept: false,
   idOf: (requestId) => requestId,
   encode: encodeAsAsked,
+  readAnswer,
+  stream: streamChunks,
+  collector: undefined,
+
+  asked: textsSaid,
+  answered: choicesSaid,
+  streamed: piecesSaid,
+  readTold,
 };
 
 function hasObjects(input: unknown): boolean {
@@ -38,7 +49,7 @@ function hasObjects(input: unknown): boolean {
  * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
  * refused. How many there are of inputs that are no texts is for the engine to say.
  */
-function encodeAsAsked(items: unknown[], { body, hasMedia }: AskedItems): boolean {
+function encodeAsAsked(items: unknown[], { body, hasMedia }: AskedRequest): boolean {
   const { input, encoding_format: encoding } = body;
   const base64 = encoding === "base64";
   if (!base64 && encoding !== "float" && encoding !== undefined && encoding !== null) return false;

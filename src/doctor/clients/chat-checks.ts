@@ -130,7 +130,7 @@ function hasCalls(answer: WireAnswer): string[] {
   return ["finish_reason is tool_calls, and there are none"];
 }
 
-/** What the bound on its length cut off need not parse. */
+/** An answer that the bound on its length cut off need not parse. */
 function isJson(answer: WireAnswer): string[] {
   if (choiceOf(answer).finish_reason !== "stop") return [];
   try {

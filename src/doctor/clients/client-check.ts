@@ -5,7 +5,7 @@ import { RateLimited, type Wire, type WireAnswer } from "./wire.ts";
 
 export interface Surroundings {
   wire: Wire;
-  /** What is asked. */
+  /** The models that are asked. */
   chat: Model | undefined;
   embeddings: Model | undefined;
   /** Whether the credential is a key, which may come as X-API-Key, too. */
@@ -13,7 +13,7 @@ export interface Surroundings {
 }
 
 export interface Verdict {
-  /** What was seen, where all is well, or why nothing could be. */
+  /** What was seen, where all is well; else why nothing could be. */
   seen: string;
   /** Each in a few words; none: it is as clients expect. */
   wrong: readonly string[];
@@ -23,7 +23,7 @@ export interface Verdict {
 
 export interface ClientCheck {
   name: string;
-  /** As a person would write it down. */
+  /** The request as a person would write it down. */
   sent: string;
   run(signal: AbortSignal): Promise<Verdict>;
 }

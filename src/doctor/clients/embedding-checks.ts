@@ -5,7 +5,10 @@ import { type ClientCheck, refusedAsOptional, type Surroundings, statusFaults, t
 import { base64Embeddings, faultsOf, floatEmbeddings } from "./shapes.ts";
 import type { Wire } from "./wire.ts";
 
-/** Of numbers that were written as decimals and rounded to 32 bits; and of servers that compute twice. */
+/**
+ * The difference allowed between numbers that were written as decimals and rounded to 32 bits, and between two
+ * computations of the same.
+ */
 const tolerance = 1e-3;
 
 export function embeddingChecks({ wire, embeddings }: Surroundings): ClientCheck[] {

@@ -1,4 +1,4 @@
-// What the types of the openai SDKs promise of each answer: no more is asked of a server, and no less.
+// The shapes that the types of the openai SDKs promise of each answer: no more is asked of a server, and no less.
 import { z } from "zod";
 
 const count = z.int().min(0);
@@ -104,7 +104,7 @@ export const errorBody = z.strictObject({
 
 const mostFaults = 3;
 
-/** What keeps a value from being of that shape, such as `choices[0].message.role: Invalid input: …`; none: it is. */
+/** Reasons why a value is not of that shape, such as `choices[0].message.role: Invalid input: …`; empty where it is. */
 export function faultsOf(shape: z.ZodType, value: unknown): string[] {
   const result = shape.safeParse(value);
   if (result.success) return [];

@@ -56,7 +56,7 @@ async function stream(wire: Wire, body: Readonly<Record<string, unknown>>, signa
     };
   }
   const { events, wrong } = eventsIn(answer.text);
-  // What cannot be read cannot be judged any further.
+  // Events that cannot be read cannot be judged any further.
   if (wrong.length > 0) return { seen: "", wrong };
   const chunks = events.filter((event) => event !== "[DONE]").map(parsed) as Chunk[];
   wire.count(chunks.findLast((chunk) => chunk?.usage)?.usage?.total_tokens);

@@ -11,7 +11,7 @@ import { streamChecks } from "./stream-checks.ts";
 import { Wire } from "./wire.ts";
 
 export interface ClientTestOptions {
-  /** With `/v1`. */
+  /** The URL with `/v1`. */
   baseUrl: string;
   /** A secret. */
   apiKey: string;
@@ -93,7 +93,7 @@ async function modelsOf(wire: Wire, signal: AbortSignal): Promise<{ models: Mode
       return { fault: { ...failure("list", "the server refuses the key (401)", remedy), sent } };
     }
     const list = modelList.safeParse(answer.json);
-    // What is wrong with it the test of the list says; what can be read of it is used.
+    // The test of the list says what is wrong with it; what can be read of it is used.
     return { models: list.success ? list.data.data : modelsIn(answer.json) };
   } catch (error) {
     signal.throwIfAborted();
@@ -121,7 +121,7 @@ function choose(
       const remedy = "headrace models lists those that this key may use.";
       return { fault: failure("model", `there is no ${wanted} for this key`, remedy) };
     }
-    // Where nobody says, it is tried.
+    // A model that does not say is tried.
     const isEmbedding = model.capabilities?.embeddings !== false;
     return { chat: chats(model) ? model : undefined, embeddings: isEmbedding ? model : undefined };
   }

@@ -1,7 +1,7 @@
 // Requests as an SDK sends them, and answers as they came: for a test of the wire itself.
 
 export interface WireOptions {
-  /** With `/v1`. */
+  /** The URL with `/v1`. */
   baseUrl: string;
   /** A secret. */
   apiKey: string;
@@ -53,7 +53,7 @@ export class Wire {
     return this.#requests;
   }
 
-  /** As the answers told. */
+  /** Tokens used so far, as the answers told. */
   get tokens(): number {
     return this.#tokens;
   }

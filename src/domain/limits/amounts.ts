@@ -2,16 +2,16 @@
 // the dashboard know of each. `policy/limits-of.ts` makes them into limits that hold.
 
 interface AmountRow {
-  /** In the code. */
+  /** The name in the code. */
   readonly name: string;
-  /** On the wire, in headrace.yaml and as the column; with hyphens, the option of the command line. */
+  /** The name on the wire, in headrace.yaml and of the column; with hyphens, the option of the command line. */
   readonly wire: string;
   /** Whole numbers, except of USD. */
   readonly unit: "requests" | "tokens" | "USD";
   readonly period: keyof typeof periods;
   readonly least: number;
   readonly most: number;
-  /** For whoever wrote something else. */
+  /** An example for the error message. */
   readonly example: number;
   /** Whether a tier has to say it. Where it does not, as where it says null, there is no limit. */
   readonly required: boolean;
@@ -25,12 +25,15 @@ const periods = { minute: "minute", month: "calendar month (UTC)" } as const;
 const perMinute = { period: "minute", least: 1, most: 1e9, required: true, account: false, key: false } as const;
 const perMonth = { period: "month", least: 0, required: false, account: true, key: true } as const;
 
-/** In the order in which they are shown. A key's `rate_limit` is none of them: it means nothing without its window. */
+/**
+ * All amounts, in the order in which they are shown. A key's `rate_limit` is none of them: it means nothing without its
+ * window.
+ */
 export const amounts = [
   { name: "requestsPerMinute", wire: "requests_per_minute", unit: "requests", example: 100, ...perMinute },
   { name: "tokensPerMinute", wire: "tokens_per_minute", unit: "tokens", example: 100_000, ...perMinute },
   { name: "monthlyTokens", wire: "monthly_tokens", unit: "tokens", most: 1e15, example: 5_000_000, ...perMonth },
-  // In nano-USD the most is still an exact number.
+  // The most is still an exact number in nano-USD.
   { name: "monthlySpend", wire: "monthly_spend", unit: "USD", most: 9_000_000, example: 50, ...perMonth },
 ] as const satisfies readonly AmountRow[];
 

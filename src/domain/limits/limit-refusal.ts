@@ -32,7 +32,7 @@ export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** What a quota stands at when a request is refused: whole tokens or nano-USD. */
+/** The figures of a quota when it refuses a request: whole tokens or nano-USD. */
 export interface QuotaShortage {
   unit: "tokens" | "nanoUsd";
   limit: number;

@@ -3,9 +3,9 @@ import type { GatewayError } from "../../base/errors.ts";
 
 /** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
 export interface RateLimit {
-  /** What counts together, e.g. `key:key_…` or `account:acct_…:live`. */
+  /** Names what is counted together, e.g. `key:key_…` or `account:acct_…:live`. */
   readonly id: string;
-  /** For messages. */
+  /** The owner that messages name. */
   owner: "key" | "account";
   readonly limit: number;
   readonly windowSeconds: number;
@@ -15,14 +15,14 @@ export interface RateLimit {
 export interface Quota {
   id: string;
   owner: "key" | "account";
-  /** Whose usage of the environment counts. */
+  /** The key or account whose usage of the environment counts. */
   ownerId: string;
   environment: string;
   /** null: no limit; it is counted all the same. */
   readonly tokens: number | null;
   /** Nano-USD (10^-9). */
   readonly nanoUsd: number | null;
-  /** Where a store counts it and what has the same id, left here as in `LimitSet`. */
+  /** The place where a store counts it and what has the same id, cached here as in `LimitSet`. */
   counted?: object | undefined;
 }
 
@@ -30,15 +30,18 @@ export interface LimitSet {
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
-  /** Where a store counts it, left here by the store that did so last, which looks here first. Nobody else's business. */
+  /** The place where a store counts it. The store that did so last has cached it here, and alone reads it. */
   counted?: object | undefined;
 }
 
-/** What is set aside for a request until its actual usage is known. */
+/** The amount set aside for a request until its actual usage is known. */
 export interface Reservation {
   tokens: number;
   nanoUsd: number;
-  /** With less than this left of a limit or quota it is refused; with less than `tokens` only the rest is set aside. */
+  /**
+   * The request is refused with less than this left of a limit or quota; with less than `tokens` only the rest is set
+   * aside.
+   */
   minTokens: number;
   minNanoUsd: number;
 }
@@ -67,7 +70,7 @@ export interface Lease {
 
 export interface Granted {
   readonly lease: Lease;
-  /** What was set aside. */
+  /** Tokens that were set aside. */
   readonly reservedTokens: number;
   readonly status: LimitStatus;
 }
@@ -82,6 +85,6 @@ export interface LimitStore {
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
   /** The same figures without counting anything. */
   peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
-  /** What a quota's owner used this month, reservations left out. Loaded where it is not known yet. */
+  /** Usage of a quota's owner this month, reservations left out. Loaded where it is not known yet. */
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
 }

@@ -49,7 +49,7 @@ describe("requests", () => {
     }
   });
 
-  test("after a window of silence it is whole, and no more than that after a year", () => {
+  test("after a window of silence a limit is whole, and no more than that after a year", () => {
     for (const silenceMs of [60_000, 365 * 86_400_000]) {
       const bucket = new Bucket({ limit: 97, windowSeconds: 60 });
       admitted(bucket, 97, 0.5);
@@ -177,7 +177,7 @@ describe("tokens", () => {
     expect(bucket.isIdle(5 + 6_000)).toBe(true);
   });
 
-  test("what it cannot cover becomes debt that later requests wait out", () => {
+  test("what a bucket of tokens cannot cover becomes debt that later requests wait out", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     bucket.take(3_000, 0);
     expect(bucket.state(0)).toEqual({ limit: 1_000, remaining: 0, resetMs: 180_000 });
@@ -254,7 +254,7 @@ describe("a limit that is changed", () => {
     expect(count).toBeLessThanOrEqual(20);
   });
 
-  test("with open holds never gives back more than there is missing", () => {
+  test("a limit that is changed with open holds never gives back more than there is missing", () => {
     const bucket = new Bucket({ limit: 1_000, windowSeconds: 60 });
     const holds = [bucket.hold(400, 0), bucket.hold(400, 10)];
     bucket.adopt({ limit: 10, windowSeconds: 60 }, 20);

@@ -31,7 +31,7 @@ export interface Hold {
 export class Bucket {
   #limit: number;
   #windowMs: number;
-  /** In things times `windowMs`. Above `limit * windowMs` it is in debt. */
+  /** The backlog in things times `windowMs`. Above `limit * windowMs` it is in debt. */
   #backlog = 0;
   /** Whole millisecond up to which refill is counted; without meaning while there is no backlog. */
   #refilledMs = 0;
@@ -118,7 +118,7 @@ export class Bucket {
     this.#backlog = Math.min(this.#backlog, this.#limit * this.#windowMs);
   }
 
-  /** As `take`; to be released once. */
+  /** Takes like `take`; to be released once. */
   hold(count: number, nowMs: number): Hold {
     this.take(count, nowMs);
     const rise = this.#backlog - (this.#newest ? this.#newestLowest : 0);
@@ -160,7 +160,10 @@ export class Bucket {
     this.#mergeOlder(this.#newest);
   }
 
-  /** What happened since a place happened since each older one too: none has seen a lower backlog than those before. */
+  /**
+   * Merges older places: what happened since a place happened since each older one too, so none has seen a lower
+   * backlog than those before.
+   */
   #mergeOlder(from: Hold): Hold {
     let place = from;
     while (place.older && place.rise <= 0) {
@@ -179,7 +182,7 @@ export class Bucket {
     return place;
   }
 
-  /** Nobody asks for its history any more. */
+  /** Removes a place whose history nobody asks for any more. */
   #remove({ rise, older, newer }: Hold): void {
     if (older) older.newer = newer;
     if (newer) {

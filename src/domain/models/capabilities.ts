@@ -1,7 +1,7 @@
-// What a model can do.
+// The capabilities of a model.
 export const capabilityNames = ["chat", "completion", "embeddings"] as const;
 
-/** What a model can do; a missing entry means unknown, and the engine decides. */
+/** The capabilities of a model; a missing entry means unknown, and the engine decides. */
 export interface Capabilities {
   chat?: boolean;
   completion?: boolean;

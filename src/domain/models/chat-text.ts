@@ -3,7 +3,7 @@
 /** Finds a text whatever its case. Many chats are asked for it, so it is prepared once. */
 export class ChatTextSearch {
   readonly #text: string;
-  /** As it stands inside of JSON. */
+  /** The text as it stands inside of JSON. */
   readonly #json: string;
 
   constructor(text: string) {
@@ -11,7 +11,7 @@ export class ChatTextSearch {
     this.#json = JSON.stringify(this.#text).slice(1, -1);
   }
 
-  /** Of JSON texts as `JSON.stringify` writes them: the messages of the request and the completion. */
+  /** Searches JSON texts as `JSON.stringify` writes them: the messages of the request and the completion. */
   isIn(messages: string, completion: string): boolean {
     return (
       (this.#mayBeIn(messages) && this.#saysAny(JSON.parse(messages))) ||

@@ -25,7 +25,7 @@ export interface EngineRequest {
   stream: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
   width: number;
-  /** On whose account is held what came of the answer and is not taken. */
+  /** The holder of what came of the answer and is not taken. */
   holder: Holder;
   /** Sent along, where the request is traced. */
   trace?: TraceHeaders;
@@ -54,7 +54,7 @@ export interface EngineModel {
   environments?: readonly Environment[];
 }
 
-/** What a server says of its load, its requests from elsewhere among it. */
+/** The load of a server by its own account, its requests from elsewhere included. */
 export interface EngineLoad {
   /** Requests that it works on, and that wait inside of it. */
   running: number;
@@ -68,13 +68,13 @@ export interface EngineLoad {
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
-  /** Where its HTTP API is; left out for what is asked over no address. */
+  /** The address of its HTTP API; left out for what is asked over no address. */
   readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Most requests at once, where the operator set it. */
   readonly maxConcurrency?: number | undefined;
   /**
-   * For engines that know it: how many generations, or embedding requests, it works on at once for one model; a
-   * request counts as many as its width. Left out, or undefined: unknown, so that it is measured.
+   * The number of generations, or embedding requests, that it works on at once for one model, for engines that know it;
+   * a request counts as many as its width. Left out, or undefined: unknown, so that it is measured.
    */
   concurrency?(model: string, operation: Operation): number | undefined;
   /**
@@ -85,13 +85,14 @@ export interface Engine {
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
-  /** For engines that know what they listed before, also of an earlier process: what is on offer while they cannot be reached. */
-  lastModels?(): EngineModel[];
-  /** For engines that know it: false while it takes nothing new, as it is not connected or about to leave. */
-  readonly accepts?: boolean;
   /**
-   * What it says of its load, where it can tell; undefined where it never will. Rejects where it could not be asked.
+   * Models on offer while they cannot be reached, for engines that know what they listed before, also in an earlier
+   * process.
    */
+  lastModels?(): EngineModel[];
+  /** False while it takes nothing new, as it is not connected or about to leave; for engines that know it. */
+  readonly accepts?: boolean;
+  /** The load by its own account; undefined where it will never tell. Rejects where it could not be asked. */
   load?(signal: AbortSignal): Promise<EngineLoad | undefined>;
   /** Text that the engine sent, without the gateway's own credentials for it. */
   redact(text: string): string;

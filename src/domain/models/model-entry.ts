@@ -15,7 +15,7 @@ export interface EntryDeployment {
   readonly weight: number;
 }
 
-/** What is left open (null, or none) is as whoever offers the model says. */
+/** The settings of a model. Those left open (null, or an empty list) are as whoever offers the model says. */
 export interface ModelSettings {
   readonly ownedBy: string | null;
   readonly capabilities: Readonly<Capabilities> | null;
@@ -24,7 +24,7 @@ export interface ModelSettings {
   readonly environments: readonly Environment[] | null;
   /** null: nothing is charged. */
   readonly price: Readonly<Price> | null;
-  /** None: wherever it is found under its id. */
+  /** Its deployments; empty: wherever it is found under its id. */
   readonly deployments: readonly EntryDeployment[];
   /** Public ids of models that stand in for it, best first. */
   readonly fallbacks: readonly string[];
@@ -42,7 +42,7 @@ export const modelSources = ["file", "database", "upstream"] as const;
 export type ModelSource = (typeof modelSources)[number];
 
 export interface ModelStore {
-  /** By id. */
+  /** Models by id. */
   listModels(): Promise<StoredModel[]>;
   /** False where there is one of this id. */
   insertModel(model: StoredModel, event: AuditEvent): Promise<boolean>;
@@ -57,9 +57,9 @@ export const mostFallbacks = 8;
 export const mostWeight = 1_000_000;
 export const mostContext = 1_000_000_000;
 
-/** What an entry says against itself or against what there is. */
+/** A contradiction of an entry with itself or with what there is. */
 export interface EntryFault {
-  /** Where, within the entry: `["deployments", 0, "upstream"]`. */
+  /** The place within the entry: `["deployments", 0, "upstream"]`. */
   readonly path: readonly (string | number)[];
   /** Reads on after the place. */
   readonly message: string;

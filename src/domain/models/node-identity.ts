@@ -1,15 +1,15 @@
-// What a machine that joined a gateway knows of itself.
+// Knowledge of a machine that joined a gateway about itself.
 
 export interface NodeIdentity {
-  /** Where it connects to; without a slash at its end. */
+  /** The address to which it connects, without a slash at its end. */
   gateway_url: string;
-  /** What the gateway calls itself: the proof of who the node is holds for this one alone. */
+  /** The name that the gateway gives itself: the proof of who the node is holds for this one alone. */
   gateway: string;
   node_id: string;
   name: string;
   /** Ed25519, PKCS #8 as base64url: a secret. */
   private_key: string;
-  /** By way of which it joined and connects; may hold a password. Left out: directly. */
+  /** The proxy through which it joined and connects; may hold a password. Left out: directly. */
   proxy?: string | undefined;
   /** Unix seconds. */
   joined_at: number;
@@ -18,14 +18,14 @@ export interface NodeIdentity {
 export const linkStatuses = ["connecting", "connected", "waiting", "draining", "refused", "closed"] as const;
 export type LinkStatus = (typeof linkStatuses)[number];
 
-/** How its connection does, as the server that keeps it says for other processes of the machine. */
+/** The state of its connection, as the server that keeps it says for other processes of the machine. */
 export interface NodeLinkReport {
   node_id: string;
   status: LinkStatus;
-  /** For people. */
+  /** The state in words for people. */
   message: string;
   /** Unix seconds. */
   since: number;
-  /** What it offers; `approved`: null where the gateway has not told. */
+  /** The models that it offers; `approved`: null where the gateway has not told. */
   models: { id: string; approved: boolean | null }[];
 }

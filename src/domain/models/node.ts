@@ -32,9 +32,9 @@ export interface NodeRecord {
   environments: readonly Environment[];
   /** Most requests at once; null: measured. */
   maxConcurrency: number | null;
-  /** What it last said that it serves. */
+  /** The models that it last said it serves. */
   announced: readonly AnnouncedModel[];
-  /** Of its Headrace; null before it was connected. */
+  /** Version of its Headrace; null before it was connected. */
   version: string | null;
   /** Unix seconds. */
   createdAt: number;
@@ -55,20 +55,20 @@ export interface NodeJoinToken {
   createdAt: number;
   expiresAt: number;
   usedAt: number | null;
-  /** Of the node that joined with it. */
+  /** Id of the node that joined with it. */
   nodeId: string | null;
 }
 
-/** Which process holds the connection of a node. */
+/** The connection of a node, and which process holds it. */
 export interface NodeConnection {
   nodeId: string;
   replicaId: string;
-  /** Of this one connection: a node that reconnects has another. */
+  /** Names this one connection: a node that reconnects has another. */
   connectionId: string;
   clientAddress: string;
   /** Unix seconds. */
   connectedAt: number;
-  /** Where other replicas reach that process; null where it does not say. */
+  /** The address at which other replicas reach that process; null where it does not say. */
   advertiseUrl: string | null;
 }
 
@@ -81,7 +81,7 @@ export interface NodeChange {
 }
 
 export interface NodeStore {
-  /** By name. */
+  /** Nodes by name. */
   listNodes(): Promise<NodeRecord[]>;
   /** Connections that processes which are still there hold, by the database's clock. */
   listConnections(): Promise<NodeConnection[]>;
@@ -97,17 +97,17 @@ export interface NodeStore {
   ): Promise<"enrolled" | "unknown" | "expired" | "used" | "name_taken" | "too_many">;
   /** False where it is not there any more, or the new name is taken: then nothing is written. */
   changeNode(id: string, change: NodeChange, event: AuditEvent): Promise<boolean>;
-  /** With its connection: it is let in no more. */
+  /** Deletes it with its connection: it is let in no more. */
   deleteNode(id: string, event: AuditEvent): Promise<boolean>;
   insertToken(token: NodeJoinToken, event: AuditEvent): Promise<void>;
   /** Newest first, those that let nobody in any more included, for a week. */
   listTokens(): Promise<NodeJoinToken[]>;
   deleteToken(id: string, event: AuditEvent): Promise<boolean>;
-  /** In the place of an earlier one. False where there is no such node: nothing is written. */
+  /** Stores the connection in place of an earlier one. False where there is no such node: nothing is written. */
   connected(connection: Omit<NodeConnection, "advertiseUrl">, seen: NodeSeen): Promise<boolean>;
-  /** Only while it is still this one. `at`: Unix seconds. */
+  /** Removes the connection only while it is still this one. `at`: Unix seconds. */
   disconnected(nodeId: string, connectionId: string, at: number): Promise<void>;
-  /** What a connected node says of itself. */
+  /** Stores the facts that a connected node tells of itself. */
   seen(nodeId: string, seen: NodeSeen): Promise<void>;
   /** They are connected still, at `at` in Unix seconds. No news for anybody. */
   touch(nodeIds: readonly string[], at: number): Promise<void>;

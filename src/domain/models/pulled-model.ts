@@ -3,11 +3,11 @@ import type { Capabilities } from "./capabilities.ts";
 
 export interface PulledModel {
   id: string;
-  /** Of all its files, as they are on the disk. */
+  /** Bytes of all its files, as they are on the disk. */
   bytes: number;
   /** `incomplete`: a pull was interrupted, or a file is gone; it is not served. */
   state: "ready" | "incomplete";
-  /** Where it came from, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`; null where only parts are here. */
+  /** Its source, such as `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`; null where only parts are here. */
   source: string | null;
   /** Unix seconds; null likewise. */
   pulledAt: number | null;
@@ -17,14 +17,14 @@ export interface PulledModel {
 }
 
 export interface RemovedModel extends PulledModel {
-  /** That were freed. */
+  /** Bytes that were freed. */
   bytes: number;
   /** Files that are still there, the reason behind the last one, which could not be deleted. */
   left: readonly string[];
 }
 
 export interface PulledModelStore {
-  /** By id. */
+  /** Models by id. */
   list(): Promise<PulledModel[]>;
   /**
    * It is served no more from then on. Undefined where there is none; nothing was deleted where it rejects, which it does

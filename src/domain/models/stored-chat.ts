@@ -22,12 +22,14 @@ export interface StoredChat {
   completion: Readonly<Record<string, unknown>>;
 }
 
-/** With the request's messages, which may be by far the largest part and are read only where they are asked for. */
+/**
+ * A chat with the request's messages, which may be by far the largest part and are read only where they are asked for.
+ */
 export interface NewChat extends StoredChat {
   messages: readonly unknown[];
 }
 
-/** Whose chats may be seen: an app sees only what it stored, a member only what is theirs. */
+/** The owner whose chats may be seen: an app sees only what it stored, a member only what is theirs. */
 export interface ChatOwner {
   accountId: string;
   environment: Environment;
@@ -41,7 +43,7 @@ export interface ChatFilter {
   model?: string;
   /** All of these, each with this value. */
   metadata?: Readonly<Record<string, string>>;
-  /** Whose messages or answer say this, in whatever case. */
+  /** Text that the messages or the answer must contain, in whatever case. */
   search?: string;
 }
 
@@ -49,11 +51,13 @@ export interface ChatPage {
   /** May be fewer than were asked for: what a page may weigh in memory is bounded. */
   chats: StoredChat[];
   hasMore: boolean;
-  /** Of a search that ended before the list did: the last chat that it looked at, after which the next page goes on. */
+  /**
+   * Set where a search ended before the list did: the last chat that it looked at, after which the next page goes on.
+   */
   lastId?: string;
 }
 
-/** What has expired is never found, whether it was swept already or not. */
+/** Stores chats. An expired one is never found, whether it was swept already or not. */
 export interface ChatStore {
   /** All or none; those that are there already are left as they are. */
   insert(chats: readonly NewChat[]): Promise<void>;
@@ -62,8 +66,8 @@ export interface ChatStore {
   has(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean>;
   findMessages(owner: ChatOwner, id: string, nowSeconds: number): Promise<readonly unknown[] | undefined>;
   /**
-   * By creation. Undefined where `after` names no chat of this owner; one that was deleted within the last hour still
-   * marks its place, so that a client may delete while it pages. What a search looks at for one page is bounded.
+   * Chats by creation. Undefined where `after` names no chat of this owner; one that was deleted within the last hour
+   * still marks its place, so that a client may delete while it pages. What a search looks at for one page is bounded.
    */
   list(
     owner: ChatOwner,
@@ -84,9 +88,9 @@ export interface ChatStore {
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
-/** Where recorded chats wait to be stored, off the request path. */
+/** Takes recorded chats and stores them later, off the request path. */
 export interface ChatWriter {
-  /** How long a chat is kept; 0: nothing is stored. A reload may change it. */
+  /** Days for which a chat is kept; 0: nothing is stored. A reload may change it. */
   readonly retentionDays: number;
   /** `size` is about how many characters the chat has as JSON. */
   add(chat: NewChat, size: number): void;

@@ -6,40 +6,40 @@ import type { AuditEvent } from "../audit.ts";
 export const upstreamSources = ["built-in", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
-/** What those of the configuration file have where it does not say. */
+/** The values of upstreams of the configuration file that do not say. */
 export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as const;
 
-/** As the configuration file has it. */
+/** The rule for names, which the configuration file shares. */
 export const upstreamNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 export interface UpstreamSettings {
   name: string;
-  /** Without a slash at its end. */
+  /** The URL without a slash at its end. */
   url: string;
   discover: boolean;
   /** Environments of its discovered models. */
   environments: readonly Environment[];
-  /** To the first byte of an answer. */
+  /** Seconds to the first byte of an answer. */
   timeoutSeconds: number;
-  /** Between two bytes of an answer. */
+  /** Seconds between two bytes of an answer. */
   idleSeconds: number;
   /** null: measured. */
   maxConcurrency: number | null;
 }
 
 export interface StoredUpstream extends UpstreamSettings {
-  /** Under a key derived from the installation's secret; null: the server wants none. */
+  /** The API key, sealed under a key derived from the installation's secret; null: the server wants none. */
   sealedApiKey: string | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
 export interface UpstreamStore {
-  /** By name. */
+  /** Upstreams by name. */
   listUpstreams(): Promise<StoredUpstream[]>;
   /** Names, wherever the upstreams come from. */
   listDrained(): Promise<string[]>;
-  /** Not drained, whatever had its name before. False where there is one of this name, or a node. */
+  /** Adds one that is not drained, whatever had its name before. False where there is one of this name, or a node. */
   insertUpstream(upstream: StoredUpstream, event: AuditEvent): Promise<boolean>;
   /** What is left out of `change` stays. False, and nothing is written, where `upstream` is not there any more. */
   changeUpstream(name: string, change: UpstreamChange, event: AuditEvent): Promise<boolean>;
@@ -50,7 +50,7 @@ export interface UpstreamStore {
 }
 
 export interface UpstreamChange {
-  /** Of the same name and age. */
+  /** A stored upstream of the same name and age. */
   upstream?: StoredUpstream;
   draining?: boolean;
 }

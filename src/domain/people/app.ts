@@ -20,9 +20,9 @@ export interface AppSecret {
 }
 
 export interface App {
-  /** Also its `client_id`: `app_…`. */
+  /** Its id, which is also its `client_id`: `app_…`. */
   id: string;
-  /** Whose it is; its name is shown as the publisher. */
+  /** The account that it belongs to; its name is shown as the publisher. */
   accountId: string;
   /** The member whose own it is; null: the account's. */
   personId: string | null;
@@ -33,7 +33,7 @@ export interface App {
   redirectUris: readonly string[];
   /** The most it may ask for. Never `keys:manage` nor `admin:manage`. */
   scopes: readonly Scope[];
-  /** In which its access tokens work. */
+  /** The environment in which its access tokens work. */
   environment: Environment;
   /** Public apps always have to; RFC 7636. */
   requirePkce: boolean;
@@ -54,7 +54,7 @@ export interface PublishedApp extends App {
 export interface AppStore {
   /** Undefined for one that is unknown, deleted, or of an account that is suspended. */
   findApp(id: string): Promise<PublishedApp | undefined>;
-  /** Of an account and environment, newest first; of one member's own where `personId` is given. */
+  /** Apps of an account and environment, newest first; of one member's own where `personId` is given. */
   listApps(
     filter: { accountId: string; environment: Environment; personId?: string },
     page: { after: string | undefined; limit: number },
@@ -63,7 +63,7 @@ export interface AppStore {
   updateApp(id: string, changes: AppChanges, event: AuditEvent): Promise<App | undefined>;
   /** Adds the secret; those before it end at `oldEndAt` at the latest. */
   rotateSecret(id: string, secret: AppSecret, oldEndAt: number, event: AuditEvent): Promise<App | undefined>;
-  /** With all that it was granted: its tokens end. False where there is none. */
+  /** Deletes it with all that it was granted: its tokens end. False where there is none. */
   deleteApp(id: string, event: AuditEvent): Promise<boolean>;
 }
 
@@ -72,11 +72,11 @@ export const commandLineAppId = "headrace-cli";
 export const commandLineName = "Headrace command line";
 export const commandLinePublisher = "Headrace";
 
-/** What an app may at most be granted. */
+/** The most that an app may be granted. */
 export const appScopes = ["chat:read", "chat:write", "models:read", "usage:read"] as const satisfies readonly Scope[];
 
-/** Of an app that is registered without scopes. */
+/** The scopes of an app that is registered without any. */
 export const defaultAppScopes = ["chat:write", "models:read"] as const satisfies readonly (typeof appScopes)[number][];
 
-/** For which the secret before goes on where a rotation does not say. */
+/** Seconds for which the secret before goes on where a rotation does not say. */
 export const defaultSecretOverlapSeconds = 86_400;

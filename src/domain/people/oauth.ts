@@ -1,14 +1,17 @@
-// What the authorization server keeps: codes, refresh tokens, device codes, and the grants that they lead to.
+// Records of the authorization server: codes, refresh tokens, device codes, and the grants that they lead to.
 import type { Environment } from "../api-key.ts";
 import type { Acting, AuditEvent } from "../audit.ts";
 import type { ApiKeyRecord, KeyChain } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 
-/** Who allowed what to whom. All times are Unix seconds, all digests hex SHA-256 of a token with 256 random bits. */
+/**
+ * A person's permission for an app. All times are Unix seconds, all digests hex SHA-256 of a token with 256 random
+ * bits.
+ */
 export interface Authorization {
   appId: string;
   personId: string;
-  /** For which of the person's accounts. */
+  /** The person's account for which it holds. */
   accountId: string;
   membershipId: string;
   environment: Environment;
@@ -18,7 +21,10 @@ export interface Authorization {
 /** RFC 6749, 4.1. */
 export interface AuthorizationCode extends Authorization {
   digest: string;
-  /** As it was sent, to be repeated when the code is redeemed; null where it was left out (one is registered). */
+  /**
+   * The address as it was sent, to be repeated when the code is redeemed; null where it was left out (one is
+   * registered).
+   */
   redirectUri: string | null;
   /** RFC 7636, S256; null where none was sent. */
   codeChallenge: string | null;
@@ -36,7 +42,7 @@ export interface RefreshToken {
   /** Idle: counted anew for each successor. */
   expiresAt: number;
   usedAt: number | null;
-  /** What its use was answered with, sealed under a key that only the presented token gives. */
+  /** The answer to its use, sealed under a key that only the presented token gives. */
   sealedAnswer: string | null;
 }
 
@@ -45,7 +51,7 @@ export type DeviceState = "pending" | "approved" | "denied" | "redeemed";
 /** RFC 8628. */
 export interface DeviceCode {
   digest: string;
-  /** As `normalizedUserCode` of oauth/ has it. */
+  /** The code in the form of `normalizedUserCode` of oauth/. */
   userCode: string;
   appId: string;
   environment: Environment;
@@ -56,7 +62,7 @@ export interface DeviceCode {
   intervalSeconds: number;
   polledAt: number | null;
   state: DeviceState;
-  /** Of whoever approved it. */
+  /** The person who approved it. */
   personId: string | null;
   accountId: string | null;
   membershipId: string | null;
@@ -72,7 +78,7 @@ export interface AllowedApp {
   accountId: string;
   accountName: string;
   environment: Environment;
-  /** Of all grants together. */
+  /** Scopes of all grants together. */
   scopes: readonly Scope[];
   /** Unix seconds: of the first grant that still is, and of the last use. */
   allowedAt: number;
@@ -98,7 +104,7 @@ export interface OAuthStore {
     events: { issued: AuditEvent; replayed: AuditEvent },
   ): Promise<"issued" | "replayed" | "refused">;
 
-  /** With the grant's chain. */
+  /** The token with the grant's chain. */
   findRefreshToken(digest: string): Promise<{ token: RefreshToken; grant: KeyChain } | undefined>;
   /**
    * One transaction: marks the token used with its sealed answer and adds the successor. Where it was used before, or its
@@ -132,9 +138,9 @@ export interface OAuthStore {
     event: AuditEvent,
   ): Promise<boolean>;
 
-  /** By grants that have not ended; the command line tool's logins are among them. */
+  /** Apps by grants that have not ended; the command line tool's logins are among them. */
   listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]>;
-  /** What of these scopes the person allowed the app for the account, by grants that have not ended. */
+  /** Those of these scopes that the person allowed the app for the account, by grants that have not ended. */
   allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]>;
   /** All grants of the person for the app, in one account or in all, and codes not yet redeemed; how many grants there were. */
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;

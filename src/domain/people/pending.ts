@@ -1,9 +1,9 @@
-// What was begun at one process and may be finished at another, as it is stored.
+// Sign-ins and the like that were begun at one process and may be finished at another, as they are stored.
 
 export interface PendingEntry {
-  /** What it is of, such as `single_sign_on`. */
+  /** The kind of process, such as `single_sign_on`. */
   kind: string;
-  /** Of what the one who finishes it presents. */
+  /** Digest of what the one who finishes it presents. */
   digest: string;
   value: string;
   /** Unix seconds. */
@@ -11,7 +11,7 @@ export interface PendingEntry {
 }
 
 export interface PendingStore {
-  /** In the place of an earlier one of the same kind and digest. */
+  /** Stores it in place of an earlier one of the same kind and digest. */
   put(entry: PendingEntry): Promise<void>;
   /** The value, to one of those who ask; undefined for what was never there, has ended or was taken. */
   take(kind: string, digest: string, nowSeconds: number): Promise<string | undefined>;

@@ -6,7 +6,7 @@ import type { Role } from "./role.ts";
 export interface Person {
   /** `usr_…`. */
   id: string;
-  /** As `normalizedEmail` has it: one person for each address. */
+  /** The address in the form of `normalizedEmail`: one person for each address. */
   email: string;
   name: string;
   /** Whether whoever chose how the person signs in has shown that the address is theirs, by a mailed link or single sign-on. */
@@ -56,9 +56,9 @@ export interface OneTimeLink {
   delivery: LinkDelivery;
   /** Whom it is for: the invited address; null for a set-up link. */
   email: string | null;
-  /** Of a password reset. */
+  /** The person of a password reset. */
   personId: string | null;
-  /** Of an invitation. */
+  /** The account of an invitation. */
   accountId: string | null;
   role: Role | null;
   /** Unix seconds. */
@@ -92,9 +92,7 @@ export interface Passkey {
   lastUsedAt: number | null;
 }
 
-/**
- * What is changed in one transaction, with its audit event; all of it or nothing. The order is that of the members.
- */
+/** A change in one transaction, with its audit event; all of it or nothing. The order is that of the members. */
 export interface PeopleChange {
   /** Takes the link; `link_used` where it was used, has expired at that time, or is not there. */
   useLink?: { id: string; nowSeconds: number };
@@ -102,7 +100,9 @@ export interface PeopleChange {
   addPerson?: Person & { passwordHash: string | null };
   /** `identity_taken` where it stands for somebody already, or the person has another one of that issuer. */
   addIdentity?: Identity;
-  /** With its credentials, one for each environment; `member_already` where the person is one of that account. */
+  /**
+   * Adds it with its credentials, one for each environment; `member_already` where the person is one of that account.
+   */
   addMembership?: Membership;
   /** null: no password, from now on or, with `insteadOf`, before; `password_changed` where it is another one by now. */
   setPassword?: { personId: string; passwordHash: string | null; insteadOf?: string | null };
@@ -130,10 +130,13 @@ export interface PersonStore {
   /** `email` as `normalizedEmail` has it. */
   findByEmail(email: string): Promise<(Person & { passwordHash: string | null }) | undefined>;
   findByIdentity(issuer: string, subject: string): Promise<Person | undefined>;
-  /** By id, which begins with the time; those after `after`. */
+  /** People by id, which begins with the time; those after `after`. */
   listPeople(page: { after: string | undefined; limit: number }): Promise<Person[]>;
   apply(change: PeopleChange, event: AuditEvent): Promise<"done" | PeopleConflict>;
-  /** With memberships, sessions, passkeys and identities; what the memberships bound ends. An operator has to be none first. */
+  /**
+   * Deletes memberships, sessions, passkeys and identities, too; what the memberships bound ends. An operator has to be
+   * none first.
+   */
   deletePerson(id: string, event: AuditEvent): Promise<"done" | "missing" | "operator">;
 
   membershipsOf(personId: string): Promise<OwnMembership[]>;

@@ -11,7 +11,7 @@ export interface Session {
   /** The account that is looked at; null where the person is a member of none. */
   accountId: string | null;
   method: SignInMethod;
-  /** As the browser named itself; at most 300 characters. */
+  /** The name that the browser gave itself; at most 300 characters. */
   userAgent: string;
   clientAddress: string;
   /** Unix seconds. */
@@ -23,7 +23,7 @@ export interface Session {
   expiresAt: number;
 }
 
-/** What a session's token stands for. */
+/** The session of a token, as it was found. */
 export interface FoundSession {
   session: Session;
   person: Person;
@@ -32,14 +32,14 @@ export interface FoundSession {
   replaced: boolean;
 }
 
-/** What somebody signed in with, as it was when it was looked at. */
+/** The credential with which somebody signed in, as it was when it was looked at. */
 export type SignInProof = { passwordHash: string } | { passkeyId: string };
 
 /** Digests are hex SHA-256 of the token in the cookie. */
 export interface SessionStore {
   /** False, with nothing written, where the person has no such password or passkey any more. */
   insert(session: Session, digest: string, event: AuditEvent, proof?: SignInProof): Promise<boolean>;
-  /** By its newest token or the one before. One read. */
+  /** Finds a session by its newest token or the one before. One read. */
   findByDigest(digest: string): Promise<FoundSession | undefined>;
   /** Puts the digest in the place of the newest, which becomes the one before. False where `from` is no longer the newest. */
   rotate(id: string, from: string, to: string, nowSeconds: number): Promise<boolean>;
@@ -63,6 +63,6 @@ export interface SignedIn {
   memberships: readonly OwnMembership[];
   /** That of the session's account; undefined where the person is a member of none. */
   membership: OwnMembership | undefined;
-  /** To be sent back with everything that changes something. Bound to the session. */
+  /** A token to be sent back with everything that changes something. Bound to the session. */
   csrfToken: string;
 }

@@ -1,4 +1,4 @@
-// What whoever watches the server, for metrics and traces, is told of: each exchange and each inference request.
+// The port of whoever watches the server, for metrics and traces: told of each exchange and each inference request.
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
@@ -7,7 +7,7 @@ import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
   requestId: string;
-  /** As the client sent it: any text. Empty where what came was no request. */
+  /** The method as the client sent it: any text. Empty where what came was no request. */
   method: string;
   /** The route's pattern; undefined where there is none for it. */
   route: string | undefined;
@@ -15,7 +15,7 @@ export interface HttpEnd {
   durationMs: number;
 }
 
-/** How an inference request went, beside what the ledger keeps of it. */
+/** The course of an inference request, beside what the ledger keeps of it. */
 export interface InferenceCourse {
   /** Times that an engine was asked. */
   attempts: number;
@@ -23,7 +23,7 @@ export interface InferenceCourse {
   standIn: string | undefined;
   /** Whether the engine reported fewer tokens than it delivered. */
   understated: boolean;
-  /** Which limit, or want of capacity, ended it. */
+  /** The limit, or want of capacity, that ended it. */
   refusal: RefusalReason | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface RefusedInference {
   /** Public model id. */
   model: string;
   environment: Environment;
-  /** What the client was answered, most likely a GatewayError. */
+  /** The error that the client was answered, most likely a GatewayError. */
   error: unknown;
 }
 

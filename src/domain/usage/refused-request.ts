@@ -14,11 +14,11 @@ export interface RefusedRequest {
   appId: string | null;
   environment: Environment;
   operation: Operation;
-  /** As it was asked for, a public id or not; null with `stream` where the body was not read. */
+  /** The model as it was asked for, a public id or not; null with `stream` where the body was not read. */
   model: string | null;
   stream: boolean | null;
   errorCode: ErrorCode;
-  /** As the client got it, but for what it repeats of the request. */
+  /** The message as the client got it, but for what it repeats of the request. */
   message: string;
   durationMs: number;
 }

@@ -2,7 +2,7 @@
 import type { Environment } from "../api-key.ts";
 import type { UsageOutcome, UsageRecord } from "./usage.ts";
 
-/** Whose requests may be seen. */
+/** The owner whose requests may be seen. */
 export interface RequestOwner {
   accountId: string;
   environment: Environment;
@@ -20,7 +20,7 @@ export interface RequestFilter extends RequestOwner {
   end: number;
 }
 
-/** What comes after it began earlier, or in the same second with a lesser id; '' is less than any. */
+/** A place in the list. Later entries began earlier, or in the same second with a lesser id; '' is less than any. */
 export interface RequestPosition {
   /** Unix seconds. */
   at: number;
@@ -30,7 +30,7 @@ export interface RequestPosition {
 export interface RequestPage {
   /** May be fewer than were asked for, or none, before the end: how much is looked through for one page is bounded. */
   records: UsageRecord[];
-  /** Where to go on; null: there are no others. */
+  /** The place to go on from; null: there are no others. */
   next: RequestPosition | null;
 }
 

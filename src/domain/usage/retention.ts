@@ -11,7 +11,7 @@ export type RetainedKind = (typeof retainedKinds)[number];
 export interface RetentionSetting {
   /** null: for good. */
   days: number | null;
-  /** Nobody asked for it: nothing is deleted by it before that was told. */
+  /** Nobody asked for it: it deletes nothing before that was announced. */
   isDefault: boolean;
 }
 
@@ -20,7 +20,7 @@ export type RetentionSettings = Readonly<Record<RetainedKind, RetentionSetting>>
 /** Unix seconds from which on records are kept; a kind of which nothing was ever deleted is missing. */
 export type KeptFrom = Readonly<Partial<Record<RetainedKind, number>>>;
 
-/** Where to go on; undefined: from the beginning. */
+/** The place to go on from; undefined: from the beginning. */
 export interface PurgeCursor {
   accountId: string;
   environment: string;
@@ -29,8 +29,8 @@ export interface PurgeCursor {
 export interface RetentionStore {
   keptFrom(): Promise<KeptFrom>;
   /**
-   * From here on nothing older is kept, or added. False where another process said so before. The event, where there is
-   * one, is written with it. Never moves back.
+   * Sets the time before which nothing is kept, or added. False where another process said so before. The event, where
+   * there is one, is written with it. Never moves back.
    */
   keepFrom(kind: RetainedKind, from: number, event: AuditEvent | undefined): Promise<boolean>;
   hasOlder(kind: "requests" | "refusals", than: number): Promise<boolean>;

@@ -1,4 +1,4 @@
-// How fast a model answered lately at one upstream.
+// The recent speed of a model at one upstream.
 
 export interface Speed {
   /** The public id. */
@@ -12,6 +12,6 @@ export interface Speed {
 }
 
 export interface Speeds {
-  /** Of about the last quarter of an hour. */
+  /** Speeds of about the last quarter of an hour. */
   recent(nowSeconds: number): Promise<Speed[]>;
 }

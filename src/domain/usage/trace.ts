@@ -1,4 +1,4 @@
-// What a trace of a request is told of: a port, so that nothing but its adapter knows how traces are kept and sent.
+// The port of a request's trace, so that nothing but its adapter knows how traces are kept and sent.
 
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Engine } from "../models/engine.ts";
@@ -12,15 +12,15 @@ export interface TracedExchange {
   readonly method: string;
   /** The route's pattern. */
   readonly route: string;
-  /** As in the log. */
+  /** Id of the key, as in the log. */
   readonly keyId: string;
-  /** How long ago it came. */
+  /** Milliseconds since it came. */
   readonly ageMs: number;
   /** Headers of the client, as it sent them. */
   readonly headers: { get(name: string): string | null };
 }
 
-/** What it asks of a model. */
+/** The request as it is put to a model. */
 export interface TracedRequest {
   readonly operation: Operation;
   /** Public id. */
@@ -39,7 +39,7 @@ export interface Tracer {
  * turn does nothing.
  */
 export interface RequestTrace {
-  /** For the log: 32 hex digits. */
+  /** The id for the log: 32 hex digits. */
   readonly id: string;
   /** Whether `delivered` is to be called: prompts and answers are part of traces only where the operator wants that. */
   readonly takesContent: boolean;
@@ -60,7 +60,7 @@ export interface RequestTrace {
   answer(bytes: ByteSpan): void;
   /** Events of a stream, as they go to the client. */
   delivered(events: string): void;
-  /** How the inference request ended. */
+  /** Tells how the inference request ended. */
   answered(end: UsageEnd): void;
   /** The exchange is over. `errorCode`: of ours, where it failed. */
   end(status: number, errorCode: string | undefined): void;

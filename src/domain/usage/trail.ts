@@ -25,14 +25,14 @@ export type StepResult = (typeof stepResults)[number];
 export interface TrailStep {
   /** Name of the model server; null where the step is about none of them. */
   upstream: string | null;
-  /** Its own id of the model; null likewise. */
+  /** The upstream's own id of the model; null likewise. */
   upstreamModel: string | null;
   /** Public id of the model that was tried: the one that was asked for, or one that stands in for it. */
   model: string;
   result: StepResult;
-  /** Of its answer, where that was an error. */
+  /** Status of its answer, where that was an error. */
   status: number | null;
-  /** For operators: what it said, or what is known of the fault, cleaned and cut. */
+  /** The reason for operators: what it said, or what is known of the fault, cleaned and cut. */
   reason: string | null;
   /** Milliseconds from the start of the request. */
   startedMs: number;

@@ -1,4 +1,4 @@
-// What one inference request consumed, and the ledger that no death of the process makes lose or double it.
+// The consumption of one inference request, and the ledger that no death of the process makes lose or double it.
 
 import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
@@ -18,7 +18,7 @@ export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"]
 /** How a request ended: served whole, failed, left by the client, or cut off by the end of the server's process. */
 export type UsageOutcome = (typeof usageOutcomes)[number];
 
-/** What is known of a request before it is sent to an engine. */
+/** Facts of a request before it is sent to an engine. */
 export interface UsageBegin {
   requestId: string;
   /** Unix seconds of the start. */
@@ -33,7 +33,7 @@ export interface UsageBegin {
   stream: boolean;
 }
 
-/** What is known at its end. */
+/** Facts of a request at its end. */
 export interface UsageEnd extends TokenUsage {
   outcome: UsageOutcome;
   /** Code of the error that ended it. */
@@ -83,7 +83,7 @@ export function generationOf(
   return { tokens: ms === 0 ? 0 : Math.max(0, end.completionTokens - 1), ms };
 }
 
-/** Null where too little came to tell. */
+/** Tokens per second; null where too little came to tell. */
 export function tokensPerSecond(tokens: number, ms: number): number | null {
   return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
 }
@@ -154,10 +154,10 @@ export interface UsageRow extends UsageSums {
   groups: Partial<Record<UsageGroup, string | null>>;
 }
 
-/** What tells a row from the others of a report. */
+/** The members that tell a row from the others of a report. */
 export type UsagePosition = Pick<UsageRow, "start" | "groups">;
 
 export interface UsageReports {
-  /** In the order of start, then of the groups; those after `after`, which is the last row of the page before. */
+  /** Rows in the order of start, then of the groups; those after `after`, which is the last row of the page before. */
   report(query: UsageQuery, page: { after: UsagePosition | undefined; limit: number }): Promise<UsageRow[]>;
 }

@@ -3,7 +3,7 @@ import { access, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Backend } from "./engine-backends.ts";
 
-/** Of a GPU back-end. A path may end in a star: any name that begins so. */
+/** The signs of each GPU back-end. A path may end in a star: any name that begins so. */
 const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, readonly string[]>>>> = {
   linux: {
     // The second is what Linux within Windows sees.
@@ -17,9 +17,9 @@ const signs: Readonly<Record<string, Readonly<Record<Exclude<Backend, "cpu">, re
 };
 
 export interface DeviceSigns {
-  /** Where one was seen; undefined where none was. */
+  /** The place where one was seen; undefined where none was. */
   seen: string | undefined;
-  /** Where it was looked; empty where nothing tells, as for the CPU. */
+  /** The places that were looked at; empty where nothing tells, as for the CPU. */
   looked: readonly string[];
 }
 

@@ -90,7 +90,7 @@ describe("a download", () => {
     expect(bytes.at(-1)).toBe(content.length);
   });
 
-  test("goes on by itself after the connection is cut, from where it stood", async () => {
+  test("a download goes on by itself after the connection is cut, from where it stood", async () => {
     server.faults = [{ cutAfterBytes: 1_200_000 }, { cutAfterBytes: 500_000 }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
@@ -102,7 +102,7 @@ describe("a download", () => {
     expect(Number(third?.range?.match(/\d+/)?.[0])).toBeGreaterThan(Number(second?.range?.match(/\d+/)?.[0]));
   });
 
-  test("goes on when the server falls silent", async () => {
+  test("a download goes on when the server falls silent", async () => {
     server.faults = [{ stallAfterBytes: 100_000 }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
@@ -116,7 +116,7 @@ describe("a download", () => {
     expect(retries[0]).toContain("HTTP 503");
   });
 
-  test("gives up after the last attempt and keeps what came", async () => {
+  test("a download gives up after the last attempt and keeps what came", async () => {
     server.faults = Array.from({ length: 9 }, () => ({ cutAfterBytes: 10_000 }));
     const error = await failureOf(download());
     expect(error.kind).toBe("network");
@@ -124,7 +124,7 @@ describe("a download", () => {
     expect(await left()).toEqual(["model.gguf.part", "model.gguf.part.json"]);
   });
 
-  test("does not count attempts that bring a lot", async () => {
+  test("a download does not count attempts that bring a lot", async () => {
     server.put("acme/model-GGUF", [{ path: "big.gguf", content: randomBytes(9_000_000) }]);
     server.faults = Array.from({ length: 6 }, () => ({ cutAfterBytes: 1_400_000 }));
     await download();
@@ -194,7 +194,7 @@ describe("a second run", () => {
     expect(server.storageRequests()).toHaveLength(0);
   });
 
-  test("does not trust a part without its record", async () => {
+  test("a second run does not trust a part without its record", async () => {
     await writeFile(`${target}.part`, content.subarray(0, 1000));
     expect(await download()).toBe(sha256);
     expect(server.storageRequests()[0]?.range).toBeUndefined();
@@ -202,7 +202,7 @@ describe("a second run", () => {
 });
 
 describe("wrong content", () => {
-  test("of the right length is thrown away and named", async () => {
+  test("a file of the right length with wrong content is thrown away and named", async () => {
     server.sentInstead = randomBytes(content.length);
     const error = await failureOf(download());
     expect(error.message).toContain("checksum is wrong");
@@ -222,7 +222,7 @@ describe("wrong content", () => {
     expect(await stat(target).catch(() => "absent")).toBe("absent");
   });
 
-  test("of a small file that the hub keeps in git is found by its git hash", async () => {
+  test("wrong content of a small file that the hub keeps in git is found by its git hash", async () => {
     server.put("acme/model-GGUF", [{ path: "small.gguf", content: content.subarray(0, 5000), inGit: true }]);
     expect(await download()).toBe(createHash("sha256").update(content.subarray(0, 5000)).digest("hex"));
     await rm(target);
@@ -233,7 +233,7 @@ describe("wrong content", () => {
 
 describe("the token", () => {
   // hardening: F33
-  test("goes to the hub and never to the storage it redirects to", async () => {
+  test("the token goes to the hub and never to the storage it redirects to", async () => {
     await download({}, { token: "hf_secret" });
     const resolved = server.requests.filter(
       (request) => request.path.includes("/resolve/") && request.server === "hub",
@@ -242,7 +242,7 @@ describe("the token", () => {
     expect(server.storageRequests().map((request) => request.authorization)).toEqual([undefined]);
   });
 
-  test("and the signature of the storage address are in no error", async () => {
+  test("the token and the signature of the storage address are in no error", async () => {
     server.faults = Array.from({ length: 4 }, () => ({ status: 500 }));
     const error = await failureOf(download({}, { token: "hf_secret" }));
     expect(error.message).not.toContain("secret");
@@ -251,12 +251,12 @@ describe("the token", () => {
 });
 
 describe("an address to go on to", () => {
-  test("in circles is not followed for ever", async () => {
+  test("addresses that lead on in circles are not followed for ever", async () => {
     server.hubAnswers.set("/acme/model-GGUF/resolve", { status: 302, headers: { location: "?again" } });
     expect((await failureOf(download())).message).toContain("redirects in circles");
   });
 
-  test("on plain http is refused when the hub is on https, and accepted from a mirror on http", () => {
+  test("an address on plain http is not gone on to when the hub is on https, and accepted from a mirror on http", () => {
     const from = new URL("https://hub.example/a");
     expect(redirectTarget("/b", from, from).href).toBe("https://hub.example/b");
     expect(() => redirectTarget("http://hub.example/b", from, from)).toThrow("only https is followed");
@@ -265,7 +265,7 @@ describe("an address to go on to", () => {
     expect(redirectTarget("http://other.example/b", mirror, mirror).host).toBe("other.example");
   });
 
-  test("of another scheme is refused", async () => {
+  test("an address to go on to of another scheme is refused", async () => {
     server.hubAnswers.set("/acme/model-GGUF/resolve", { status: 302, headers: { location: "file:///etc/passwd" } });
     expect((await failureOf(download())).message).toContain("only https is followed");
   });

@@ -23,7 +23,7 @@ export interface Download {
   onRetry(reason: string, waitMs: number): void;
 }
 
-/** What a part belongs to: it is continued only when the hub still lists the same content. */
+/** The file that a part belongs to: it is continued only when the hub still lists the same content. */
 const partRecord = z.object({ bytes: z.number(), checksum: z.string(), etag: z.string().nullable() });
 
 interface Part {

@@ -98,7 +98,7 @@ const recordSchema = z.object({
   devices: z.array(z.string()),
 });
 
-/** What an install knows of itself, in `engine.json` beside it. */
+/** The record of an install, in `engine.json` beside it. */
 export type BackendRecord = z.infer<typeof recordSchema>;
 
 export const recordName = "engine.json";
@@ -130,7 +130,7 @@ export interface InstalledEngine {
   backend: Backend;
   /** Directory of the `node-llama-cpp` package to load instead of our own. */
   libraryPath: string;
-  /** What to ask of its `getLlama`; false where no device answered at the last check. */
+  /** The argument for its `getLlama`; false where no device answered at the last check. */
   gpu: "cuda" | "vulkan" | false;
 }
 

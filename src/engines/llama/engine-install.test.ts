@@ -81,7 +81,7 @@ async function failureOf(work: Promise<unknown>): Promise<SetupError> {
   return error;
 }
 
-/** What lies in the directory of back-ends, hidden leftovers included. */
+/** The content of the directory of back-ends, hidden leftovers included. */
 async function left(): Promise<string[]> {
   return (await readdir(join(dataDir, "engine")).catch((): string[] => [])).sort();
 }
@@ -286,11 +286,11 @@ test("a machine without npm is told where it comes from", async () => {
 });
 
 describe("a name", () => {
-  test("that is no back-end is refused with those that are", () => {
+  test("the name of no back-end is refused with those that are", () => {
     expect(() => backendPackages("metal", "linux-x64")).toThrow("There are: cuda, vulkan, cpu.");
   });
 
-  test("that does not exist for the platform is refused with those that do", () => {
+  test("the name of a back-end that does not exist for the platform is refused with those that do", () => {
     expect(() => backendPackages("cuda", "linux-arm64")).toThrow("Available for linux-arm64: cpu.");
     expect(() => backendPackages("cuda", "darwin-arm64")).toThrow("Metal");
     expect(() => backendPackages("cpu", "sunos-x64")).toThrow("none for sunos-x64 at all");

@@ -26,10 +26,10 @@ import { SetupError } from "./setup-error.ts";
 import { syncNames, syncTree } from "./synced-files.ts";
 
 export interface InstallRequest {
-  /** As typed: `cuda`, `vulkan`, `cpu`. */
+  /** The name as typed: `cuda`, `vulkan`, `cpu`. */
   name: string;
   dataDir: string;
-  /** For npm: PATH, proxies, its own configuration. */
+  /** The environment for npm: PATH, proxies, its own configuration. */
   env: Env;
   signal: AbortSignal;
   /** Ours; its versions and checksums of the library's own dependencies hold for the private install too. */
@@ -170,7 +170,7 @@ async function writePackage(
   };
   await writeFile(join(directory, "package.json"), `${JSON.stringify(root, undefined, 2)}\n`);
   const ours = await readFile(lockFile, "utf8").catch(() => undefined);
-  // Not every way of installing Headrace brings its lock file; npm then resolves by itself.
+  // Some ways of installing Headrace do not bring its lock file; npm then resolves by itself.
   if (ours === undefined) return;
   const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages).filter(
     // An entry with a name is an alias: our stand-in for a binary that the default install leaves out.

@@ -3,7 +3,7 @@ import { SetupError } from "./setup-error.ts";
 
 /** Durations in milliseconds. */
 export interface HubTiming {
-  /** From the request to the response headers, for each hop. */
+  /** Milliseconds from the request to the response headers, for each hop. */
   firstByteTimeoutMs: number;
   /** The longest silence inside a body. */
   stallTimeoutMs: number;
@@ -18,9 +18,9 @@ export const defaultHubTiming: HubTiming = {
 };
 
 export interface Hub {
-  /** Without a trailing slash, e.g. `https://huggingface.co`. */
+  /** The address without a trailing slash, e.g. `https://huggingface.co`. */
   endpoint: string;
-  /** For gated and private repositories; goes to the endpoint's own origin only. */
+  /** A token for gated and private repositories; goes to the endpoint's own origin only. */
   token: string | undefined;
   timing: HubTiming;
 }

@@ -44,7 +44,7 @@ test("lists files with sizes and checksums, over several pages", async () => {
   expect(server.requests).toHaveLength(3);
 });
 
-test("does not follow a next page to another host", async () => {
+test("the hub's list of files is not followed to a next page on another host", async () => {
   const other = await HubServer.start();
   server.hubAnswers.set(listing, {
     status: 200,

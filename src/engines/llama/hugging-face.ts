@@ -36,7 +36,7 @@ export async function listHubFiles(hub: Hub, source: ModelSource, signal: AbortS
   return files;
 }
 
-/** Where the content of a file is asked for; the hub answers with a redirect to its storage. */
+/** The address of a file's content; the hub answers with a redirect to its storage. */
 export function hubFileAddress(hub: Hub, source: ModelSource, path: string): string {
   const escaped = path.split("/").map(encodeURIComponent).join("/");
   return `${hub.endpoint}/${source.owner}/${source.repo}/resolve/main/${escaped}`;

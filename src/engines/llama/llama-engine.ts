@@ -26,7 +26,7 @@ export interface LlamaModel {
   ownedBy: string;
   /** Left out: those of any discovered model. */
   environments?: readonly Environment[];
-  /** What is known before it is loaded. */
+  /** The facts that are known before it is loaded. */
   capabilities?: Capabilities;
   context?: number;
   /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */

@@ -17,7 +17,7 @@ function failureOf(work: () => unknown): SetupError {
 }
 
 describe("a source", () => {
-  test("has an owner, a repository and perhaps a file", () => {
+  test("a source has an owner, a repository and perhaps a file", () => {
     expect(parseModelSource("hf:Qwen/Qwen3-0.6B-GGUF")).toEqual({
       owner: "Qwen",
       repo: "Qwen3-0.6B-GGUF",
@@ -27,7 +27,7 @@ describe("a source", () => {
   });
 
   test.each(["", "Qwen/Qwen3", "hf:Qwen", "hf:/x", "hf:a/b:", "hf:a/b/c", "hf:../b", "hf:a/../b", "https://hf.co/a/b"])(
-    "that reads %p is refused with the right form",
+    "a source that reads %p is refused with the right form",
     (text) => {
       const error = failureOf(() => parseModelSource(text));
       expect(error.kind).toBe("misuse");
@@ -99,14 +99,14 @@ describe("a wish", () => {
     },
   );
 
-  test("that nothing fits lists what there is", () => {
+  test("a wish that nothing fits lists what there is", () => {
     const error = failureOf(() => choose("Q6_K"));
     expect(error.message).toContain("no GGUF file 'Q6_K'");
     expect(error.message).toContain("Small-Q4_0.gguf");
     expect(error.message).toContain("2 parts");
   });
 
-  test("for a split model with a part missing is refused", () => {
+  test("a wish for a split model with a part missing is refused", () => {
     const error = failureOf(() => chooseModel(files("m-00001-of-00003.gguf", "m-00003-of-00003.gguf"), "m", "a/b"));
     expect(error.message).toContain("one of 3 parts, and only 2 are there");
   });

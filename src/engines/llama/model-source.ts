@@ -1,4 +1,5 @@
-// Which file of a Hugging Face repository is meant: the `hf:` name, quantisations, split files, the preferred choice.
+// Chooses the file of a Hugging Face repository that is meant: the `hf:` name, quantisations, split files, the
+// preferred choice.
 import { formatBytes } from "./byte-size.ts";
 import { SetupError } from "./setup-error.ts";
 
@@ -14,7 +15,7 @@ export interface HubFile {
   /** Path inside the repository. */
   path: string;
   bytes: number;
-  /** What the content must hash to: SHA-256 of a large file, git's blob SHA-1 of one kept in git itself. */
+  /** The hash that the content must have: SHA-256 of a large file, git's blob SHA-1 of one kept in git itself. */
   checksum: { algorithm: "sha256" | "git-blob"; hex: string };
 }
 
@@ -32,13 +33,13 @@ export interface ModelFiles {
 const example = "hf:Qwen/Qwen3-0.6B-GGUF or hf:Qwen/Qwen3-0.6B-GGUF:Q8_0";
 // The characters that the hub allows in names of owners and repositories.
 const sourcePattern = /^hf:([A-Za-z0-9][\w.-]*)\/([A-Za-z0-9][\w.-]*)(?::(.+))?$/;
-/** How the parts of a split model are called: llama.cpp finds them by exactly this ending. */
+/** The names of a split model's parts: llama.cpp finds them by exactly this ending. */
 const splitPattern = /-(\d{5})-of-(\d{5})$/;
 const quantizationPattern =
   /(?:^|[-._])((?:UD-)?(?:I?Q\d(?:_[A-Z0-9]+)*|TQ\d_\d|MXFP4(?:_MOE)?|BF16|F16|FP16|F32|FP32))(?=$|[-._])/gi;
 
 /**
- * What is taken when nobody says: Q4_K_M is the usual balance of size and quality; what follows is the nearest to it,
+ * The choice when nobody names one: Q4_K_M is the usual balance of size and quality; what follows is the nearest to it,
  * smaller files before larger ones of no use on a small machine.
  */
 export const preferredQuantizations: readonly string[] = [
@@ -74,7 +75,9 @@ export function quantizationOf(stem: string): string | undefined {
   return [...stem.matchAll(quantizationPattern)].at(-1)?.[1]?.toUpperCase();
 }
 
-/** Which part of which split model a file is by its name, which is given without `.gguf`; undefined: of none. */
+/**
+ * The split model and the part of it that a file is by its name, which is given without `.gguf`; undefined: of none.
+ */
 export function partOf(name: string): { stem: string; index: number; count: number } | undefined {
   const match = splitPattern.exec(name);
   return match ? { stem: name.slice(0, match.index), index: Number(match[1]), count: Number(match[2]) } : undefined;

@@ -103,7 +103,7 @@ describe("an id", () => {
     expect(modelIdFrom(stem)).toBe(id);
   });
 
-  test("that cannot be made asks for --name", () => {
+  test("an id that cannot be made asks for --name", () => {
     expect(() => modelIdFrom("模型")).toThrow("--name");
   });
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { SetupError } from "./setup-error.ts";
 import { syncNames } from "./synced-files.ts";
 
-/** Of the model that ships with Headrace. */
+/** Id of the model that ships with Headrace. */
 export const demoId = "tiny-demo";
 
 const modelId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,127}$/);
@@ -21,9 +21,9 @@ const manifestSchema = z.object({
   otherFiles: z.array(fileName).default([]),
   /** All files together. */
   bytes: z.number().int().positive(),
-  /** Of `file`, hexadecimal. */
+  /** SHA-256 of `file`, hexadecimal. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** Where it came from, e.g. `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. */
+  /** The source of the model, e.g. `hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf`. */
   source: z.string(),
   /** Unix seconds. */
   pulledAt: z.number().int().nonnegative(),
@@ -34,7 +34,10 @@ const manifestSchema = z.object({
   tools: z.boolean(),
 });
 
-/** In memory `file` and `otherFiles` are absolute paths; on disk they are bare names, so that a data directory may move. */
+/**
+ * The facts of a pulled model. `file` and `otherFiles` are absolute paths in memory; on disk they are bare names, so
+ * that a data directory may move.
+ */
 export type ModelManifest = z.infer<typeof manifestSchema>;
 
 export function modelsDirectory(dataDir: string): string {

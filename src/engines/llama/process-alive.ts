@@ -1,4 +1,4 @@
-// Whether the process that left a lock or a half-done directory behind is still running.
+// Tells whether the process that left a lock or a half-done directory behind is still running.
 
 /** False for numbers that are no process id. A process of another user counts as running. */
 export function isProcessAlive(pid: number): boolean {

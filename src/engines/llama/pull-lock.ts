@@ -52,7 +52,7 @@ async function holderOf(path: string): Promise<number | undefined> {
 }
 
 function isHeld(pid: number, path: string): boolean {
-  // In a container every run may get the same process id: our own number on a lock that we do not hold is a leftover.
+  // Every run in a container may get the same process id: our own number on a lock that we do not hold is a leftover.
   return pid === process.pid ? held.has(path) : isProcessAlive(pid);
 }
 

@@ -68,7 +68,7 @@ async function stored(): Promise<string[]> {
 }
 
 describe("a pulled model", () => {
-  test("is the preferred file, inspected, and listed for the server", async () => {
+  test("a pulled model is the preferred file, inspected, and listed for the server", async () => {
     const selected: unknown[] = [];
     const { manifest, alreadyThere } = await pull({
       observer: { selected: (model, id, chosen) => void selected.push([model.path, id, chosen]) },
@@ -91,19 +91,19 @@ describe("a pulled model", () => {
     expect(await stored()).toEqual(["tiny-q8_0.gguf", "tiny-q8_0.json"]);
   });
 
-  test("takes the id that was asked for, for its files too", async () => {
+  test("a pulled model takes the id that was asked for, for its files too", async () => {
     await pull({ source: "hf:Acme/Tiny-GGUF:Q8_0", name: "mine" });
     expect(await stored()).toEqual(["mine.gguf", "mine.json"]);
   });
 
-  test("is not fetched twice", async () => {
+  test("a pulled model is not fetched twice", async () => {
     await pull();
     server.requests.length = 0;
     expect((await pull()).alreadyThere).toBe(true);
     expect(server.storageRequests()).toEqual([]);
   });
 
-  test("is fetched again when its file was damaged on disk", async () => {
+  test("a pulled model is fetched again when its file was damaged on disk", async () => {
     await pull();
     const path = join(modelsDirectory(dataDir), "tiny-q8_0.gguf");
     const damaged = new Uint8Array(gguf);
@@ -124,7 +124,7 @@ describe("a split model", () => {
     );
   });
 
-  test("comes with all its parts, under names that the engine can follow", async () => {
+  test("a split model comes with all its parts, under names that the engine can follow", async () => {
     const seen: number[] = [];
     const { manifest } = await pull({ observer: { progress: (bytes) => void seen.push(bytes) } });
     expect(manifest.bytes).toBe(2 * gguf.length);
@@ -197,14 +197,14 @@ describe("nothing is overwritten or mixed", () => {
 });
 
 describe("a failure", () => {
-  test("of the engine to use the file leaves it unserved, and says where it is", async () => {
+  test("a failure of the engine to use the file leaves it unserved, and says where it is", async () => {
     const { message } = await failureOf(pull({ source: "hf:Acme/Tiny-GGUF:Q2_K" }));
     expect(message).toContain("not a GGUF file");
     expect(message).toContain(join(modelsDirectory(dataDir), "tiny-q2_k.gguf"));
     expect(await listModels(dataDir)).toEqual([]);
   });
 
-  test("for want of space comes before the first byte", async () => {
+  test("a failure for want of space comes before the first byte", async () => {
     const huge = 1e15;
     const listing = [{ type: "file", path: "huge.gguf", size: huge, lfs: { oid: "a".repeat(64), size: huge } }];
     server.hubAnswers.set("/api/models/Acme/Huge", { status: 200, body: JSON.stringify(listing) });
@@ -213,7 +213,7 @@ describe("a failure", () => {
     expect(server.storageRequests()).toEqual([]);
   });
 
-  test("to write says where, and what to choose instead", async () => {
+  test("a failure to write says where, and what to choose instead", async () => {
     dataDir = join(dataDir, "file");
     await writeFile(dataDir, "");
     expect((await failureOf(pull())).message).toBe(

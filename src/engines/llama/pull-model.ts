@@ -39,7 +39,7 @@ export interface PullRequest {
   signal: AbortSignal;
 }
 
-/** What a watcher of a pull is told, in this order; `progress` many times. */
+/** Told of the steps of a pull, in this order; `progress` many times. */
 export interface PullObserver {
   /** `chosen` says that nobody named the file, and the preference list did. */
   selected(model: ModelFiles, id: string, chosen: boolean): void;
@@ -153,7 +153,7 @@ async function fetchParts(
   return { sums, alreadyThere };
 }
 
-/** Else its file could be taken for a part of another model, or be replaced by one. */
+/** The name of a part is refused: the file could be taken for a part of another model, or be replaced by one. */
 function requireNoPart(id: string): string {
   const part = partOf(id);
   if (!part) return id;

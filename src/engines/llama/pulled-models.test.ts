@@ -94,7 +94,7 @@ test("deleting takes the manifest, every file and what was interrupted, and noth
 test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {
   await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
   await rm(inStore("stuck-00002-of-00003.gguf"));
-  // What is no file is not deleted, whoever asks.
+  // A directory is not deleted, whoever asks.
   await mkdir(inStore("stuck-00002-of-00003.gguf"));
   expect(await removePulledModel(dataDir, "stuck")).toMatchObject({
     bytes: 1_000_000,
@@ -113,7 +113,7 @@ test("a model that is being pulled is not deleted under the pull", async () => {
   expect(await removePulledModel(dataDir, "busy")).toMatchObject({ id: "busy" });
 });
 
-test("neither is it while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
+test("a model is not deleted while the lock of the pull is a file with the number of a running process, as other versions write it", async () => {
   await store("busy", ["busy.gguf"]);
   await writeFile(inStore("busy.lock"), String(process.ppid));
   await expect(removePulledModel(dataDir, "busy")).rejects.toThrow("Another headrace pull is fetching busy");

@@ -15,13 +15,13 @@ interface Found {
   files: string[];
 }
 
-/** By id. */
+/** Pulled models by id. */
 export async function listPulledModels(dataDir: string): Promise<PulledModel[]> {
   const found = await findAll(dataDir);
   return await Promise.all([...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => shown(dataDir, id, one)));
 }
 
-/** As `PulledModelStore.remove`, but that it rejects with a SetupError while the model is being pulled. */
+/** Removes a model like `PulledModelStore.remove`, but rejects with a SetupError while the model is being pulled. */
 export async function removePulledModel(dataDir: string, id: string): Promise<RemovedModel | undefined> {
   if (!(await findAll(dataDir)).has(id)) return undefined;
   const directory = modelsDirectory(dataDir);
@@ -52,7 +52,7 @@ export async function removePulledModel(dataDir: string, id: string): Promise<Re
 async function findAll(dataDir: string): Promise<Map<string, Found>> {
   const names: string[] = await readdir(modelsDirectory(dataDir)).catch(() => []);
   const found = new Map<string, Found>();
-  /** Of each file that a manifest names. */
+  /** The model that names each file in its manifest. */
   const owners = new Map<string, string>();
   for (const name of names) {
     const manifest = name.endsWith(".gguf.part.json") ? undefined : await manifestNamed(dataDir, name);

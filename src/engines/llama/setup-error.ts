@@ -10,7 +10,7 @@ export type SetupErrorKind = "misuse" | "network" | "busy" | "failure";
 
 export interface SetupErrorOptions {
   kind?: SetupErrorKind;
-  /** What the server asked to wait before the next attempt. */
+  /** Milliseconds that the server asked to wait before the next attempt. */
   retryAfterMs?: number | undefined;
   cause?: unknown;
 }

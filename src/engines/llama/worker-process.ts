@@ -20,7 +20,7 @@ export interface WorkerOptions {
   libraryPath: string | undefined;
 }
 
-/** What a worker says of itself when it is ready. */
+/** The facts that a worker tells when it is ready. */
 export interface WorkerReady {
   socket: string;
   context: number;
@@ -206,7 +206,7 @@ export class WorkerProcess {
     clearInterval(this.#health);
     this.#process = undefined;
     rmSync(socket, { force: true });
-    // What the worker says of a model is final; a death without a word is a crash, also while loading.
+    // The worker's own word about a model is final; a death without a word is a crash, also while loading.
     if (failure !== undefined) this.#failed(failure);
     else this.#crashed(child, startedMs);
   }

@@ -12,7 +12,7 @@ import type { Carrier, ClientExchange } from "./client-exchange.ts";
 import { writePieces, writeRequest } from "./request-bytes.ts";
 import { ResponseReader } from "./response-reader.ts";
 
-/** What a connection tells its pool. */
+/** The events of a connection that its pool is told. */
 export interface ConnectionOwner {
   /** Ready for another request; the server announced to keep it for `announcedMs`. */
   free(connection: ClientConnection, announcedMs: number | undefined): void;
@@ -37,7 +37,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
   #gone = false;
   /** Whether an answer was received on it before. */
   #reused = false;
-  /** What the kernel did not take of the request yet. */
+  /** Bytes of the request that the kernel did not take yet. */
   #unsent: Uint8Array[] | undefined;
   #sentAny = false;
   #receivedAny = false;
@@ -49,7 +49,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
   /** Bytes are being read: what is due next is known when they were. */
   #reading = false;
 
-  /** Not open yet; `deadline` is for opening it. */
+  /** Made before it is open; `deadline` is for opening it. */
   constructor(owner: ConnectionOwner, exchange: ClientExchange, deadline: number) {
     this.#owner = owner;
     this.deadline = deadline;
@@ -142,7 +142,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
       if (this.exchange !== exchange) return;
       if (complete) this.#complete(exchange);
       else if (exchange.flowing) this.#heard(exchange);
-      // Nobody takes it yet: what came is held, and the rest stays with its sender.
+      // The answer has no taker yet: what came is held, and the rest stays with its sender.
       else if (began) this.pause();
       else if (this.#reader.answer) this.deadline = Number.POSITIVE_INFINITY;
     } catch (error) {
@@ -272,7 +272,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     else exchange.fail(new ClientError("told", told, { answerBegan: true }));
   }
 
-  /** Nothing of it reached the server, or it does no harm to do it twice. */
+  /** Whether the request may be sent again: none of it reached the server, or it does no harm to do it twice. */
   #mayRepeat(exchange: ClientExchange): boolean {
     if (!this.#reused || this.#receivedAny || exchange.retried) return false;
     return !this.#sentAny || repeatable.has(exchange.method);

@@ -1,4 +1,4 @@
-// What an HTTP client takes and gives, whether it is our own or `fetch`.
+// The contract of an HTTP client, whether it is our own or `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
@@ -18,7 +18,7 @@ export interface ClientRequest {
   requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
   body?: string | Bytes;
-  /** On whose account is held what came of the answer while that is paused. Left out: it is counted, and never refused. */
+  /** The holder of what came of the answer while that is paused. Left out: it is counted, and never refused. */
   holder?: Holder;
   /** A trailer, in lower case, by which the server says that it could not answer to the end: a ClientError `told`. */
   faultTrailer?: string;

@@ -9,12 +9,12 @@ import type { ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, ClientRequest, ClientResponse } from "./client-contract.ts";
 
-/** What carries an exchange. */
+/** A connection, or a place in the queue for one, that carries an exchange. */
 export interface Carrier {
   /** Stops and goes on with reading. */
   pause(): void;
   resume(): void;
-  /** Nobody wants the rest. */
+  /** Gives up the exchange, as nobody wants the rest. */
   abandon(): void;
 }
 
@@ -23,30 +23,30 @@ const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [
 /** It is its own response, and the body of that: one object of what each request needs. */
 export class ClientExchange implements ClientResponse, BodySource {
   readonly response = new Later<ClientResponse>();
-  /** Of the answer, once it is told. */
+  /** Status of the answer, once it is told. */
   status = 0;
   headers: HeaderLines = noFields;
-  /** What is sent; see `writeRequest`. */
+  /** The head that is sent; see `writeRequest`. */
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;
   /** Monotonic milliseconds at which the wait for the head is over. */
   readonly answerBy: number;
-  /** On whose account what came is held while nobody takes it. */
+  /** The holder of what came while nobody takes it. */
   readonly holder: Holder;
   readonly faultTrailer: string | undefined;
   /** It was sent a second time already. */
   retried = false;
-  /** What carries it now: a connection, or a place in the queue for one. */
+  /** The present carrier: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
   /** Let go of when an answer has begun. */
   #request: ClientRequest | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
-  /** What came before somebody took it. */
+  /** Bytes that came before somebody took them. */
   #waiting: ByteSpan[] | undefined;
-  /** How it ended, where that was before somebody took it. */
+  /** The outcome, where the exchange ended before somebody took the answer. */
   #outcome: { error?: unknown } | undefined;
   #over = false;
 
@@ -75,7 +75,7 @@ export class ClientExchange implements ClientResponse, BodySource {
     return this;
   }
 
-  /** What is to be sent behind the head; undefined once an answer has begun. */
+  /** The request to be sent behind the head; undefined once an answer has begun. */
   get request(): ClientRequest | undefined {
     return this.#request;
   }
@@ -85,7 +85,7 @@ export class ClientExchange implements ClientResponse, BodySource {
     return this.#sink !== undefined;
   }
 
-  /** Nothing that comes is of use to anybody. */
+  /** Whether nothing that comes is of use to anybody. */
   get over(): boolean {
     return this.#over;
   }

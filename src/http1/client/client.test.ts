@@ -264,7 +264,7 @@ describe("answers", () => {
     },
   );
 
-  test("to HEAD have no body, whatever length they announce", async () => {
+  test("answers to HEAD have no body, whatever length they announce", async () => {
     const { upstream, client } = setup(({ socket }) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"));
     const head = { method: "HEAD", path: "/", headers: {} };
     expect(await ask(client, head)).toBe("");
@@ -285,7 +285,7 @@ describe("answers", () => {
     expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
   });
 
-  test("without a length end with their connection, and are cut off where it breaks", async () => {
+  test("answers without a length end with their connection, and are cut off where it breaks", async () => {
     const { client } = setup(({ socket, index }) => {
       socket.write("HTTP/1.1 200 OK\r\n\r\nhello");
       if (index === 0) socket.end();
@@ -338,7 +338,7 @@ describe("answers", () => {
     expect(client.counts.connections).toBe(0);
   });
 
-  test("that are paused are held by whom they are for, as far as that may hold more: then their taker gets the refusal", async () => {
+  test("answers that are paused are held by whom they are for, as far as that may hold more: then their taker gets the refusal", async () => {
     const long = ok("x".repeat(8_000_000));
     const { client } = setup(({ socket }) => void socket.write(long));
     const ledger = new HeldBytes(2 * 1024 * 1024);
@@ -415,7 +415,7 @@ describe("answers", () => {
     expect(texts).toEqual(["a", "\xc3\xa9bc"]);
   });
 
-  test("that are wrong in the middle of their chunks fail there", async () => {
+  test("answers that are wrong in the middle of their chunks fail there", async () => {
     const { client } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n"),
     );
@@ -438,7 +438,7 @@ describe("a connection is not used again", () => {
     await until(() => upstream.connections[0]?.closed === true, "the first is closed");
   });
 
-  test("when bytes come on it that nobody asked for: they would be the answer to the next request", async () => {
+  test("a connection is not used again when bytes come on it that nobody asked for: they would be the answer to the next request", async () => {
     const { upstream, client } = setup(answerOk);
     await ask(client);
     upstream.connections[0]?.socket.write(ok("poison"));
@@ -446,7 +446,7 @@ describe("a connection is not used again", () => {
     expect(await ask(client)).toBe("{}");
   });
 
-  test("when the server has closed it", async () => {
+  test("a connection is not used again when the server has closed it", async () => {
     const { upstream, client } = setup(answerOk);
     await ask(client);
     upstream.connections[0]?.socket.end();
@@ -455,7 +455,7 @@ describe("a connection is not used again", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  test("when it was unused for too long", async () => {
+  test("a connection is not used again when it was unused for too long", async () => {
     const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 100 });
     await ask(client);
     expect(client.counts.free).toBe(1);
@@ -463,7 +463,7 @@ describe("a connection is not used again", () => {
     expect(client.counts).toEqual({ connections: 0, free: 0, waiting: 0 });
   });
 
-  test("when it was unused for too long while the process was busy, and no timer could run", async () => {
+  test("a connection is not used again when it was unused for too long while the process was busy, and no timer could run", async () => {
     const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 50 });
     await ask(client);
     expect(client.counts.free).toBe(1);
@@ -473,7 +473,7 @@ describe("a connection is not used again", () => {
     await until(() => upstream.connections[0]?.closed === true, "it is closed");
   });
 
-  test("when its answer ended while it was paused", async () => {
+  test("a connection is not used again when its answer ended while it was paused", async () => {
     const { upstream, client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 20);
@@ -495,7 +495,7 @@ describe("a connection is not used again", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
-  test("when the answer came before all of the request was sent", async () => {
+  test("a connection is not used again when the answer came before all of the request was sent", async () => {
     const upstream = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -514,7 +514,7 @@ describe("a connection is not used again", () => {
 });
 
 describe("a connection that the server closes while a request is on its way", () => {
-  test("is the end of a POST: it may have been worked on", async () => {
+  test("a connection that the server closes is the end of a POST on its way: it may have been worked on", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (connection.requests.length === 1) answerOk(connection, request);
       else connection.socket.end();
@@ -561,14 +561,14 @@ describe("a connection that the server closes while a request is on its way", ()
 });
 
 describe("time limits", () => {
-  /** How long it took, in milliseconds. */
+  /** Milliseconds that the work took. */
   async function timed(work: () => Promise<unknown>): Promise<number> {
     const startedMs = performance.now();
     await work();
     return performance.now() - startedMs;
   }
 
-  test("for the head hold, whatever comes before it is complete", async () => {
+  test("time limits for the head hold, whatever comes before it is complete", async () => {
     const { upstream, client } = setup(({ socket }) => {
       const timer = setInterval(() => socket.write("HTTP/1.1 100 Continue\r\n\r\n"), 30);
       setTimeout(() => clearInterval(timer), 4_000);
@@ -581,7 +581,7 @@ describe("time limits", () => {
     await until(() => upstream.connections[0]?.closed === true, "the connection is closed");
   });
 
-  test("for silence hold in the middle of a body only, and begin anew with every piece", async () => {
+  test("time limits for silence hold in the middle of a body only, and begin anew with every piece", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
       for (const afterMs of [120, 240, 360]) setTimeout(() => socket.write("1\r\nx\r\n"), afterMs);
@@ -593,7 +593,7 @@ describe("time limits", () => {
     expect(took).toBeLessThan(withinMs(1_500));
   });
 
-  test("for silence do not count what the taker of the body takes to go on", async () => {
+  test("time limits for silence do not count what the taker of the body takes to go on", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 250);
@@ -615,7 +615,7 @@ describe("time limits", () => {
     expect(came).toBe("ab");
   });
 
-  test("for a connection hold until it is secured, and free its socket", async () => {
+  test("time limits for a connection hold until it is secured, and free its socket", async () => {
     let closed = false;
     const silent = Bun.listen({
       hostname: "127.0.0.1",
@@ -636,7 +636,7 @@ describe("time limits", () => {
     await until(() => closed, "the socket is closed");
   });
 
-  test("for the head hold while the connection is opened", async () => {
+  test("time limits for the head hold while the connection is opened", async () => {
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const client = new Http1Client({ hostname: "127.0.0.1", port: silent.port, tls: { serverName: "localhost" } });
     opened.push({ [Symbol.dispose]: () => silent.stop(true) }, { [Symbol.dispose]: () => client.close() });
@@ -645,7 +645,7 @@ describe("time limits", () => {
 });
 
 describe("a body", () => {
-  test("that came before anybody took it is given at once, in its order", async () => {
+  test("a body that came before anybody took it is given at once, in its order", async () => {
     const { promise: taken, resolve: isTaken } = Promise.withResolvers<void>();
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nab");
@@ -664,14 +664,14 @@ describe("a body", () => {
         fail: reject,
       });
     });
-    // Where the processor is busy, the second piece may be on its way still.
+    // The second piece may be on its way still where the processor is busy.
     expect(["ab", "abcd"]).toContain(came);
     isTaken();
     await ended;
     expect(came).toBe("abcdef");
   });
 
-  test("that nobody takes, or that is paused, stays with its sender", async () => {
+  test("a body that nobody takes, or that is paused, stays with its sender", async () => {
     const megabyte = Buffer.alloc(1_000_000, "x");
     let sent = 0;
     const more = (socket: RawConnection["socket"]) => {
@@ -713,12 +713,12 @@ describe("a body", () => {
     body.cancel();
   });
 
-  test("that is cancelled ends its connection, and nothing is given after that", async () => {
+  test("a body that is cancelled ends its connection, and nothing is given after that", async () => {
     const { upstream, client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
     });
     const { body } = await send(client);
-    // Of a read of its own, which waits as well.
+    // This read is one of its own, which waits as well.
     upstream.connections[0]?.socket.write("1\r\nb\r\n1\r\nc\r\n");
     await new Promise((resolve) => setTimeout(resolve, 20));
     let came = "";
@@ -740,7 +740,7 @@ describe("a body", () => {
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("whose request was cancelled before the answer began is never heard of, and its connection is closed", async () => {
+  test("a body whose request was cancelled before the answer began is never heard of, and its connection is closed", async () => {
     const { upstream, client } = setup(() => {});
     const cancellation = new Cancellation();
     const answer = send(client, post, { cancellation });

@@ -27,7 +27,7 @@ export interface Origin {
 }
 
 export interface OriginTls {
-  /** What the certificate must be for. */
+  /** The name that the certificate must be for. */
   serverName: string;
   /** Certificates (PEM) to trust instead of the well-known ones. */
   ca?: string;
@@ -40,7 +40,7 @@ export interface Http1ClientOptions {
   maxWaiting?: number;
   /** Wait for a connection, TLS included. Default 10,000. */
   connectTimeoutMs?: number;
-  /** How long a connection may be unused where the server does not say. Default 4,000. */
+  /** Milliseconds for which a connection may be unused where the server does not say. Default 4,000. */
   unusedTimeoutMs?: number;
   /** Default: the ClientError itself. */
   errors?: ClientErrorMap;
@@ -55,7 +55,7 @@ interface CommonHead {
 /** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
 const defaultUnusedMs = 4_000;
 const longestUnusedMs = 60_000;
-/** What may pass between the server's clock and ours. */
+/** Milliseconds that may pass between the server's clock and ours. */
 const unusedMarginMs = 1_000;
 /** One timer watches all deadlines; they are kept to within this. */
 const sweepIntervalMs = 50;
@@ -107,7 +107,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#sweep();
   }
 
-  /** For tests and diagnosis. */
+  /** Counts for tests and diagnosis. */
   get counts(): { connections: number; free: number; waiting: number } {
     return { connections: this.#connections.size, free: this.#free.length, waiting: this.#waiting.length };
   }
@@ -205,7 +205,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #headOf(request: ClientRequest): string {
     const { requestId, ownHeaders } = request;
-    // As with the headers below.
+    // The id is checked like the headers below.
     if (requestId !== undefined && !/^[!-~]+$/.test(requestId)) throw new TypeError("the request id cannot be sent");
     const common = this.#commonHeadOf(request);
     return ownHeaders ? common + fieldLines(ownHeaders) : common;
@@ -232,7 +232,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   #sweep(): void {
     const now = monotonicMs();
-    // What is sent meanwhile, because something else came to nothing, holds it again.
+    // A request that is sent meanwhile, because something else came to nothing, holds it again.
     this.#holding = false;
     let busy = false;
     for (const connection of this.#connections) {

@@ -1,19 +1,19 @@
-// What the head of a response says: the response itself, its body, and how long its connection may be used again.
+// The meaning of a response's head: the response itself, its body, and how long its connection may be used again.
 import { keepsAlive, type ResponseFraming, responseFraming } from "../framing.ts";
 import type { ResponseHead } from "../head.ts";
 import type { ReadHead } from "../server/known-head.ts";
 
-/** In place of the length of a body. */
+/** Values in place of the length of a body. */
 export const inChunks = -1;
 export const untilClosed = -2;
 
 export class ReadResponse implements ReadHead<ReadResponse> {
   readonly head: ResponseHead;
-  /** Or one of the above. 0: there is none. */
+  /** Bytes of the body, or one of the above. 0: there is none. */
   readonly bodyLength: number;
-  /** By what the server said, another answer may follow. */
+  /** Whether the server said that another answer may follow. */
   readonly keepsConnection: boolean;
-  /** How long the server keeps an unused connection, where it says so. */
+  /** Milliseconds for which the server keeps an unused connection, where it says so. */
   readonly announcedMs: number | undefined;
 
   constructor(head: ResponseHead, bodyLength: number, keepsConnection: boolean, announcedMs: number | undefined) {
@@ -52,7 +52,7 @@ export function tellsItsBody({ head }: ReadResponse): boolean {
   return head.status !== 204 && head.status !== 304;
 }
 
-/** From `timeout=5, max=100`. */
+/** The timeout of `timeout=5, max=100`, in milliseconds. */
 function announcedMs({ headers }: ResponseHead): number | undefined {
   const keepAlive = headers.get("keep-alive");
   const seconds = keepAlive && /(?:^|[\s,;])timeout\s*=\s*"?(\d{1,9})/i.exec(keepAlive)?.[1];

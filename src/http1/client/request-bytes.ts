@@ -6,7 +6,7 @@ import type { ClientRequest } from "./client-contract.ts";
 
 /** Larger than nearly every request. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024);
-/** What the scratch buffer begins with, up to the body's length: the next request mostly has all of it but the id. */
+/** The beginning of the scratch buffer, up to the body's length: the next request mostly has all of it but the id. */
 const kept = { head: "", idLength: -1 };
 const [carriageReturn, lineFeed] = [0x0d, 0x0a];
 /** More than the fields take that are written here, beside the request id. */
@@ -59,7 +59,7 @@ function writeLarge(
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
   let length = putHead(buffer, head, requestId, body);
-  // As much of the body goes along as there is room for.
+  // Sends along as much of the body as there is room for.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
     const part = piece.subarray(0, buffer.byteLength - length);
@@ -119,7 +119,7 @@ function putHead(
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {
-    // What is overwritten here is no longer kept.
+    // The head is overwritten here, and so no longer kept.
     kept.head = "";
   }
   buffer[at++] = carriageReturn;

@@ -7,7 +7,7 @@ import { ResponseReader } from "./response-reader.ts";
 const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 interface Reading {
-  /** What each read gave, in the order of reads. */
+  /** The data of each read, in the order of reads. */
   given: string[];
   complete: boolean;
   fault: string | undefined;
@@ -77,7 +77,7 @@ test("an answer in chunks is no part of the next one", () => {
   const read = (text: string) => reader.read(Buffer.from(text), taker);
   expect([read(`${head}1\r\na\r\n`), read("0\r\n\r\n")]).toEqual([false, true]);
   reader.next();
-  // Of a length, and what looks like a chunk.
+  // A body of known length that looks like a chunk.
   expect(read("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\r\nb\r\n")).toBe(true);
   expect(given).toEqual(["a", "1\r\nb\r\n"]);
 });

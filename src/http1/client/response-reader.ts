@@ -5,16 +5,16 @@ import { HeadMemory, SharedHeads } from "../server/known-head.ts";
 import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
-  /** Of the request that is answered. */
+  /** Method of the request that is answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
-  /** What one read brought of the body lies in `bytes` from `start` to `end`. */
+  /** The body's bytes of one read: `bytes` from `start` to `end`. */
   data(bytes: Buffer, start: number, end: number): void;
 }
 
-/** As bytes: a text would be made into bytes at each search. */
+/** The end of a head as bytes: a text would be made into bytes at each search. */
 const emptyLine = Buffer.from("\r\n\r\n");
-/** Of the heads of an answer, interim ones included. */
+/** Most bytes of the heads of an answer, interim ones included. */
 const maxHeadBytes = 64 * 1024;
 const sharedHeads = new SharedHeads<ReadResponse>();
 
@@ -28,13 +28,13 @@ export class ResponseReader implements ChunkTaker {
   #partialLength = 0;
   #headBytes = 0;
   readonly #heads = new HeadMemory(sharedHeads, maxHeadBytes);
-  /** Of the body, where its length is known. */
+  /** Bytes of the body that are still to come, where its length is known. */
   #left = 0;
-  /** For what is not one whole chunk, as the last chunk, which has no data; made when that comes. */
+  /** The decoder of what is not one whole chunk, such as the last chunk, which has no data; made when that comes. */
   #chunks: ChunkedDecoder | undefined;
   /** The body comes in chunks, and the next byte is the first one of a chunk. */
   #betweenChunks = false;
-  /** Where in the bytes at hand that of the body is which came in chunks. */
+  /** Place in the bytes at hand of the body that came in chunks. */
   #start = 0;
   #end = 0;
 
@@ -43,7 +43,7 @@ export class ResponseReader implements ChunkTaker {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** Of an answer that is complete; null where there is none. */
+  /** A trailer of an answer that is complete; null where there is none. */
   trailer(name: string): string | null {
     return this.#chunks?.trailers?.get(name) ?? null;
   }
@@ -98,7 +98,7 @@ export class ResponseReader implements ChunkTaker {
     }
   }
 
-  /** With what came of the head before. */
+  /** The chunk with what came of the head before. */
   #joined(chunk: Buffer): Buffer {
     const partial = this.#partial;
     if (!partial) return chunk;
@@ -134,7 +134,7 @@ export class ResponseReader implements ChunkTaker {
     let end = bytes.byteLength;
     let complete = false;
     if (this.#betweenChunks) {
-      // Of a head that came alone.
+      // The head came alone, its body comes later.
       if (offset === end) return false;
       const start = wholeChunkStart(bytes, offset);
       if (start >= 0) {
@@ -166,7 +166,7 @@ export class ResponseReader implements ChunkTaker {
     return complete;
   }
 
-  /** For the decoder of its chunks. */
+  /** Called by the decoder of its chunks. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     if (this.#end === this.#start) {
       this.#start = start;

@@ -28,7 +28,7 @@ function reading(maxBytes: number, faults: RequestBodyError[] = []) {
 }
 
 describe("a body", () => {
-  test("that came with its head is given at once, and once", async () => {
+  test("a body that came with its head is given at once, and once", async () => {
     let body: ByteSpan | Promise<ByteSpan> | undefined;
     await using it = startTestServer((request, reply) => {
       expect([request.hasBody, request.bodyRead]).toEqual([true, false]);
@@ -46,7 +46,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("in chunks that came with its head is given at once", async () => {
+  test("a body in chunks that came with its head is given at once", async () => {
     const bodies: unknown[] = [];
     await using it = startTestServer((request, reply) => {
       bodies.push(request.readBody(100));
@@ -88,7 +88,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("of no bytes counts as none where its length is 0", async () => {
+  test("a body of no bytes counts as none where its length is 0", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(upload(0) + get("/next"));
@@ -119,7 +119,7 @@ describe("a body beyond the limit is too large as soon as that is known", () => 
     expect(closed).toBe(true);
   });
 
-  test("while it is read", async () => {
+  test("a body beyond the limit is too large as soon as that is known, while it is read", async () => {
     await using it = startTestServer(reading(100_000));
     const connection = await it.open();
     await connection.write(chunkedHead);
@@ -170,7 +170,7 @@ describe("an upload that nobody asked for", () => {
     connection.socket.destroy();
   });
 
-  test("is read to its end once somebody asks", async () => {
+  test("an upload that nobody asked for is read to its end once somebody asks", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => {
       ask = () => void reading(8_000_000)(request, reply);
@@ -203,7 +203,7 @@ describe("an upload that nobody asked for", () => {
     connection.socket.destroy();
   });
 
-  test("is cut off in the end", async () => {
+  test("an upload that nobody asked for is cut off in the end", async () => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, ""), { lingerBytes: 1_000_000 });
     const connection = await it.open();
     connection.socket.pause();
@@ -224,7 +224,7 @@ describe("an upload that nobody asked for", () => {
 });
 
 describe("Expect: 100-continue", () => {
-  test("is granted when the body is asked for, never before", async () => {
+  test("Expect: 100-continue is granted when the body is asked for, never before", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => {
       ask = () => void reading(100)(request, reply);
@@ -261,7 +261,7 @@ describe("Expect: 100-continue", () => {
 
 describe("a body that does not come", () => {
   test.each(["end", "destroy", "resetAndDestroy"] as const)(
-    "is incomplete when the client leaves (%s)",
+    "a body that does not come is incomplete when the client leaves (%s)",
     async (how) => {
       const faults: RequestBodyError[] = [];
       await using it = startTestServer(reading(1_000, faults));
@@ -277,7 +277,7 @@ describe("a body that does not come", () => {
     },
   );
 
-  test("is incomplete for somebody who asks after the client left", async () => {
+  test("a body that does not come is incomplete for somebody who asks after the client left", async () => {
     await using it = startTestServer(() => {});
     const connection = await it.open();
     await connection.write(`${upload(100)}half`);

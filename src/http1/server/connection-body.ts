@@ -6,12 +6,14 @@ import { ChunkedDecoder, type ChunkTaker } from "../chunked.ts";
 import { HeadError } from "../head.ts";
 import { type BodyFault, RequestBodyError } from "../message.ts";
 
-/** What a body grows by at least, so that one of many small pieces is not copied for each. */
+/** The least by which a body grows, so that one of many small pieces is not copied for each. */
 const minGrowthBytes = 16 * 1024;
-/** Of a body, before all of its declared length is set aside. The system gives that memory as it is written to. */
+/**
+ * Bytes of a body from which all of its declared length is set aside. The system gives that memory as it is written to.
+ */
 const believedFromBytes = 512 * 1024;
 
-/** On whose account the bytes of a body are held. */
+/** The holder of a body's bytes. */
 export interface BodyHolder {
   /** Takes so many more, or gives the refusal. Fewer than none are given back. */
   hold(bytes: number): GatewayError | undefined;
@@ -21,13 +23,13 @@ export class ConnectionBody implements ChunkTaker {
   readonly #windowBytes: number;
   /** Undefined where the length was declared. */
   readonly #decoder: ChunkedDecoder | undefined;
-  /** Of a declared length, still to come. */
+  /** Bytes of a declared length that are still to come. */
   #left: number;
   #held: ByteSpan = noBytes;
-  /** Of the buffer that holds it, where that is ours. */
+  /** Size of the buffer that holds it, where that is ours. */
   #room = 0;
   #holder: BodyHolder | undefined;
-  /** Of which its holder knows. */
+  /** Bytes of which its holder knows. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -91,12 +93,12 @@ export class ConnectionBody implements ChunkTaker {
     return end;
   }
 
-  /** For the decoder of its chunks. */
+  /** Called by the decoder of its chunks. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     this.#append(new ByteSpan(bytes, start, end));
   }
 
-  /** From here on `holder` is told of what is held. */
+  /** Tells `holder` from now on of what is held. */
   heldBy(holder: BodyHolder): void {
     this.#holder = holder;
     this.#count(this.#room > 0 ? this.#room : this.#held.length);
@@ -116,7 +118,7 @@ export class ConnectionBody implements ChunkTaker {
     });
   }
 
-  /** Nothing more of it will come, or be taken. */
+  /** Ends the body: nothing more of it will come, or be taken. */
   fail(fault: BodyFault, message: string): void {
     if (!this.#complete) this.#fail(new RequestBodyError(fault, message));
   }
@@ -196,7 +198,7 @@ export class ConnectionBody implements ChunkTaker {
     return buffer;
   }
 
-  /** What holds it now, where that is ours. */
+  /** Frees the buffer, where that is ours. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#held.buffer);
   }

@@ -9,13 +9,13 @@ import type { Http1Limits } from "./server-limits.ts";
 const sharedHeads = new SharedHeads<ReadRequest>();
 
 export class ConnectionInput {
-  /** Of the request that was taken last: undefined where there is none, bytes where all of it is here. */
+  /** Body of the request that was taken last: undefined where there is none, bytes where all of it is here. */
   body: ByteSpan | ConnectionBody | undefined;
   readonly #limits: Http1Limits;
   #bytes: Buffer | undefined;
-  /** What was joined of several pieces is in its beginning, and nobody else's. */
+  /** A buffer of ours, in whose beginning several pieces were joined. */
   #own: Buffer | undefined;
-  /** What was looked through for the end of a head. */
+  /** Bytes that were searched for the end of a head. */
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
@@ -85,7 +85,7 @@ export class ConnectionInput {
     const end = findHeadEnd(bytes, start, this.#searchedBytes, this.#limits);
     if (end < 0) {
       this.#searchedBytes = bytes.length;
-      // What it was cut from may be many times as long, and is not to be held until the head ends.
+      // The buffer that it was cut from may be many times as long, and is not to be held until the head ends.
       if (bytes.buffer.byteLength > Math.max(2 * bytes.length, this.#limits.windowBytes)) {
         this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
         bytes.copy(this.#bytes);

@@ -1,4 +1,4 @@
-// What was sent to a socket that the kernel has no room for yet.
+// Bytes sent to a socket for which the kernel has no room yet.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
@@ -37,7 +37,10 @@ export class ConnectionOutput {
     return false;
   }
 
-  /** What the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its holder may hold no more. */
+  /**
+   * Keeps what the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its holder may
+   * hold no more.
+   */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
     const rest = bytes.subarray(start, end);
     return this.#append(isReused(bytes) ? Buffer.from(rest) : rest);

@@ -7,7 +7,7 @@ import type { RequestHead } from "../head.ts";
 import type { HeaderLines, IncomingRequest, OverListener } from "../message.ts";
 import { type BodyHolder, type ConnectionBody, tooLarge } from "./connection-body.ts";
 
-/** What a request needs of its connection. */
+/** The members of its connection that a request needs. */
 export interface RequestConnection {
   readonly peer: string;
   /** The rest of the body is waited for from here on. */

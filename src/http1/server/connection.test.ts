@@ -56,13 +56,13 @@ function answering({ room = Number.POSITIVE_INFINITY, method = "GET" } = {}) {
     socket,
     reply,
     writes,
-    /** What was written behind the head. */
+    /** The bytes behind the head. */
     body: () => writes.join("").replace(/^.*?\r\n\r\n/s, ""),
     [Symbol.dispose]: () => connection.destroy(),
   };
 }
 
-/** With its head sent. */
+/** A connection whose answer is under way, with its head sent. */
 async function streaming(setting: Parameters<typeof answering>[0] = {}) {
   const it = answering(setting);
   const stream = it.reply.stream(200, {});

@@ -18,7 +18,7 @@ import { type Http1Limits, slowestBodyBytesPerSecond, slowestBytesPerSecond } fr
 import { type Sender, turnOutput } from "./turn-output.ts";
 import { UpgradedConnection } from "./upgraded-connection.ts";
 
-/** What a connection needs of its server. */
+/** The members of its server that a connection needs. */
 export interface ConnectionServer {
   readonly limits: Http1Limits;
   /** Each answer that begins now ends its connection. */
@@ -32,11 +32,11 @@ export interface ConnectionServer {
   requestEnded(): void;
   /** So much was thrown away. False where no more may be until the next look at the deadlines. */
   discards(bytes: number): boolean;
-  /** From here on the socket is the other's. */
+  /** Hands the socket over to another protocol for good. */
   handOver(from: Connection, to: UpgradedConnection, socket: Bun.Socket<ServerConnection>): void;
 }
 
-/** What the server keeps for each socket. */
+/** The state that the server keeps for each socket. */
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
@@ -49,7 +49,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   readonly #socket: Bun.Socket<ServerConnection>;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
-  /** Of what is in it, and of a body that nobody asked for, the ledger knows this much; the former on whose account. */
+  /** Bytes of input, and of a body that nobody asked for, that the ledger knows of; and the holder of the former. */
   #countedInput = 0;
   #inputHolder: Holder = heldBytes.visitors;
   #countedUnasked = 0;
@@ -61,12 +61,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   #body: ConnectionBody | undefined;
   #bodySinceMs = 0;
   #keepsAlive = true;
-  /** From when on the client has been behind with its answer, and what it took since. */
+  /** The time since which the client has been behind with its answer, and the bytes that it took since. */
   #behindSinceMs = 0;
   #takenBytes = 0;
   /** What was written last is handed to the kernel at the end of the turn. */
   #gathered = false;
-  /** Of what is not written while the client is behind, the ledger knows this much. */
+  /** Bytes that are not written while the client is behind, as far as the ledger knows of them. */
   #countedWaiting = 0;
   /** All of the answer was written, the kernel took not all of it yet. */
   #answered = false;
@@ -280,7 +280,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       (error) => this.#server.onFault(error),
     );
     this.#countUnread();
-    // Nothing that is still to be done for this request may touch the socket.
+    // Whatever is still to be done for this request must not touch the socket.
     this.#closed = true;
     this.#deadlineMs = never;
     this.#forgetRequest();
@@ -297,7 +297,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
 
   brokeOff(looksComplete: boolean): void {
     turnOutput.send();
-    // What was sent before must arrive where it can; a reset may overtake it.
+    // Bytes that were sent before must arrive where they can; a reset may overtake them.
     if (looksComplete || this.behind) {
       this.destroy();
       return;
@@ -306,7 +306,10 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#finish();
   }
 
-  /** What the client did not take must not be more than its holder may hold: then it gets nothing any more. */
+  /**
+   * Keeps what the client did not take. It must not be more than its holder may hold: then the client gets nothing any
+   * more.
+   */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
     const refusal = unsent.keep(bytes, start, end);
     if (refusal) this.#destroySoon(refusal);
@@ -362,7 +365,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const end = body.push(bytes, 0);
     if (body.complete) {
       this.#body = undefined;
-      // Of what was sent to a client that falls behind, it is still due.
+      // The deadline still stands for bytes sent to a client that falls behind.
       if (!this.behind) this.#deadlineMs = never;
     } else if (body.awaited) {
       this.#setBodyDeadline();
@@ -444,7 +447,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     }
     this.#deadlineMs = monotonicMs() + this.#server.limits.idleMs;
     if (this.#input.length > 0 && !this.#advancing) {
-      // Not within the answer to the one before it: whoever sends that has something left to do.
+      // The next request waits for the answer to the one before it to return: whoever sends that has something left to
+      // do.
       queueMicrotask(() => {
         this.#advance();
         if (!this.#request) this.#regulate();
@@ -476,8 +480,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   /**
-   * To close at once while the client still sends would reset the connection, which may cost it the answer: its end is
-   * told first, and what comes is thrown away for a while (RFC 9112, 9.6).
+   * Ends the answer first and throws away for a while what comes (RFC 9112, 9.6): to close at once while the client
+   * still sends would reset the connection, which may cost it the answer.
    */
   #linger(): void {
     this.#lingering = true;

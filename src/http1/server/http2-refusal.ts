@@ -1,4 +1,4 @@
-// What a client that begins with HTTP/2 is told, in frames that it understands (RFC 9113, 4.1).
+// The answer to a client that begins with HTTP/2, in frames that it understands (RFC 9113, 4.1).
 
 const settings = 0x04;
 const goAway = 0x07;
@@ -12,7 +12,7 @@ export function http2Refusal(reason: string): Buffer {
   return Buffer.concat([frame(settings, Buffer.alloc(0)), frame(goAway, payload)]);
 }
 
-/** Of the connection as a whole, stream 0. */
+/** A frame of the connection as a whole, stream 0. */
 function frame(type: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);

@@ -148,7 +148,7 @@ test("answers over one connection say and give what they would if each came over
         for (let time = 0; time < times; time++) {
           const alone = given(new ResponseReader(), method, pieces);
           expect(given(reader, method, pieces)).toEqual(alone);
-          // As its connection would not be used again.
+          // A new reader takes the place of one whose connection would not be used again.
           if (reader.answer || !isComplete(alone)) reader = new ResponseReader();
         }
       }
@@ -176,7 +176,7 @@ describe("requests of one connection", () => {
         for (const [pieces, times] of each) {
           for (let time = 0; time < times; time++) {
             expect(told(input, pieces)).toEqual(told(new ConnectionInput(limits), pieces));
-            // What is behind it, and what comes behind a refusal, is none of the next one.
+            // Bytes behind it, and behind a refusal, are none of the next one.
             if (input.length > 0) input = new ConnectionInput(limits);
           }
         }
@@ -185,7 +185,7 @@ describe("requests of one connection", () => {
     );
   });
 
-  test("may have another length each, and are as long as the limit allows at most", () => {
+  test("requests of one connection may have another length each, and are as long as the limit allows at most", () => {
     const input = new ConnectionInput(limits);
     const fill = "x".repeat(limits.headBytes - "POST / HTTP/1.1\r\nHost: x\r\nX: \r\nContent-Length: 5\r\n\r\n".length);
     const post = (length: number) =>
@@ -194,7 +194,7 @@ describe("requests of one connection", () => {
     expect(told(input, [post(10)])).toEqual([431, "The head of a request must be at most 400 bytes."]);
   });
 
-  /** What is read of the same request the third time over one connection: it is known by then, where it is kept. */
+  /** The same request as it is read the third time over one connection: it is known by then, where it is kept. */
   function readThrice(input: ConnectionInput, text: string): [ReadRequest, ReadRequest] {
     const wire = Buffer.from(text);
     const [, second, third] = [1, 2, 3].map(() => {
@@ -204,7 +204,7 @@ describe("requests of one connection", () => {
     return [second as ReadRequest, third as ReadRequest];
   }
 
-  test("are the same objects where they are the same, and are forgotten with the last connection", async () => {
+  test("requests of one connection are the same objects where they are the same, and are forgotten with the last connection", async () => {
     const reads: WeakRef<ReadRequest>[] = [];
     const gone: ConnectionInput[] = [];
     for (let index = 0; index < 50; index++) {
@@ -223,7 +223,7 @@ describe("requests of one connection", () => {
     expect(gone.every((input) => input.length === 0)).toBe(true);
   });
 
-  test("are kept by their connections up to 2 KB", () => {
+  test("requests of one connection are kept by their connections up to 2 KB", () => {
     const get = (size: number) => `GET / HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(size)}\r\n\r\n`;
     for (const [size, isKept] of [
       [1_900, true],

@@ -1,20 +1,20 @@
 // Heads that came before: the next one of a connection is mostly the same but for the length of its body, and is known by its bytes.
 
-/** What was read of a head that has Content-Length at most once. */
+/** The result of reading a head that has Content-Length at most once. */
 export interface ReadHead<Self> {
   /** Bytes of the body; negative where that is told otherwise. */
   readonly bodyLength: number;
-  /** From now on the same is asked again and again. */
+  /** Called once the same head is expected again and again. */
   kept(): void;
-  /** Of the same head with another length, which is `bodyLength` as it is written in `digits`. */
+  /** The same head with another length, which is `bodyLength` as it is written in `digits`. */
   withLength(bodyLength: number, digits: string): Self;
 }
 
 /** Longer ones are read each time: what is known is memory of each connection. */
 const longestKnown = 2 * 1024;
-/** As far as a head may grow by its length alone. */
+/** Most digits by which a head may grow by its length alone. */
 const mostDigits = 16;
-/** Where Content-Length may have another value. */
+/** Finds the line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
 /** A connection whose heads are all different tries again after so many to know the next one. */
 const mostApart = 64;
@@ -41,7 +41,7 @@ export class SharedHeads<Read extends ReadHead<Read>> {
   }
 }
 
-/** Of one connection: the head that came last, unless each is another. */
+/** Heads of one connection: the one that came last, unless each is another. */
 export class HeadMemory<Read extends ReadHead<Read>> {
   readonly #shared: SharedHeads<Read>;
   readonly #headBytes: number;
@@ -56,7 +56,7 @@ export class HeadMemory<Read extends ReadHead<Read>> {
     this.#headBytes = headBytes;
   }
 
-  /** Of the head that was found last: where its body begins. */
+  /** Start of the body behind the head that was found last. */
   get bodyStart(): number {
     return this.#known?.bodyStart ?? 0;
   }
@@ -87,13 +87,13 @@ export class HeadMemory<Read extends ReadHead<Read>> {
 }
 
 class KnownHead<Read extends ReadHead<Read>> {
-  /** Of the head that was found last: where its body begins. */
+  /** Start of the body behind the head that was found last. */
   bodyStart = 0;
   readonly #read: Read;
   /** All of it, or what stands before the digits of Content-Length, and behind them. */
   readonly #start: Buffer;
   readonly #rest: Buffer | undefined;
-  /** How many digits the head had that was read. */
+  /** Number of digits in the head that was read. */
   readonly #digits: number;
 
   constructor(read: Read, start: string, digits: number, rest: string | undefined) {
@@ -109,7 +109,7 @@ class KnownHead<Read extends ReadHead<Read>> {
     return this.#start.equals(Buffer.from(start, "latin1")) && this.#rest?.toString("latin1") === rest;
   }
 
-  /** As `HeadMemory.find`. */
+  /** Finds a head like `HeadMemory.find`. */
   find(bytes: Buffer): Read | undefined {
     const start = this.#start;
     const rest = this.#rest;

@@ -15,7 +15,7 @@ async function textOf(it: TestHttp1Server, request: string): Promise<string> {
 const closing = get("/", ["Connection: close"]);
 
 describe("a whole answer", () => {
-  test("has its status, fields, date and length, each once", async () => {
+  test("a whole answer has its status, fields, date and length, each once", async () => {
     await using it = startTestServer((_request, reply) => {
       reply.send(201, { "content-type": "text/plain", "x-tab": "a\tb", "x-latin": "\xe9", "x-empty": "" }, "h\u00e9");
     });
@@ -79,7 +79,7 @@ describe("a whole answer", () => {
     connection.socket.destroy();
   });
 
-  test("that the client does not take holds back the request behind it", async () => {
+  test("a whole answer that the client does not take holds back the request behind it", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(20_000_000)));
     const connection = await it.open();
     connection.socket.pause();
@@ -124,7 +124,7 @@ describe("a whole answer", () => {
     expect(it.faults).toEqual([]);
   });
 
-  test("can be given once", async () => {
+  test("a whole answer can be given once", async () => {
     const thrown: unknown[] = [];
     await using it = startTestServer((_request, reply) => {
       reply.send(200, {}, "first");
@@ -221,7 +221,7 @@ describe("a stream", () => {
   });
 
   test.each(["1.1", "1.0"])(
-    "takes bytes with texts around them as what they are together, in HTTP/%s",
+    "a stream takes bytes with texts around them as what they are together, in HTTP/%s",
     async (version) => {
       const server = streaming();
       await using _ = server.it;
@@ -232,7 +232,7 @@ describe("a stream", () => {
       const write = (before: string, from: Buffer, start: number, end: number, after: string) => {
         expect(stream.writeAround(before, from, start, end, after)).toBe(true);
         wanted += before + from.toString("latin1", start, end) + after;
-        // Nothing of it is asked for later.
+        // The bytes are not asked for later.
         if (from === bytes) bytes.write("!!", 1);
       };
       // A character of which each has a byte.
@@ -266,7 +266,7 @@ describe("a stream", () => {
     expect(closed).toBe(true);
   });
 
-  test("of HEAD has no body, and the connection goes on", async () => {
+  test("a stream of HEAD has no body, and the connection goes on", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       stream.write("bo");
@@ -296,7 +296,7 @@ describe("a stream", () => {
       if (written > 10_000) throw new Error("never behind");
       await Bun.sleep(0);
     }
-    // Also what is written regardless arrives, in order.
+    // Bytes that are written regardless arrive, too, in order.
     for (let n = 0; n < 3; n++) expect(stream.write(`${written++}`.padStart(10_000, "."))).toBe(false);
     const more = Buffer.from(`${written++}`.padStart(9_998, "."));
     expect(stream.writeAround("..", more, 0, more.length, "")).toBe(false);
@@ -313,7 +313,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("that ends while the client is behind arrives whole, and only then counts as answered", async () => {
+  test("a stream that ends while the client is behind arrives whole, and only then counts as answered", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -332,7 +332,7 @@ describe("a stream", () => {
   });
 
   test.each(["1.1", "1.0"])(
-    "that is aborted looks incomplete in HTTP/%s, what came before is there",
+    "a stream that is aborted looks incomplete in HTTP/%s, what came before is there",
     async (version) => {
       const server = streaming();
       await using _ = server.it;
@@ -355,7 +355,7 @@ describe("a stream", () => {
     },
   );
 
-  test("that is aborted is an error for fetch", async () => {
+  test("a stream that is aborted is an error for fetch", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       stream.write("first");
@@ -365,7 +365,7 @@ describe("a stream", () => {
     expect(response.text()).rejects.toThrow();
   });
 
-  test("takes what is written after the client left, and forgets it", async () => {
+  test("a stream takes what is written after the client left, and forgets it", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);

@@ -6,7 +6,7 @@ import type { AnswerFields, Reply } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 import { gatheredBytes, mostPlaced, turnOutput } from "./turn-output.ts";
 
-/** What an answer needs of its connection. */
+/** The members of its connection that an answer needs. */
 export interface ReplyConnection {
   /** Whether the connection ends behind the answer to this request, by what is known now. */
   readonly closesAfterAnswer: boolean;
@@ -14,7 +14,7 @@ export interface ReplyConnection {
   readonly behind: boolean;
   /** Sends `bytes` from `start` to `end`, or keeps them until the client takes more; what is reused is copied for that. */
   write(bytes: Buffer, start: number, end: number): void;
-  /** As `write`, at the end of the turn of the event loop: what leaves with it costs less. */
+  /** Writes like `write`, but at the end of the turn of the event loop: what leaves with it costs less. */
   writeSoon(bytes: Buffer, start: number, end: number): void;
   /** So many bytes are not written yet, as the client is behind; what waits counts as held. */
   waits(bytes: number): void;
@@ -26,7 +26,7 @@ export interface ReplyConnection {
   brokeOff(looksComplete: boolean): void;
 }
 
-/** From here on, pieces of an answer are sent within `write`. */
+/** Size from which pieces of an answer are sent within `write`. */
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
 /** Bytes around one chunk: eight digits, two line ends, and the last chunk. */
@@ -246,7 +246,7 @@ class OutgoingStream implements ClientStream {
 
   #flush(): void {
     const connection = this.#connection;
-    // What waits is sent at once when the client has caught up.
+    // Bytes that wait are sent at once when the client has caught up.
     if (!connection || connection.behind) return;
     const head = this.#head;
     const waiting = this.#waiting;

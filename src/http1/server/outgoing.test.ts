@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { AnswerFields } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 
-/** As it is to be, but for the date. */
+/** The expected head, but for the date. */
 function headOf(status: number, fields: AnswerFields, framing: AnswerFraming, connection: AnswerConnection): string {
   const lines = [
     connection === "upgrade" ? "HTTP/1.1 101 Switching Protocols" : `HTTP/1.1 ${status} ${phrases[status]}`,
@@ -38,7 +38,7 @@ const head = fc.record({
 });
 
 describe("a head", () => {
-  test("is what its fields say, whichever heads, bodies and faults came before it", () => {
+  test("a head is what its fields say, whichever heads, bodies and faults came before it", () => {
     const answers = fc.array(head, { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(answers, (each) => {

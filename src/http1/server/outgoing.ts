@@ -77,9 +77,9 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
 const mostOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
-/** For each status that was used: its line. */
+/** The line of each status that was used. */
 const statusLines = new Map<number, string>();
-/** For each name that was used: `name: `, or nothing where the field is the server's own. */
+/** The prefix of each name that was used: `name: `, or nothing where the field is the server's own. */
 const namePrefixes = new Map<string, string>();
 /** Names are the program's own and few; the cache must not grow should one ever come from outside. */
 const maxNamePrefixes = 256;
@@ -98,7 +98,7 @@ const keptNames: string[] = [];
 const keptValues: (string | number)[] = [];
 /** Behind each line. */
 const keptEnds: number[] = [];
-/** How many of them are there as they were put. */
+/** Number of fields that stand there as they were put. */
 let kept = 0;
 
 /**
@@ -150,7 +150,7 @@ function putOwnLine(line: number, text: string, at: number): number {
 function putField(line: number, name: string, prefix: string, value: string | number, at: number): number {
   const before = kept;
   kept = line;
-  // Where the line before ends as it did, the name is there already.
+  // The name is there already where the line before ends as it did.
   const hasName = line < before && keptNames[line] === name;
   const start = hasName ? at + prefix.length : putText(prefix, at);
   const end = typeof value === "number" ? putNumber(value, start) : putValue(name, value, start);

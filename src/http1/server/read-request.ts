@@ -1,4 +1,4 @@
-// What the head of a request says: the request itself, its body, and whether another may follow it.
+// The meaning of a request's head: the request itself, its body, and whether another may follow it.
 import { keepsAlive, requestFraming } from "../framing.ts";
 import { HeadError, parseRequestHead, type RequestHead } from "../head.ts";
 import type { ReadHead } from "./known-head.ts";

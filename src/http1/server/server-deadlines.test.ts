@@ -16,7 +16,7 @@ async function timed<T>(work: Promise<T>): Promise<[T, number]> {
 }
 
 describe("a connection without a request", () => {
-  test("is closed without a word when nothing ever comes", async () => {
+  test("a connection without a request is closed without a word when nothing ever comes", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
     const connection = await it.open();
     const [{ text, closed }, ms] = await timed(connection.ended());
@@ -25,7 +25,7 @@ describe("a connection without a request", () => {
     expect(ms).toBeLessThan(withinMs(300));
   });
 
-  test("is closed when it stays idle after its answer", async () => {
+  test("a connection without a request is closed when it stays idle after its answer", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
     const connection = await it.open();
     await connection.write(get("/"));
@@ -37,7 +37,7 @@ describe("a connection without a request", () => {
   });
 
   // hardening: F9
-  test("is answered 408 when its head does not end, also where bytes keep coming", async () => {
+  test("a connection without a request is answered 408 when its head does not end, also where bytes keep coming", async () => {
     await using it = startTestServer(echo, { ...patient, headMs: 80 });
     const connection = await it.open();
     const [{ answers, closed }, ms] = await timed(
@@ -56,7 +56,7 @@ describe("a connection without a request", () => {
     expect(it.requests).toHaveLength(0);
   });
 
-  test("has its time for a head anew with every request", async () => {
+  test("a connection without a request has its time for a head anew with every request", async () => {
     await using it = startTestServer(echo, { ...patient, headMs: 250 });
     const connection = await it.open();
     for (let n = 1; n <= 3; n++) {
@@ -90,7 +90,7 @@ describe("a body", () => {
     return { it, faults };
   }
 
-  test("that stops is incomplete, and the client, which is still there, may be told", async () => {
+  test("a body that stops is incomplete, and the client, which is still there, may be told", async () => {
     const { it, faults } = reading({ bodyIdleMs: 60 });
     await using _ = it;
     const connection = await it.open();
@@ -103,7 +103,7 @@ describe("a body", () => {
   });
 
   // hardening: F9
-  test("that trickles is incomplete in bounded time", async () => {
+  test("a body that trickles is incomplete in bounded time", async () => {
     const { it, faults } = reading({ bodyIdleMs: 100 });
     await using _ = it;
     const connection = await it.open();
@@ -118,7 +118,7 @@ describe("a body", () => {
   });
 
   // hardening: F9
-  test("that is slow but steady is read", async () => {
+  test("a body that is slow but steady is read", async () => {
     const { it } = reading({ bodyIdleMs: 300 });
     await using _ = it;
     const connection = await it.open();
@@ -131,7 +131,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("that stops is incomplete as well where the answer had begun, and the client fell behind with it", async () => {
+  test("a body that stops is incomplete as well where the answer had begun, and the client fell behind with it", async () => {
     const faults: string[] = [];
     await using it = startTestServer(
       (request, reply) => {
@@ -154,7 +154,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("that nobody has asked for yet has no deadline", async () => {
+  test("a body that nobody has asked for yet has no deadline", async () => {
     let ask = () => {};
     await using it = startTestServer((request, reply) => (ask = () => echo(request, reply)), {
       ...patient,
@@ -171,7 +171,7 @@ describe("a body", () => {
 });
 
 describe("an answer", () => {
-  test("that the client does not take is cut off", async () => {
+  test("an answer that the client does not take is cut off", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 80,
@@ -185,7 +185,7 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
-  test("that the client does not take is cut off, also where the client goes on sending its body meanwhile", async () => {
+  test("an answer that the client does not take is cut off, also where the client goes on sending its body meanwhile", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 150,
@@ -198,7 +198,7 @@ describe("an answer", () => {
     await until(() => it.server.pendingRequests === 0, "it is cut off", 1_500);
   });
 
-  test("that the client takes slowly arrives whole", async () => {
+  test("an answer that the client takes slowly arrives whole", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,
       unsentMs: 250,
@@ -216,7 +216,7 @@ describe("an answer", () => {
   });
 
   // hardening: F11
-  test("that takes long to begin, or a stream that is silent, is never cut off", async () => {
+  test("an answer that takes long to begin, or a stream that is silent, is never cut off", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer(
       (request, reply) => {
@@ -236,7 +236,7 @@ describe("an answer", () => {
     expect((await silent.answered()).answers[0]?.body).toBe("still here");
   });
 
-  test("as a stream that fell behind and caught up may be silent again", async () => {
+  test("an answer that is a stream, fell behind and caught up may be silent again", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})), {
       ...patient,
@@ -258,7 +258,7 @@ describe("an answer", () => {
     connection.socket.destroy();
   });
 
-  test("that ended the connection leaves it open for its last bytes, for a bounded time", async () => {
+  test("an answer that ended the connection leaves it open for its last bytes, for a bounded time", async () => {
     await using it = startTestServer(echo, { ...patient, lingerMs: 60 });
     const connection = await it.open();
     // Reading, it would see the end and close its own side.
@@ -270,7 +270,7 @@ describe("an answer", () => {
     expect(performance.now() - startedMs).toBeLessThan(withinMs(500));
   });
 
-  test("that ended the connection arrives whole, also where the client takes it late", async () => {
+  test("an answer that ended the connection arrives whole, also where the client takes it late", async () => {
     const body = Buffer.alloc(1_500_000, "x");
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body), { ...patient, lingerMs: 60 });
     const connection = await it.open();

@@ -85,7 +85,7 @@ test("damaged requests never crash or hang the server, nor become more requests 
     }
     return text;
   };
-  // Without the body that looks like requests, for which a damaged length may rightly end early.
+  // The body that looks like requests is left out, for which a damaged length may rightly end early.
   const plain = requests.filter((_request, index) => index !== 5).join("");
   for (let round = 0; round < 2; round++) {
     await Promise.all(

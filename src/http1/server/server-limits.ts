@@ -1,27 +1,30 @@
-// How much, and for how long, one client may keep the server busy before its request is complete or its answer taken.
+// Limits on how much, and for how long, one client may keep the server busy before its request is complete or its
+// answer taken.
 import { readFileSync } from "node:fs";
 
 export interface Http1Limits {
-  /** Of a request's head, its empty line included; more is 431. */
+  /** Bytes of a request's head, its empty line included; more is 431. */
   headBytes: number;
-  /** Of its first line; more is 414. */
+  /** Bytes of its first line; more is 414. */
   requestLineBytes: number;
   /** Received and not asked for, of a body or of requests behind the one at work: with more than that, reading stops. */
   windowBytes: number;
-  /** For a complete head, from its first byte on. */
+  /** Time for a complete head, from its first byte on. */
   headMs: number;
-  /** Without a byte, between requests and before the first. */
+  /** Time without a byte, between requests and before the first. */
   idleMs: number;
-  /** Without a byte of a body that is waited for. All of it may take this long and a second more for every 8 KiB. */
+  /**
+   * Time without a byte of a body that is waited for. All of it may take this long and a second more for every 8 KiB.
+   */
   bodyIdleMs: number;
-  /** For all of a body that is waited for, however it comes. */
+  /** Time for all of a body that is waited for, however it comes. */
   bodyMs: number;
   /**
-   * Without the client taking a byte of what was sent to it. It may be behind for this long and a second more for every
-   * 500 bytes that it takes meanwhile.
+   * Time without the client taking a byte of what was sent to it. It may be behind for this long and a second more for
+   * every 500 bytes that it takes meanwhile.
    */
   unsentMs: number;
-  /** From the end of the last answer until the connection is cut, if the client goes on sending. */
+  /** Time from the end of the last answer until the connection is cut, if the client goes on sending. */
   lingerMs: number;
   /** Read and thrown away in that time. */
   lingerBytes: number;
@@ -33,7 +36,10 @@ export interface Http1Limits {
 
 /** A client that takes an answer more slowly than this keeps its place for nothing. */
 export const slowestBytesPerSecond = 500;
-/** What came of a body is held until the rest is here: a body that comes more slowly than this keeps memory for nothing. */
+/**
+ * The slowest body that is waited for: what came of it is held until the rest is here, so that a slower one keeps
+ * memory for nothing.
+ */
 export const slowestBodyBytesPerSecond = 8 * 1024;
 
 export function defaultLimits(): Http1Limits {
@@ -72,5 +78,5 @@ function descriptorLimit(): number {
   }
 }
 
-/** Where the system does not say: what Bun raises its limit to at least, on the systems it runs on. */
+/** Descriptors where the system does not say: what Bun raises its limit to at least, on the systems it runs on. */
 const usualDescriptors = 8_192;

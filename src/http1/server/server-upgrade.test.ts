@@ -117,7 +117,7 @@ test("what was written before the end arrives, though the client takes it slowly
   const { text } = await connection.ended();
   const body = text.slice(text.indexOf("\r\n\r\n") + 4);
   expect(body.length).toBe(8_000_000);
-  // Of what the kernel had taken already nothing else can be; the rest was copied.
+  // Bytes that the kernel had taken already cannot change; the rest was copied.
   expect(/^a+$/.test(body)).toBe(true);
 });
 
@@ -152,7 +152,7 @@ test("what its owner throws ends the connection, however much came in one go, an
       data(piece) {
         bytes += piece.length;
         if (bytes > 3_000_000) throw fault;
-        // So long that the rest is for another turn.
+        // The work takes so long that the rest is for another turn.
         const endMs = performance.now() + 5;
         while (performance.now() < endMs);
       },

@@ -18,7 +18,7 @@ describe("a connection", () => {
     connection.socket.destroy();
   });
 
-  test("gives what a request says, and the address of its peer", async () => {
+  test("a connection gives what a request says, and the address of its peer", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(get("/a?b=c", ["X-One: 1", "x-one: 2"]));
@@ -129,7 +129,7 @@ describe("streams side by side", () => {
     expect(it.server.pendingRequests).toBe(0);
   });
 
-  test("are broken off behind what was written before, where one aborts", async () => {
+  test("streams side by side are broken off behind what was written before, where one aborts", async () => {
     const { it, connections, a, b } = await twoStreams();
     await using _ = it;
     b.write("b");
@@ -210,7 +210,7 @@ describe("streams side by side", () => {
 });
 
 describe("pipelined requests", () => {
-  test("are worked on and answered one after the other", async () => {
+  test("pipelined requests are worked on and answered one after the other", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request, reply) => void replies.push(reply));
     const connection = await it.open();
@@ -319,7 +319,7 @@ describe("what is no request", () => {
     expect(it.requests).toHaveLength(2);
   });
 
-  test("is told to a client that still sends: it gets the answer, not a reset", async () => {
+  test("what is no request is told to a client that still sends: it gets the answer, not a reset", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     let failed: string | undefined;
@@ -353,7 +353,7 @@ describe("a client that leaves", () => {
 
   test.each(["end", "destroy", "resetAndDestroy"] as const)("cancels its request (%s)", leave);
 
-  test("after its answer cancels nothing, also not for somebody who asks late", async () => {
+  test("a client that leaves after its answer cancels nothing, also not for somebody who asks late", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(get("/1") + get("/2"));
@@ -365,7 +365,7 @@ describe("a client that leaves", () => {
     expect(it.requests[1]?.left.cancelled).toBe(false);
   });
 
-  test("is seen as gone by somebody who asks late, and answers to it go nowhere", async () => {
+  test("a client that leaves is seen as gone by somebody who asks late, and answers to it go nowhere", async () => {
     let reply: Reply | undefined;
     await using it = startTestServer((_request, given) => (reply = given));
     const connection = await it.open();

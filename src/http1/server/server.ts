@@ -45,7 +45,7 @@ export interface Http1Server {
    * that were upgraded are ended by whoever took them over.
    */
   stop(): Promise<void>;
-  /** As `stop`, and breaks off what is open. */
+  /** Stops like `stop`, and breaks off what is open. */
   close(): void;
 }
 
@@ -84,7 +84,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
       hostname: options.hostname,
       port: options.port,
       exclusive: true,
-      // With the client's side closed nobody waits for an answer, as nginx sees it too: Bun closes ours then.
+      // A client that has closed its side waits for no answer, as nginx sees it too: Bun closes ours then.
       allowHalfOpen: false,
       socket: {
         open: (socket) => this.#accept(socket),

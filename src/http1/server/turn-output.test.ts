@@ -70,7 +70,7 @@ test("a request that is alone waits for nobody", () => {
   output.requestBegan();
   expect(gather(a, "2")).toBe(true);
   output.requestEnded();
-  // What it writes itself now must not overtake that.
+  // Bytes that it writes itself now must not overtake that.
   expect(gather(a, "3")).toBe(false);
   expect(log).toEqual(["a:2"]);
 });

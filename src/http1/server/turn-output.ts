@@ -1,4 +1,4 @@
-// What connections send in one turn of the event loop: handed to the kernel at its end, one behind the other.
+// Bytes that connections send in one turn of the event loop: handed to the kernel at its end, one behind the other.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
 /** A connection, or whatever else sends. */
@@ -9,11 +9,13 @@ export interface Sender {
   gatheredSent(): void;
 }
 
-/** Of what is gathered; used again and again. Pieces of streamed answers are put together here, at `place`. */
+/**
+ * The buffer of what is gathered; used again and again. Pieces of streamed answers are put together here, at `place`.
+ */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
 /** Larger ones are not worth a copy. */
 const mostGathered = 16 * 1024;
-/** Of what is put together at `place`. */
+/** The most bytes that are put together at `place`. */
 export const mostPlaced = 64 * 1024;
 
 /**
@@ -23,7 +25,10 @@ export const mostPlaced = 64 * 1024;
  */
 export class TurnOutput {
   readonly #bytes: Buffer;
-  /** In the order in which they came, each with the end of its bytes; those of one begin where those before it end. */
+  /**
+   * Senders in the order in which they came, each with the end of its bytes; those of one begin where those before it
+   * end.
+   */
   readonly #senders: (Sender | undefined)[] = [];
   readonly #ends: number[] = [];
   #count = 0;
@@ -48,8 +53,8 @@ export class TurnOutput {
   }
 
   /**
-   * Where in the bytes that are gathered up to `length` may be put, which is at most `mostPlaced`. They are safe there until
-   * anything is gathered or sent, so that is to be done at once.
+   * A place in the gathered bytes for up to `length`, which is at most `mostPlaced`. They are safe there until anything
+   * is gathered or sent, so that is to be done at once.
    */
   place(length: number): number {
     if (this.#used + length > this.#bytes.length) this.send();

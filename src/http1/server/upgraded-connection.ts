@@ -104,7 +104,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     else this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes;
   }
 
-  /** In a turn of its own: a fault must end this connection, as one at its socket does, and nothing else. */
+  /** Runs in a turn of its own: a fault must end this connection, as one at its socket does, and nothing else. */
   takeSlice(bytes: Buffer): void {
     try {
       this.#listener?.data(bytes);
@@ -162,7 +162,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     if (nowMs >= this.#deadlineMs) this.terminate();
   }
 
-  /** As at the end of any connection here: a reset might overtake what was sent. */
+  /** Lets the connection linger like any other here: a reset might overtake what was sent. */
   #linger(): void {
     this.#lingering = true;
     this.#deadlineMs = exactMs() + this.#limits.lingerMs;

@@ -7,9 +7,9 @@ import { type Holder, heldBytes, NoRoomError } from "../../base/bytes/held-bytes
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Later } from "../../base/later.ts";
+import { mostAnswerBytes, usualAnswerBytes } from "../../dialects/answer-bound.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import { mostAnswerBytes, usualAnswerBytes } from "./answer-bound.ts";
 
 /** Mostly all of it is here at once: it often comes with its head. It is held until `release`, or until it fails. */
 export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListener {

@@ -1,13 +1,13 @@
 // Records a chat completion that shall be kept, as the client gets it.
 
 import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { AnswerCollector } from "../../dialects/answer.ts";
 import type { Account } from "../../domain/account.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { requireMetadata } from "../../wire/stored-chats.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
-import { ChunkCollector } from "./chunk-collector.ts";
 
 /** Characters of an answer; a longer one is not stored. */
 const maxAnswerSize = 10_000_000;
@@ -33,27 +33,35 @@ export function recorderFor(
   writer: ChatWriter,
   holder: Holder,
 ): ChatRecorder | undefined {
-  if (!request.dialect.isKept) return undefined;
-  if (!wantsStoring(principal.account, request, writer.retentionDays)) return undefined;
-  return new ChatRecorder(principal, request, writer, holder);
+  const { collector } = request.dialect;
+  if (!collector || !wantsStoring(principal.account, request, writer.retentionDays)) return undefined;
+  return new ChatRecorder(principal, request, writer, holder, collector);
 }
 
 /** Why it is not kept. */
 type Loss = "too_large" | "unreadable" | "no_room";
 
-/** Of what failed or was left by its client nothing is kept: then `keep` is not called. `release` is, in any case. */
+/** Nothing is kept of what failed or was left by its client: then `keep` is not called. `release` is, in any case. */
 export class ChatRecorder {
   readonly #principal: Principal;
   readonly #request: DecodedRequest;
   readonly #writer: ChatWriter;
   readonly #metadata: Readonly<Record<string, string>>;
-  #chunks: ChunkCollector | undefined;
+  readonly #collector: () => AnswerCollector;
+  #chunks: AnswerCollector | undefined;
   #whole: string | undefined;
   #lost: Loss | undefined;
   readonly #holder: Holder;
   #countedBytes = 0;
 
-  constructor(principal: Principal, request: DecodedRequest, writer: ChatWriter, holder: Holder) {
+  constructor(
+    principal: Principal,
+    request: DecodedRequest,
+    writer: ChatWriter,
+    holder: Holder,
+    collector: () => AnswerCollector,
+  ) {
+    this.#collector = collector;
     this.#holder = holder;
     this.#principal = principal;
     this.#request = request;
@@ -64,11 +72,9 @@ export class ChatRecorder {
   /** Text of one or more events of the stream, as they go to the client. */
   add(events: string): void {
     if (this.#lost) return;
-    this.#chunks ??= new ChunkCollector();
+    this.#chunks ??= this.#collector();
     try {
-      for (const event of events.split("\n\n")) {
-        if (event.startsWith("data: {")) this.#chunks.add(JSON.parse(event.slice("data: ".length)));
-      }
+      this.#chunks.add(events);
       if (this.#chunks.size > maxAnswerSize) this.#loseTo("too_large");
       else this.#count(this.#chunks.size);
     } catch {
@@ -129,7 +135,7 @@ export class ChatRecorder {
   #completion(usage: TokenUsage): Record<string, unknown> | undefined {
     if (this.#lost) return undefined;
     try {
-      return this.#whole === undefined ? this.#chunks?.completion(usage) : JSON.parse(this.#whole);
+      return this.#whole === undefined ? this.#chunks?.answer(usage) : JSON.parse(this.#whole);
     } catch {
       // What an engine says must not keep the request from being logged.
       this.#loseTo("unreadable");

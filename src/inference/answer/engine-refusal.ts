@@ -1,14 +1,13 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
-import { type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
-import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { longestMessage, type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 
-/** Cut before anything is searched for in it. */
-const longestMessage = 1_000;
 const maxErrorBody = 64 * 1024;
 /** The status says enough: what else a broken server has to say is not waited for any longer. */
 const errorBodyMs = 3_000;
@@ -85,67 +84,6 @@ function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, 
     ...{ detail, retryAfterSeconds, engineLimited },
     refusal: "capacity",
   });
-}
-
-/** What an engine says of a fault, as far as a client may know it. */
-export interface PublicFault {
-  message: string | undefined;
-  engineCode: EngineErrorCode | undefined;
-  param: string | undefined;
-}
-
-/** A path as servers write it: of names, dots and indices. */
-const paramPattern = /^[\w.[\]-]{1,128}$/;
-/** Servers that have no code for it say so in these words, which are OpenAI's (vLLM, SGLang). */
-const contextWords = /\bmaximum context length\b/i;
-
-/**
- * What an engine said about a bad request, fit for a client: its `error.message` without addresses and without anything
- * that looks like a credential, and those of its codes that clients act upon. Undefined where there is none.
- */
-export function publicFault(text: string, engine: Engine): PublicFault {
-  const { error, message, detail, ...top } = parsedObject(text);
-  const nested = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : undefined;
-  const said = [nested ? nested["message"] : error, message, detail].find(
-    (candidate) => typeof candidate === "string" && candidate !== "",
-  );
-  const shown = typeof said === "string" ? withoutSecrets(said, engine) : undefined;
-  const { code, type, param } = nested ?? top;
-  return {
-    message: shown,
-    engineCode: engineCodeOf(code, type, shown),
-    param: isPublicParam(param, engine) ? param : undefined,
-  };
-}
-
-function isPublicParam(param: unknown, engine: Engine): param is string {
-  return typeof param === "string" && paramPattern.test(param) && withoutSecrets(param, engine) === param;
-}
-
-function parsedObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
-
-function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {
-  const known = engineErrorCodes.find((one) => one === code);
-  // llama.cpp has the status for a code, and tells the kind by the type.
-  if (known === undefined && (type === "exceed_context_size_error" || contextWords.test(message))) {
-    return "context_length_exceeded";
-  }
-  return known;
-}
-
-function withoutSecrets(text: string, engine: Engine): string {
-  return engine
-    .redact(text)
-    .slice(0, longestMessage)
-    .replace(/[a-z0-9+.-]{1,40}:\/\/\S+/gi, "[address]")
-    .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
 }
 
 /** The start of an answer that is neither a page nor JSON; undefined where it is, as markup says nothing that the status does not. */

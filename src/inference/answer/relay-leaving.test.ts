@@ -46,7 +46,7 @@ test("a stream that ended, however it did, is held by nothing that lives longer"
 describe("a client that leaves", () => {
   const leaving = expect.objectContaining({ name: "AbortError" });
 
-  test("in the middle: the engine is stopped and not blamed, and nothing more is written", async () => {
+  test("a client that leaves in the middle has the engine stopped and not blamed, and nothing more is written", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc"));
@@ -59,7 +59,7 @@ describe("a client that leaves", () => {
     expect(started.client.text).toBe(event("abc"));
   });
 
-  test("as a piece is written for it: told once", () => {
+  test("a client that leaves as a piece is written for it is told of once", () => {
     const source = new Source();
     const left = new Cancellation();
     const started = start(source.dispatched, { left });
@@ -76,7 +76,7 @@ describe("a client that leaves", () => {
     expect(source.paused).toBe(false);
   });
 
-  test("before it read anything, with the engine's answer there: the engine's part ends all the same", async () => {
+  test("a client that leaves before it read anything ends the engine's part all the same", async () => {
     const source = new Source();
     const started = start(Promise.resolve(source.dispatched));
     started.left.cancel();
@@ -88,7 +88,7 @@ describe("a client that leaves", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("before the relay even began: that is noticed all the same", () => {
+  test("a client that left before the relay even began is noticed all the same", () => {
     const source = new Source();
     const left = new Cancellation();
     left.cancel();
@@ -100,7 +100,7 @@ describe("a client that leaves", () => {
     expect(source.flowing).toBe(false);
   });
 
-  test("before the engine answered: its work is stopped, and what comes late is let go", async () => {
+  test("a client that leaves before the engine answered has its work stopped, and what comes late is let go", async () => {
     const source = new Source();
     const { promise, resolve } = Promise.withResolvers<Dispatched>();
     const started = start(promise);
@@ -114,7 +114,7 @@ describe("a client that leaves", () => {
     expect(started.client.text).toBe("");
   });
 
-  test("before the engine answered, which then fails: nothing is told twice", async () => {
+  test("a client that leaves before the engine fails is told of once", async () => {
     const { promise, reject } = Promise.withResolvers<Dispatched>();
     const started = start(promise);
     started.left.cancel();
@@ -124,7 +124,7 @@ describe("a client that leaves", () => {
     expect(started.client.text).toBe("");
   });
 
-  test("while a whole answer is read for it: the engine is stopped", async () => {
+  test("a client that leaves while a whole answer is read for it has the engine stopped", async () => {
     const source = new Source("application/json");
     const started = start(source.dispatched);
     source.send('{"choices":');
@@ -135,7 +135,7 @@ describe("a client that leaves", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("while the end waits to be on record: it was delivered, which stands", async () => {
+  test("a client that leaves while the end waits to be on record was served, which stands", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -147,7 +147,7 @@ describe("a client that leaves", () => {
 });
 
 describe("a server that ends", () => {
-  test("in the middle: one error event that says so, and the engine is stopped", async () => {
+  test("a server that ends in the middle of a stream writes one error event that says so, and stops the engine", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc"));
@@ -160,7 +160,7 @@ describe("a server that ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("before the engine answered, and before the relay began", async () => {
+  test("a server that ends before the engine answered, or before the relay began, tells the stream so", async () => {
     const late = start(Promise.withResolvers<Dispatched>().promise);
     late.stopping.begin();
     await soon();
@@ -176,7 +176,7 @@ describe("a server that ends", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("after a stream did: that stream is not told", async () => {
+  test("a server that ends after a stream did tells that stream nothing", async () => {
     const source = new Source();
     const started = start(source.dispatched);
     source.send(event("abc", "stop") + done);

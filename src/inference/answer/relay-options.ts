@@ -4,11 +4,10 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { AnswerNames, StreamObservation } from "../../dialects/answer.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import type { Stopping } from "../stopping.ts";
-import type { CompletionNames } from "./answer.ts";
-import type { StreamObservation } from "./stream-observation.ts";
 
 /** When to tell of a piece again: at whichever comes first. */
 export interface PieceDue {
@@ -22,7 +21,7 @@ export interface RelayOptions {
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;
-  readonly completion: CompletionNames;
+  readonly completion: AnswerNames;
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
   renderError(error: GatewayError): string;

@@ -73,7 +73,7 @@ describe("passing on", () => {
     expect([asText?.inPlace, inPlace?.inPlace]).toEqual([0, 4]);
   });
 
-  test("such an event goes no other way than the rest where the client is behind, and where it has left", () => {
+  test("an event that is passed on where it lies goes no other way than the rest where the client is behind or has left", () => {
     const source = new Source();
     const { client, left } = start(source.dispatched, untold);
     for (const text of "ab") source.sendPiece(event(text));
@@ -87,7 +87,7 @@ describe("passing on", () => {
     expect(client.writes).toHaveLength(3);
   });
 
-  test("such an event in the middle of another is none", () => {
+  test("an event is not passed on where it lies in the middle of another", () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched, untold);
     for (const bytes of [event("a"), event("b"), "data: {\n", event("c")]) source.sendPiece(bytes);
@@ -95,7 +95,7 @@ describe("passing on", () => {
     expect(ends).toMatchObject([{ error: { code: "upstream_error" } }]);
   });
 
-  test("where telling of an event fails, it was given to the client", async () => {
+  test("an event was given to the client even where telling of it fails", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched, {
       recorded: false,
@@ -151,7 +151,7 @@ describe("passing on", () => {
     expect(told).toEqual([1, 4, 7, 10]);
   });
 
-  test("and after the time that was asked for, however few pieces came", async () => {
+  test("what was seen is told again after the time that was asked for, however few pieces came", async () => {
     const told: number[] = [];
     const source = new Source();
     start(source.dispatched, {
@@ -186,7 +186,7 @@ describe("passing on", () => {
     expect(source.ends).toEqual([false]);
   });
 
-  test("the usage of such an answer that tells none is estimated, and booked as that", async () => {
+  test("the usage of a whole answer in the place of a stream is estimated where it tells none, and booked as that", async () => {
     const source = new Source("application/json");
     const { ends } = start(source.dispatched);
     const message = { role: "assistant", content: "Grüße" };
@@ -384,7 +384,7 @@ describe("a stream that brings nothing", () => {
     expect([source.cancelled, source.ends]).toEqual([true, [true]]);
   });
 
-  test("but as much as one long event has is waited for, and what keeps a stream alive is no flood", () => {
+  test("a stream is waited for as long as one long event takes, and what keeps it alive is no flood", () => {
     const long = event("x".repeat(2_000_000));
     const source = new Source();
     const { client, left } = start(source.dispatched);
@@ -395,7 +395,7 @@ describe("a stream that brings nothing", () => {
     left.cancel();
   });
 
-  test("is ended for the reason for which its client was cut off, and not as if that had left", async () => {
+  test("a stream ends for the reason for which its client was cut off, and not as if that had left", async () => {
     const source = new Source();
     const { ends, left } = start(source.dispatched);
     source.send(event("a"));
@@ -405,7 +405,7 @@ describe("a stream that brings nothing", () => {
     expect([source.cancelled, source.ends]).toEqual([true, [false]]);
   });
 
-  test("of a whole answer holds nothing of it any more where the server stops meanwhile", async () => {
+  test("a relay that reads a whole answer holds nothing of it any more where the server stops meanwhile", async () => {
     const ledger = new HeldBytes(1_000_000);
     const source = new Source("application/json");
     const { client, stopping } = start(source.dispatched, { holder: ledger.visitors });
@@ -416,7 +416,7 @@ describe("a stream that brings nothing", () => {
     expect([client.ended, source.cancelled, ledger.held]).toEqual([true, true, 0]);
   });
 
-  test("of an event for which there is no room is ended without a word against the engine", async () => {
+  test("a stream with an event for which there is no room is ended without a word against the engine", async () => {
     const ledger = new HeldBytes(600_000);
     const source = new Source();
     const { client } = start(source.dispatched, { holder: ledger.visitors });

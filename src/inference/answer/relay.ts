@@ -2,24 +2,22 @@
 import { nowhere } from "../../base/bag.ts";
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { byteTextOf, decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import { byteTextOf, decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { exactMs, monotonicMs } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
+import type { AnswerStream } from "../../dialects/answer.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
-import { readAnswer } from "./answer.ts";
 import { WholeBody } from "./answer-body.ts";
 import type { PieceDue, RelayOptions } from "./relay-options.ts";
-import { ChunkTranslator, wholeAsChunk } from "./stream-chunks.ts";
 
 const keepAlive = ": keep-alive\n\n";
 const jsonType = /^application\/json\b/i;
-const doneMark = "[DONE]";
-/** After `[DONE]` the rest of the connection is read this long, so that it can be used again. */
+/** After the end of a stream the rest of the connection is read this long, so that it can be used again. */
 const drainMs = 1_000;
 /**
  * Bytes of a stream that bring nothing for the client, such as comments: so many at once, and so many a second. A server
@@ -34,7 +32,7 @@ const stalledReaderMs = 60_000;
 
 /**
  * Sends the engine's stream to the client. While the client is behind, the engine is not read. Errors become one error
- * event and the end without `[DONE]`; a comment goes out whenever there was nothing to send for a while. May call
+ * event, and no other end; a comment goes out whenever there was nothing to send for a while. May call
  * `onEnd` before it returns.
  */
 export function relay(options: RelayOptions, client: ClientStream): void {
@@ -49,7 +47,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #recorded: boolean;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
-  readonly #chunks: ChunkTranslator;
+  readonly #chunks: AnswerStream;
   #dispatched: Dispatched | undefined;
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
@@ -65,7 +63,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** Bytes since the client got something, and monotonic milliseconds of that. */
   #idleBytes = 0;
   #idleSinceMs = 0;
-  /** Of an event that is not complete, the ledger knows this much. */
+  /** Bytes of an event that is not complete which are on the account of the request. */
   #countedBytes = 0;
   /** Goes to the client once the end is on record. */
   #last = "";
@@ -74,7 +72,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#options = options;
     this.#recorded = options.recorded;
     this.#client = client;
-    this.#chunks = new ChunkTranslator(options.request, options.completion);
+    this.#chunks = options.request.dialect.stream(options.request, options.completion);
   }
 
   start(): void {
@@ -125,7 +123,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
         const data = this.#reader.next();
         if (data === undefined) break;
-        if (data === doneMark) done = true;
+        if (this.#chunks.isEnd(data)) done = true;
         else events += this.#translate(data, start);
       }
       this.#checkIdle(bytes.length, events !== "");
@@ -154,9 +152,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     let events = "";
     try {
       const data = this.#reader.end();
-      if (data !== undefined && data !== doneMark) events = this.#translate(data, -1);
+      const isEnd = data !== undefined && this.#chunks.isEnd(data);
+      if (data !== undefined && !isEnd) events = this.#translate(data, -1);
       // Some servers forget the mark; the reason for which generation ended proves as much.
-      if (data !== doneMark && !this.#chunks.finishSeen) throw closedEarly();
+      if (!isEnd && !this.#chunks.finishSeen) throw closedEarly();
     } catch (error) {
       this.#break(error, events);
       return;
@@ -204,9 +203,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       return;
     }
     this.#dispatched = dispatched;
-    this.#chunks.model = dispatched.model.id;
-    this.#chunks.context = dispatched.model.context;
-    this.#chunks.trace = dispatched.trace;
+    this.#chunks.servedBy(dispatched);
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
@@ -217,13 +214,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
-    const { request, completion, holder } = this.#options;
+    const { request, holder } = this.#options;
     this.#whole = new Cancellation();
     const whole = new WholeBody(dispatched, request, holder, this.#whole);
     const all = await whole;
     try {
-      const { text } = readAnswer(all, request, dispatched, completion);
-      if (!this.#over) this.#complete(this.#translate(encodeByteText(wholeAsChunk(text)), -1));
+      if (!this.#over) this.#complete(this.#chunks.whole(all));
     } finally {
       whole.release();
     }
@@ -262,7 +258,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #translate(data: string, start: number): string {
     const { text, position } = this.#reader;
     const raw = start < 0 ? undefined : text.slice(start, position);
-    return this.#chunks.translate(data, raw, this.#dispatched?.deployment.engine);
+    return this.#chunks.translate(data, raw);
   }
 
   #record(events: string): void {
@@ -307,7 +303,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
             cause: error,
           });
     if (events !== "") this.#record(events);
-    this.#finish(shown, `${events}data: ${encodeByteText(this.#options.renderError(shown))}\n\n`);
+    this.#finish(shown, events + this.#chunks.errorEvent(this.#options.renderError(shown)));
   }
 
   /** The client left, or was cut off as there is no room for what it does not take. */
@@ -375,7 +371,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
-/** As those below: a closure for each stream would do the same at the cost of its memory. */
+/** A function like those below: a closure for each stream would do the same at the cost of its memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
 }

@@ -5,21 +5,20 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { AnswerNames, StreamObservation } from "../../dialects/answer.ts";
+import { streamUsage } from "../../dialects/stream-usage.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Stopping } from "../stopping.ts";
-import type { CompletionNames } from "./answer.ts";
 import type { ChatRecorder } from "./chat-recorder.ts";
 import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions } from "./relay-options.ts";
-import { streamUsage } from "./stream-chunks.ts";
-import type { StreamObservation } from "./stream-observation.ts";
 
 /** The request that is answered. */
-export interface RelayedRequest extends CompletionNames, CancelListener {
+export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError">;
   readonly deps: Pick<InferenceDeps, "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
@@ -27,7 +26,7 @@ export interface RelayedRequest extends CompletionNames, CancelListener {
   readonly recorder: ChatRecorder | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
-  /** Of what works for it. */
+  /** Stops what works for it. */
   readonly cancellation: Cancellation;
   ended(usage: TokenUsage, error: unknown): Eventual<void>;
   endedWithoutAnswer(error: unknown): Eventual<void>;
@@ -56,7 +55,7 @@ class RelayedAnswer implements RelayOptions {
     return this.#open.request;
   }
 
-  get completion(): CompletionNames {
+  get completion(): AnswerNames {
     return this.#open;
   }
 

@@ -81,7 +81,7 @@ describe("discovery", () => {
     });
   });
 
-  test("what it does not say is the engine's name and the time it was first seen, which then stays", async () => {
+  test("what an engine does not say of a model is the engine's name and the time it was first seen, which then stays", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     catalog.configure([source(a)], []);
     await catalog.refresh();
@@ -113,7 +113,7 @@ describe("discovery", () => {
 });
 
 describe("one id on several engines", () => {
-  test("is one model with several deployments that promises only what all of them keep", async () => {
+  test("one id on several engines is one model with several deployments that promises only what all of them keep", async () => {
     const a = new ListedEngine("a", [{ id: "m", context: 200, capabilities: { chat: true, embeddings: true } }]);
     const b = new ListedEngine("b", [{ id: "m", context: 100, capabilities: { chat: true, embeddings: false } }]);
     const c = new ListedEngine("c", [{ id: "m", environments: ["live"] }]);
@@ -138,7 +138,7 @@ describe("one id on several engines", () => {
 });
 
 describe("declarations", () => {
-  test("win over what is discovered under the same id, deployments included", async () => {
+  test("declarations win over what is discovered under the same id, deployments included", async () => {
     const a = new ListedEngine("a", [{ id: "m", ownedBy: "theirs", context: 100, capabilities: { chat: true } }]);
     const b = new ListedEngine("b", [{ id: "m" }]);
     const price = { input: 1, output: 2 };
@@ -157,7 +157,7 @@ describe("declarations", () => {
     });
   });
 
-  test("without a place, say what holds wherever the model is found, and narrow its environments alone", async () => {
+  test("declarations without a place say what holds wherever the model is found, and narrow its environments alone", async () => {
     const one = new ListedEngine("a", [{ id: "m", context: 100 }]);
     const two = new ListedEngine("b", [{ id: "m", environments: ["live", "test", "dev"] }]);
     const price = { input: 1, output: 2 };
@@ -169,7 +169,7 @@ describe("declarations", () => {
     expect(catalog.find("nowhere")).toBeUndefined();
   });
 
-  test("take from the engine what they leave open, under the engine's own id of the model", async () => {
+  test("declarations take from the engine what they leave open, under the engine's own id of the model", async () => {
     const a = new ListedEngine("a", [{ id: "long-internal-name", ownedBy: "org", created: 9, context: 100 }]);
     const deployments = [{ engine: "a", model: "long-internal-name", weight: 3 }];
     catalog.configure([source(a, { discover: false })], [declared("short", { deployments })]);
@@ -179,14 +179,14 @@ describe("declarations", () => {
     expect(catalog.find("short")?.environments).toEqual(["live", "dev"]);
   });
 
-  test("are listed before anything was reached, and stand without deployments when their engine is not there", () => {
+  test("declarations are listed before anything was reached, and stand without deployments when their engine is not there", () => {
     catalog.configure([], [declared("m")]);
     expect(catalog.find("m")?.deployments).toEqual([]);
   });
 });
 
 describe("engines that cannot be reached", () => {
-  test("keep their last list: a restart of a server is no change of models", async () => {
+  test("engines that cannot be reached keep their last list: a restart of a server is no change of models", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     catalog.configure([source(a)], []);
     await catalog.refresh();
@@ -195,7 +195,7 @@ describe("engines that cannot be reached", () => {
     expect(ids()).toEqual(["m"]);
   });
 
-  test("are warned about once for each outage, and their return is told once", async () => {
+  test("engines that cannot be reached are warned about once for each outage, and their return is told once", async () => {
     const a = new ListedEngine("a", new Error("ECONNREFUSED"));
     catalog.configure([source(a)], []);
     const events = async () => {
@@ -213,13 +213,13 @@ describe("engines that cannot be reached", () => {
     expect(await events()).toEqual(["upstream_reached"]);
   });
 
-  test("are not warned about where nobody configured them", async () => {
+  test("engines that cannot be reached are not warned about where nobody configured them", async () => {
     catalog.configure([source(new ListedEngine("found", new Error("gone")), { configured: false })], []);
     await catalog.refresh();
     expect(logged).toEqual([]);
   });
 
-  test("say why until they are back, keeping how many models they listed", async () => {
+  test("engines that cannot be reached say why until they are back, keeping how many models they listed", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     const found = new ListedEngine("found", new Error("gone"));
     catalog.configure([source(a), source(found, { configured: false })], []);
@@ -237,7 +237,7 @@ describe("engines that cannot be reached", () => {
     expect(catalog.status(found)).toEqual({ models: undefined, error: undefined });
   });
 
-  test("do not keep the others from being refreshed", async () => {
+  test("engines that cannot be reached do not keep the others from being refreshed", async () => {
     const a = new ListedEngine("a", new Error("gone"));
     const b = new ListedEngine("b", [{ id: "n" }]);
     catalog.configure([source(a), source(b)], []);
@@ -247,7 +247,7 @@ describe("engines that cannot be reached", () => {
 });
 
 describe("reconfiguring", () => {
-  test("keeps what is known of an engine that stays, and forgets one that goes", async () => {
+  test("reconfiguring keeps what is known of an engine that stays, and forgets one that goes", async () => {
     const a = new ListedEngine("a", [{ id: "m" }]);
     const b = new ListedEngine("b", [{ id: "n" }]);
     catalog.configure([source(a), source(b)], []);
@@ -258,7 +258,7 @@ describe("reconfiguring", () => {
     expect(ids()).toEqual(["m"]);
   });
 
-  test("an answer that comes after it counts where its engine stayed", async () => {
+  test("an answer that comes after reconfiguring counts where its engine stayed", async () => {
     let answer = (_: EngineModel[]) => {};
     const slow = new ListedEngine("slow");
     slow.models = () => new Promise((resolve) => (answer = resolve));

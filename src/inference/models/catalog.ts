@@ -62,7 +62,7 @@ export class Catalog {
   #reported = new Map<Engine, readonly EngineModel[]>();
   /** Ids of such an answer, made where somebody asks for them. */
   readonly #listed = new WeakMap<readonly EngineModel[], ReadonlySet<string>>();
-  /** Of those that cannot be reached: why. */
+  /** Why an engine cannot be reached. */
   #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
@@ -248,7 +248,7 @@ export class Catalog {
   }
 }
 
-/** Of a model that runs wherever it is found: its environments are those of both, as who offers it may mean it for some alone. */
+/** The environments are those that both allow, as who offers the model may mean it for some alone. */
 function withDeclared(found: Model, declared: DeclaredModel): Model {
   const { environments } = declared;
   return {

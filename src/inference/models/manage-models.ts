@@ -81,7 +81,7 @@ export class ManagedModels {
     return await this.get(id);
   }
 
-  /** Of a model that nobody declared so far, it is its first declaration. */
+  /** The first declaration of a model that nobody declared so far. */
   async change(
     principal: Principal,
     id: string,

@@ -88,7 +88,7 @@ test("a deployment is draining before it is unreachable, and that before it cool
   expect(await statesOf(status)).toEqual([["one", "ok"], ok]);
 });
 
-test("where an engine comes from is told", async () => {
+test("the status of an engine tells where it comes from", async () => {
   const sources = [source(new ListedEngine("built-in"), false), source(new ListedEngine("ollama"), false)];
   catalog.configure([...sources, source(new ListedEngine("vllm"))], []);
   for (const [i, { engine }] of sources.entries()) (engine as ListedEngine).list = [{ id: `model-${i}` }];

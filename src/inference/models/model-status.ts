@@ -17,7 +17,7 @@ export interface DeploymentStatus {
   /** The engine's own id of the model. */
   model: string;
   state: DeploymentState;
-  /** Of the whole engine where one limit holds for all of its models together. */
+  /** Requests at this model, or at the whole engine where one limit holds for all of its models together. */
   running: number;
   waiting: number;
   /** null: not known before its first request. */

@@ -28,7 +28,7 @@ export interface KnownModel {
   id: string;
   file: FileModel | undefined;
   stored: StoredModel | undefined;
-  /** As it is on offer now. */
+  /** The model as it is on offer now. */
   offered: Model | undefined;
 }
 

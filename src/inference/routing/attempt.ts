@@ -73,7 +73,7 @@ export class Attempt implements Dispatched {
   readonly #sender: Sender;
   readonly #assignment: Assignment;
   #response: EngineResponse | undefined;
-  /** Of a request that no other deployment would answer otherwise. */
+  /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
   constructor(place: Place, model: Model, router: Router, sender: Sender) {

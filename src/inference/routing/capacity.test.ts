@@ -69,7 +69,7 @@ function figures(engine: Engine) {
 }
 
 describe("places", () => {
-  test("as many as the operator set, then nobody until one is given back", async () => {
+  test("an engine serves as many as its operator set, then nobody until a place is given back", async () => {
     const engine = engineWith({ maxConcurrency: 2 });
     const [first] = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
     expect(capacity.take(on(engine), requestOf("b"))).toBeUndefined();
@@ -114,7 +114,7 @@ describe("places", () => {
     expect(figures(engine)).toEqual({ limit: 3, inFlight: 1, waiting: 0 });
   });
 
-  test("where one who holds up the queue leaves, those behind go on", async () => {
+  test("those behind a request that holds up the queue go on when it leaves", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
     const client = new Cancellation();
@@ -126,7 +126,7 @@ describe("places", () => {
     expect(narrow.place).toBeDefined();
   });
 
-  test("so they do where it waited until its deadline", async () => {
+  test("those behind a request that holds up the queue go on when its deadline passes", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
     bounds.longestWaitMs = 20;
@@ -141,7 +141,7 @@ describe("places", () => {
     ]);
   });
 
-  test("and where it gets its place at another engine", async () => {
+  test("those behind a request that holds up the queue go on when it gets its place at another engine", async () => {
     const [one, two] = [engineWith({ concurrency: () => 3 }), engineWith({ concurrency: () => 3 })];
     const first = capacity.take(on(one), requestOf("a"));
     capacity.take(on(two), requestOf("a"));
@@ -243,7 +243,7 @@ describe("several candidates", () => {
     expect(waiting.map(({ place }) => place?.deployment.engine)).toEqual([broken, broken]);
   });
 
-  test("where all are at rest, each is used as usual", () => {
+  test("engines are used as usual where all are at rest", () => {
     const candidates = on(engineWith({}), engineWith({}));
     for (const deployment of candidates) router.failed(deployment, "engine");
     for (let i = 0; i < 10; i++) expect(capacity.take(candidates, requestOf("a"))).toBeDefined();
@@ -296,7 +296,7 @@ describe("fairness", () => {
 });
 
 describe("refusals", () => {
-  test("one that waited until its deadline is told when to retry", async () => {
+  test("a request that waited until its deadline is told when to retry", async () => {
     bounds.longestWaitMs = 30;
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
@@ -309,7 +309,7 @@ describe("refusals", () => {
     expect(figures(engine)).toEqual({ limit: 1, inFlight: 1, waiting: 0 });
   });
 
-  test("one whose wait would be too long is refused at once, with the wait as advice", async () => {
+  test("a request whose wait would be too long is refused at once, with the wait as advice", async () => {
     const now = { ms: 0 };
     capacity = new Capacity({
       clock: { nowSeconds: () => 0, monotonicMs: () => now.ms },
@@ -351,7 +351,7 @@ describe("refusals", () => {
     });
   });
 
-  test("where no queue is wanted, nobody waits", async () => {
+  test("nobody waits where no queue is wanted", async () => {
     bounds.maxWaiting = 0;
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));

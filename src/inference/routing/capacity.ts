@@ -237,7 +237,7 @@ export class Capacity {
     return gates.shared;
   }
 
-  /** Of one model, as its engine says how much each takes. */
+  /** The gate of one model at an engine that says how much each of its models takes. */
   #gateOf({ engine, model }: Deployment, { operation }: PlaceRequest, { embedding, generation }: EngineGates): Gate {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);

@@ -189,7 +189,7 @@ describe("an engine with a hidden queue", () => {
     expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(3.7);
   });
 
-  test("of one at a time as well", () => {
+  test("an engine with a hidden queue that serves one at a time is found out as well", () => {
     const results = seeds.map((seed) => simulate(hiddenQueue(1), { clients: 500, spread: 0.3, seed, seconds: 1_200 }));
     expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(12);
     expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(0.95);
@@ -221,13 +221,13 @@ describe("a healthy engine is never throttled", () => {
     }
   });
 
-  test("where answers take less than a second, nobody is kept waiting, and times are not looked at", () => {
+  test("nobody is kept waiting, and times are not looked at, where answers take less than a second", () => {
     const quick: Upstream = (simulation, serviceMs) => hiddenQueue(4)(simulation, () => serviceMs() / 250);
     const options = { clients: 500, spread: 0.3, seconds: 20, settledSeconds: 2 };
     expect(simulate(quick, options).lowestLimit).toBeGreaterThanOrEqual(500);
   });
 
-  test("where batching slows each answer down, nearly all of the throughput stays", () => {
+  test("nearly all of the throughput stays where batching slows each answer down", () => {
     for (const seed of seeds) {
       // 200 at once: 200 / (1 + 200 / 32) = 27.6 a second.
       const { throughput } = simulate(batching(32), { clients: 200, spread: 0.6, seed, seconds: 240 });
@@ -235,7 +235,7 @@ describe("a healthy engine is never throttled", () => {
     }
   });
 
-  test("where its requests become forty times as long, a trial finds no queue, and it gets its places back", () => {
+  test("an engine whose requests become forty times as long gets its places back once a trial finds no queue", () => {
     for (const seed of seeds) {
       const changing: Upstream = (simulation, serviceMs) => (done) =>
         simulation.after(serviceMs() * (simulation.nowMs < 60_000 ? 0.5 : 20), () => done("answered"));

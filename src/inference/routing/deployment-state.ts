@@ -18,7 +18,7 @@ const firstGuess = 256;
 export class EngineState {
   readonly health = new Health();
   readonly models = new Map<string, DeploymentState>();
-  /** Of all its models together: they share one machine. */
+  /** Work under way for all its models together: they share one machine. */
   work = 0;
   requests = 0;
   /** Requests that others have sent it, as it says itself, and until when (monotonic milliseconds) that is believed. */
@@ -44,7 +44,7 @@ export class DeploymentState {
     this.lot = lot;
   }
 
-  /** Of the engine and of this model on it. */
+  /** Whether the engine is well, and this model on it. */
   get isWell(): boolean {
     return this.health.isWell && this.engine.health.isWell;
   }

@@ -156,7 +156,7 @@ test("whoever waits is told in the very call in which the engine answers, and th
 });
 
 describe("places come back", () => {
-  test("when the answer is done, once, failed or not", async () => {
+  test("a place comes back when the answer is done, once, failed or not", async () => {
     const engine = engineThat(() => status(200));
     for (const failed of [false, true]) {
       const first = await send(modelOn(engine));
@@ -171,14 +171,14 @@ describe("places come back", () => {
     }
   });
 
-  test.each([400, 401, 404, 413, 429, 500, 503, 504])("when the engine answers %d", async (code) => {
+  test.each([400, 401, 404, 413, 429, 500, 503, 504])("a place comes back when the engine answers %d", async (code) => {
     const engine = engineThat(() => status(code));
     await expect(send(modelOn(engine))).rejects.toBeInstanceOf(GatewayError);
     expect(inFlight(engine)).toBe(0);
     expect(engine.requests).toHaveLength(1);
   });
 
-  test("when the engine cannot be reached, does not answer, or breaks in a way that nobody foresaw", async () => {
+  test("a place comes back when the engine cannot be reached, does not answer, or breaks in a way that nobody foresaw", async () => {
     for (const error of [
       new GatewayError("upstream_error", "unreachable"),
       new GatewayError("upstream_timeout", "late"),
@@ -230,7 +230,7 @@ describe("places come back", () => {
     },
   );
 
-  test("when the client leaves, waiting or served", async () => {
+  test("a place comes back when the client leaves, waiting or served", async () => {
     const engine = engineThat((_request, cancellation) => {
       const { promise, reject } = Promise.withResolvers<EngineResponse>();
       cancellation.onCancel(() => reject(cancellation.reason));
@@ -321,12 +321,12 @@ describe("the trail", () => {
   const said = (code: number, text: string): EngineResponse => ({ ...status(code), body: bodyOf(Buffer.from(text)) });
   const results = () => steps.map(({ deployment, result, status: code }) => [deployment?.engine.name, result, code]);
 
-  test("of a request that the first engine takes has nothing to tell", async () => {
+  test("a request that the first engine takes has no trail", async () => {
     (await send(modelOn(named("one", () => status(200))))).done(false);
     expect(steps).toEqual([]);
   });
 
-  test("has each engine that was asked in vain, once, with what it said", async () => {
+  test("the trail has each engine that was asked in vain, once, with what it said", async () => {
     const bad = named("bad", () => said(500, '{"error":{"message":"out of memory"}}'));
     const plain = named("plain", () => said(502, "no healthy upstream"));
     const page = named("page", () => said(503, "<html>busy</html>"));
@@ -347,7 +347,7 @@ describe("the trail", () => {
     ]);
   });
 
-  test("has the one that refused the request itself, and of one that left who was asked", async () => {
+  test("the trail has the engine that refused the request itself, and, where the client left, the one that was asked", async () => {
     const strict = named("strict", () => said(400, '{"error":{"message":"no such field"}}'));
     await expect(send(modelOn(strict))).rejects.toMatchObject({ code: "invalid_request" });
     const cancellation = new Cancellation();
@@ -364,7 +364,7 @@ describe("the trail", () => {
     ]);
   });
 
-  test("says which deployments were not asked and why: at rest, away, or no place", async () => {
+  test("the trail says which deployments were not asked and why: at rest, away, or no place", async () => {
     const bad = named("bad", () => status(500));
     const rests = named("rests", () => status(500));
     await send(modelOn(rests)).catch(() => {});
@@ -426,7 +426,7 @@ describe("an engine that has too much to do", () => {
     },
   );
 
-  test("is believed when it says when to come back", async () => {
+  test("an engine that has too much to do is believed when it says when to come back", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(429, { "retry-after": "7" }) : status(200)));
     const first = await send(modelOn(engine));
     await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable", retryAfterSeconds: 7 });
@@ -434,7 +434,7 @@ describe("an engine that has too much to do", () => {
     first.done(false);
   });
 
-  test("is asked six times at most", async () => {
+  test("an engine that has too much to do is asked six times at most", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
     const first = await send(modelOn(engine));
     await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable" });
@@ -444,7 +444,7 @@ describe("an engine that has too much to do", () => {
 });
 
 describe("the body for an engine", () => {
-  test("is not asked to keep what the gateway keeps", async () => {
+  test("an engine is not asked to keep what the gateway keeps", async () => {
     const engine = engineThat(() => status(200));
     const request = requestWith({ store: true, metadata: { a: "b" } });
     (await send(modelOn(engine), { request, recording: true })).done(false);
@@ -475,7 +475,7 @@ describe("models that stand in", () => {
     return { id: model.id, done };
   };
 
-  test("are asked in their order, once all deployments before failed; the error is of what was asked for", async () => {
+  test("stand-ins are asked in their order, once all deployments before failed; the error is that of the model asked for", async () => {
     const asked: string[] = [];
     const failing = (name: string, code: number) => noting(asked, name, () => code);
     const [a, b, c, d] = [failing("a", 500), failing("b", 502), failing("c", 503), failing("d", 504)];
@@ -485,7 +485,7 @@ describe("models that stand in", () => {
     expect(asked).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("are asked first while all that serves the model rests, and last where they fail as well", async () => {
+  test("stand-ins are asked first while all that serves the model rests, and last where they fail as well", async () => {
     const asked: string[] = [];
     let code = 200;
     const broken = noting(asked, "broken", () => 500);
@@ -501,7 +501,7 @@ describe("models that stand in", () => {
     expect(asked).toEqual(["other", "broken"]);
   });
 
-  test("are not asked where the request is at fault, nor once the client left", async () => {
+  test("stand-ins are asked neither where the request is at fault nor once the client left", async () => {
     const refusing = engineThat(() => status(400));
     const other = engineThat(() => status(200));
     const standIns = [named("n", undefined, other)];

@@ -49,12 +49,12 @@ class Detour {
   offered: Model;
   /** To be tried after it. */
   standIns: Model[] | undefined;
-  /** Of what was asked for, where that failed. */
+  /** The failure of the model that was asked for, where a stand-in is tried. */
   failure: GatewayError | undefined;
   turn: Turn | undefined;
   /** Whether a deployment was asked and failed: then the next one is one more. */
   asked = false;
-  /** Of the model that is tried now: how often each deployment was asked, and what the last one said. */
+  /** How often each deployment of the model that is tried now was asked, and what the last one said. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
 

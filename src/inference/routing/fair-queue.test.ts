@@ -95,7 +95,7 @@ describe("a full queue", () => {
   });
 });
 
-test("as many are ahead as will be served before: of other accounts no more than one's own", () => {
+test("no more requests of another account count as ahead than of one's own", () => {
   const queue = queueOf(...Array(100).fill("flood"), "b", "b");
   expect(queue.ahead("new")).toBe(2);
   expect(queue.ahead("b")).toBe(2 + 3);

@@ -43,7 +43,7 @@ export interface GateOptions {
 /** Weight of the last time in the mean of how long places are held. */
 const holdWeight = 1 / 16;
 
-/** Of whole answers; that of streamed ones is behind it. */
+/** Index of whole answers of an operation; that of streamed ones is the next. */
 const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
   Record<Operation, number>
 >;

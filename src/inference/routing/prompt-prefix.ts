@@ -15,7 +15,7 @@ export class PromptPrefix {
   readonly hashes: number[] = [];
   /** Where each ends, in characters. */
   readonly ends: number[] = [];
-  /** Of the whole prompt. */
+  /** Characters of the whole prompt. */
   length = 0;
   /** What all turns of a conversation have in common: everything up to the first thing that the user said. */
   origin = 0;

@@ -1,7 +1,7 @@
 // How many requests of a model may be sent once more after a failure, so that an outage is not multiplied.
 import type { Clock } from "../../base/clock.ts";
 
-/** Of the requests of the last ten seconds or so, and as many more as help where hardly any come. */
+/** Retries allowed as a share of the requests of the last ten seconds or so, and as many more as help where hardly any come. */
 const share = 0.2;
 const always = 10;
 const halfMs = 5_000;

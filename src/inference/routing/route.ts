@@ -68,7 +68,7 @@ export class Router {
     return ranked(candidates, { size: workload, prefix, nowMs, gateways: this.gateways() }, this.#random);
   }
 
-  /** As of the engine and of this model on it, whichever is worse. */
+  /** The state of the engine or of this model on it, whichever is worse. */
   state(deployment: Deployment): HealthState {
     return stateOf(this.#state(deployment), this.#clock.monotonicMs());
   }
@@ -172,7 +172,7 @@ export class Router {
     return saidUntilMs > this.#clock.monotonicMs() ? said : undefined;
   }
 
-  /** As `claim` and `release`, for whoever asks the engine something that is no request. */
+  /** Like `claim` and `release`, for whoever asks the engine something that is no request. */
   claimEngine(engine: Engine): boolean {
     return this.#engine(engine).health.claim(this.#clock.monotonicMs());
   }

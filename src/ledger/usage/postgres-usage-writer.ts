@@ -40,7 +40,8 @@ export class PostgresUsageWriter implements UsageWriter {
 
   #insert(all: UsageColumns): Promise<{ added: number; tooOld: number }> {
     return adding(this.#db, async (tx) => {
-      // Before anything is read: who deletes older ones waits until these are there, or has said so before.
+      // The lock is taken before anything is read: whoever deletes older ones waits until these are there, or has said
+      // so before.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
       const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
       const usage = keptUsage(all, row?.value);
@@ -82,7 +83,10 @@ function rollUp(usage: UsageColumns): RollupRow[] {
   });
 }
 
-/** What a model server calls its models nobody else chose: a name that cannot be kept as it is must not keep all from being. */
+/**
+ * A copy with names that can be stored. Nobody else chose what a model server calls its models: one such name must not
+ * keep all from being stored.
+ */
 function storable(usage: UsageColumns): UsageColumns {
   const kinds = usage.kinds.slice(0, usage.length);
   if (kinds.every(({ request, upstream }) => isStorable(request.model) && (upstream === null || isStorable(upstream))))

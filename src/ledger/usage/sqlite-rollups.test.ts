@@ -34,14 +34,14 @@ async function newWriter(): Promise<UsageWriter> {
   return writer;
 }
 
-/** Which writes to the database nearly at once. */
+/** A ledger that writes to the database nearly at once. */
 function openLedger(): Promise<SpoolLedger> {
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const spool = join(opened.directory, "spool");
   return SpoolLedger.open({ db: opened.db, directory: spool, log, clock: systemClock, drainMs: 1 });
 }
 
-/** Of 700 keys of three accounts, over two hours at the end of a day. */
+/** Records of 700 keys of three accounts, over two hours at the end of a day. */
 function recordOf(i: number): UsageRecord {
   return {
     requestId: `req_${i}`,
@@ -81,7 +81,7 @@ test("a batch of many keys is in the records at once and in the roll-ups later; 
   const before = rollups();
   for (const nth of [1, 2]) expect(await writer.insert(batchOf(nth))).toBe(500);
   expect([writer.rollups.isBehind, unrolled()]).toEqual([true, 2]);
-  // What cannot be told apart by who reads the roll-ups is not yet there in part.
+  // A reader of the roll-ups must not see a part of a batch.
   expect(rollups()).toEqual(before);
   await catchUp(writer);
   expect([writer.rollups.isBehind, unrolled()]).toEqual([false, 0]);
@@ -220,7 +220,7 @@ test("after a death between any two steps the next process finds what is missing
       if (writer.rollups.isBehind) await writer.rollups.goOn();
     }
     const wasDone = !writer.rollups.isBehind;
-    // Nobody tells this one that it is over.
+    // Nobody tells this writer that it is over.
     const next = await newWriter();
     expect([deathAfter, next.rollups.isBehind, unrolled()]).toEqual([deathAfter, false, 0]);
     expect([deathAfter, rollups()]).toEqual([deathAfter, sums()]);

@@ -24,7 +24,7 @@ const lockWaitMs = 60;
 interface Pass {
   sums: UsageSums;
   sorting: ReturnType<UsageSums["inOrder"]>;
-  /** In which many share a page; undefined while they are sorted. */
+  /** An order in which many share a page; undefined while they are sorted. */
   order: readonly number[] | undefined;
   done: number;
   /** The last batch that is among them. */
@@ -47,11 +47,14 @@ export class SqliteRollups implements LaterRollups {
   #waiting = new UsageSums("hour");
   #waitingSinceMs = 0;
   #pass: Pass | undefined;
-  /** In `usage_unrolled` batches count up from 1, what takes away from them down from -1, and what ends a pass is 0. */
+  /**
+   * Numbers in `usage_unrolled`: batches count up from 1, what takes away from them down from -1, and what ends a pass
+   * is 0.
+   */
   #lastBatch = 0;
   #lastMoved = 0;
   #lastTaken = 0;
-  /** Of the transaction that is not committed yet. */
+  /** Records of the transaction that is not committed yet. */
   #uncommitted: UsageColumns | undefined;
 
   constructor(db: PreparedSqlite, mayGather: boolean) {
@@ -179,7 +182,7 @@ export class SqliteRollups implements LaterRollups {
   }
 }
 
-/** Of a batch, too, that was gathered before batches named their requests. */
+/** Whether a text holds sums. True also for a batch that was gathered before batches named their requests. */
 function isSums(text: string): boolean {
   return (JSON.parse(text) as unknown[]).some((value) => typeof value === "number");
 }

@@ -17,7 +17,10 @@ const stride = 8;
 /** Stands for null, where all others are whole and not negative. */
 const none = -1;
 
-/** In whole numbers that a column of the database can hold: what is on the spool must never fail to be stored. */
+/**
+ * Usage records in whole numbers that a column of the database can hold: what is on the spool must never fail to be
+ * stored.
+ */
 export class UsageColumns {
   /** Rows of these arrays from `length` on mean nothing. */
   length = 0;
@@ -27,10 +30,10 @@ export class UsageColumns {
   readonly keyIds: string[] = [];
   readonly appIds: (string | null)[] = [];
   #numbers: Float64Array;
-  /** As `trail-text.ts` writes them, by row: hardly any request has one. */
+  /** Trails in the text of `trail-text.ts`, by row: hardly any request has one. */
   readonly #trails = new Map<number, string>();
 
-  /** Of so many rows; there may come more. */
+  /** Makes room for so many rows; there may come more. */
   constructor(capacity: number) {
     this.#numbers = new Float64Array(capacity * stride);
   }
@@ -81,7 +84,7 @@ export class UsageColumns {
     return this.#trails;
   }
 
-  /** In the place of the one that it has; undefined: none. */
+  /** Sets the trail in place of the one that it has; undefined: none. */
   setTrail(row: number, text: string | undefined): void {
     if (text === undefined) this.#trails.delete(row);
     else this.#trails.set(row, text);
@@ -97,12 +100,12 @@ export class UsageColumns {
     return kind;
   }
 
-  /** Of what is never null. */
+  /** The value of a column that is never null. */
   number(row: number, column: number): number {
     return this.#numbers[row * stride + column] ?? 0;
   }
 
-  /** Of what may be null. */
+  /** The value of a column that may be null. */
   numberOrNull(row: number, column: number): number | null {
     const value = this.#numbers[row * stride + column] ?? none;
     return value === none ? null : value;

@@ -1,15 +1,15 @@
-// What many requests have in common, each combination of it once, with its text for the spool.
+// The values that many requests have in common, each combination once, with its text for the spool.
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
 
-/** Of a request that begins. */
+/** The kind of a request that begins. */
 export interface RequestKind extends Pick<UsageBegin, "environment" | "operation" | "model" | "stream"> {
-  /** As a line of the spool says them: values of a JSON array, in UTF-8. */
+  /** Its part of a line of the spool: values of a JSON array, in UTF-8. */
   text: Uint8Array;
   /** Those of its requests that ended, in the ways in which they ended. */
   ended: UsageKind[];
 }
 
-/** Of one that has ended. */
+/** The kind of a request that has ended. */
 export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "estimated" | "capped" | "upstream"> {
   request: RequestKind;
   /** All of it, those of the request first. */

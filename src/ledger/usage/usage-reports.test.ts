@@ -267,7 +267,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    test("of any size and kind give the same rows as one page that holds them all", async () => {
+    test("pages of any size and kind give the same rows as one page that holds them all", async () => {
       const groupings = [[], ["model"], ["app", "key"], ["environment"], usageGroups] as const;
       for (const bucket of usageBuckets) {
         for (const groupBy of groupings) {
@@ -281,7 +281,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("do not show a row twice or leave one out because of requests that arrive in between", async () => {
+    test("pages do not show a row twice or leave one out because of requests that arrive in between", async () => {
       const asked = query({ groupBy: ["model"] });
       const first = await reports.report(asked, { after: undefined, limit: 10 });
       const rest = await reports.report(asked, { after: first.at(-1), limit: 10_000 });
@@ -289,7 +289,7 @@ onEachDatabase((databases) => {
       expect(await reports.report(asked, { after: first.at(-1), limit: 10_000 })).toEqual(rest);
     });
 
-    test("after a row that is before the range begin at its start; after one behind it there is nothing", async () => {
+    test("pages after a row that is before the range begin at its start; after one behind it there is nothing", async () => {
       const asked = query({ groupBy: ["model"], start: january + day });
       const before = { start: january, groups: { model: "m1" } };
       expect(await reports.report(asked, { after: before, limit: 10_000 })).toEqual(await all(asked));
@@ -309,7 +309,7 @@ onEachDatabase((databases) => {
         ["hour", 3_600, days * 24],
         ["day", day, days],
       ] as const) {
-        // In pieces, none of which takes long enough to be given up.
+        // The rows are inserted in pieces, none of which takes long enough to be given up.
         for (let k = 0; k < keys; k++)
           await db.unsafe(`
         INSERT INTO usage_rollups (account_id, environment, span, start, key_id, app_id, model, requests, prompt_tokens,

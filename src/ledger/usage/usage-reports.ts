@@ -22,8 +22,8 @@ const columns: Record<UsageGroup, string> = {
 };
 
 /**
- * How far one query reads. SQLite works in the thread that serves all requests: a page is made of several short queries
- * with room for other work between them, whatever the range and however little of it a page needs.
+ * The span that one query reads. SQLite works in the thread that serves all requests: a page is made of several short
+ * queries with room for other work between them, whatever the range and however little of it a page needs.
  */
 const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
 
@@ -92,7 +92,7 @@ export class SqlUsageReports implements UsageReports {
       GROUP BY ${order} ORDER BY ${order} LIMIT ${limit}`;
   }
 
-  /** What an index finds it by comes first; the rest is written as expressions that no index serves. */
+  /** The condition with what an index finds first; the rest is written as expressions that no index serves. */
   #whose({ accountId, keyId, appId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
@@ -110,7 +110,7 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
-/** After the last row of a page first comes what is left of its bucket. */
+/** The windows of a page. The rest of the bucket comes first after the last row of the page before. */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
   if (last && last.start >= query.start) {

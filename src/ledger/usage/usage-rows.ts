@@ -1,4 +1,4 @@
-// What writes usage, whichever database it is; an owner's totals, from the roll-ups.
+// The port that writes usage, whichever database it is; an owner's totals, from the roll-ups.
 import type { UsageRecord, UsageTotals } from "../../domain/usage/usage.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { at, UsageColumns } from "./usage-columns.ts";
@@ -19,7 +19,7 @@ export interface UsageWriter {
   close(): void;
 }
 
-/** What the roll-ups lack of the records for now. Whoever reads them must have had them caught up, or add it. */
+/** Records that the roll-ups lack for now. Whoever reads them must have had them caught up, or add it. */
 export interface LaterRollups {
   /** Counts batches of which they lack something, and how many of them were moved there since. */
   readonly gathered: number;
@@ -49,7 +49,7 @@ export function keptUsage(usage: UsageColumns, from: string | undefined): UsageC
   return usage.filter((row) => usage.number(row, at) >= since);
 }
 
-/** Whose totals: an account's, or those of a key and of everything that counts against it. */
+/** The owner of totals: an account, or a key with everything that counts against it. */
 export interface UsageOwner {
   type: "key" | "account";
   id: string;

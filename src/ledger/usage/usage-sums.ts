@@ -38,15 +38,15 @@ export const rollupColumns = {
 } as const;
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
-/** Where the times stand behind the sums of a row, and behind them the second with which its span starts. */
+/** Place of the times behind the sums of a row, and behind them of the second with which its span starts. */
 const firstAt = rollupColumns.sums.length;
 const lastAt = firstAt + 1;
 const start = lastAt + 1;
 const stride = start + 1;
-/** In the place of a sum, where there is none. */
+/** The number in place of a sum that is not there. */
 const none = -1;
 
-/** What tells a sum from the others of its key, beside the start of its span. */
+/** The members that tell a sum from the others of its key, beside the start of its span. */
 interface Whose {
   accountId: string;
   /** '' for none, as in the primary key of the roll-ups, where nothing may be null. */
@@ -55,7 +55,7 @@ interface Whose {
   model: string;
 }
 
-/** Of whose sums there is a total: those of an account, or of some keys. */
+/** The account, or the keys, whose sums are added to a total. */
 export interface TotalOf {
   accountId?: string;
   keyIds?: ReadonlySet<string>;
@@ -80,7 +80,7 @@ export class UsageSums {
   readonly #whose: Whose[] = [];
   readonly #known = new Map<string, Whose>();
   #numbers = new Float64Array(16 * stride);
-  /** As it was looked up for each row of those that are being added. */
+  /** The newest sum of each row of those that are being added, as it was looked up. */
   #newest = new Int32Array(0);
 
   constructor(span: UsageSpan) {
@@ -96,7 +96,7 @@ export class UsageSums {
     for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
   }
 
-  /** As `textTakingAway` gives it. Throws where it is not that. */
+  /** Adds the sums of a text of `textTakingAway`. Throws where it is not that. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
     for (let i = 0; i < values.length; i += textLength) {
@@ -109,7 +109,7 @@ export class UsageSums {
     }
   }
 
-  /** What takes them away again from what they were added to; but for the times, which stay. */
+  /** A text that takes them away again from what they were added to; but for the times, which stay. */
   textTakingAway(sums: readonly number[]): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
@@ -122,7 +122,10 @@ export class UsageSums {
     return JSON.stringify(values);
   }
 
-  /** What it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an hour. */
+  /**
+   * The amounts that it adds to the row of the roll-ups that it belongs to; to that of the day also where it is of an
+   * hour.
+   */
   rowAt(sum: number, span: UsageSpan): RollupRow {
     const { accountId, appId, environment, model } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
@@ -144,8 +147,8 @@ export class UsageSums {
   }
 
   /**
-   * In about the order of the roll-ups' primary key, so that rows that share a page are written together. Yields after each
-   * piece of the work, a millisecond or two. Nothing is added meanwhile.
+   * Sums in about the order of the roll-ups' primary key, so that rows that share a page are written together. Yields
+   * after each piece of the work, a millisecond or two. Nothing is added meanwhile.
    */
   *inOrder(): Generator<undefined, number[]> {
     const ofAccount = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-// What writes usage into the database: every field of every row, each record once, all of a batch or nothing.
+// Writing usage into the database: every field of every row, each record once, all of a batch or nothing.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";

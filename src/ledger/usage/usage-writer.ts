@@ -43,7 +43,7 @@ export async function openUsageWriter(db: Database, { isAlone = true } = {}): Pr
   }
 }
 
-/** Of a record: those that are its own, and those that make its kind, which are bound once for many. */
+/** The columns of a record: those that are its own, and those that make its kind, which are bound once for many. */
 const ownColumns = [
   "request_id",
   "at",
@@ -71,7 +71,7 @@ const kindColumns = [
 /** Rows of one statement, largest first: the more, the fewer calls and bindings. */
 const rowCounts = [64, 8, 1];
 const lockWaitMs = 60;
-/** How long a start waits for another program's lock on the database. */
+/** Milliseconds that a start waits for another program's lock on the database. */
 const openingLockWaitMs = 5_000;
 
 class SqliteUsageWriter implements UsageWriter {
@@ -174,7 +174,7 @@ const addRecords = rowCounts.map((rows) => {
   return `INSERT INTO usage_records (${[...kindColumns, ...ownColumns].join(", ")}) VALUES ${values.join(", ")}`;
 });
 
-/** In the order in which they came. */
+/** Rows by kind, in the order in which they came. */
 function rowsByKind(usage: UsageColumns): Map<UsageKind, number[]> {
   const byKind = new Map<UsageKind, number[]>();
   for (let row = 0; row < usage.length; row++) {
@@ -186,7 +186,7 @@ function rowsByKind(usage: UsageColumns): Map<UsageKind, number[]> {
   return byKind;
 }
 
-/** In the order of `kindColumns`. */
+/** Binds the values of a kind in the order of `kindColumns`. */
 function bindKind(bindings: SQLQueryBindings[], kind: UsageKind): void {
   const { request } = kind;
   bindings[0] = request.environment;

@@ -18,7 +18,7 @@ export class MemoryBuckets {
     return this.#buckets.size;
   }
 
-  /** As `SweptMap.used`. */
+  /** To be called like `SweptMap.used`. */
   used(nowMs: number): void {
     this.#buckets.used(nowMs);
   }
@@ -27,7 +27,10 @@ export class MemoryBuckets {
     return this.#buckets.get(rule.id);
   }
 
-  /** From now on under the figures of this rule. `known`: the bucket that it had, if any, which need not be one any more. */
+  /**
+   * The bucket under the figures of this rule from now on. `known`: the bucket that it had, if any, which need not be
+   * one any more.
+   */
   use(rule: RateLimit, nowMs: number, known?: TrackedBucket): TrackedBucket {
     if (known?.rule === rule) {
       known.usedMs = nowMs;
@@ -47,7 +50,7 @@ export class TrackedBucket extends Bucket {
   usedMs = Number.NEGATIVE_INFINITY;
   #rule: RateLimit | undefined;
 
-  /** Whose figures it has. Undefined once it was given up: the next one to ask for it gets another. */
+  /** The rule whose figures it has. Undefined once it was given up: the next one to ask for it gets another. */
   get rule(): RateLimit | undefined {
     return this.#rule;
   }

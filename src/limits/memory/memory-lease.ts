@@ -1,4 +1,4 @@
-// What one admitted request holds of the token limits and quotas in memory, and gives back at its end.
+// One admitted request's hold on the token limits and quotas in memory, given back at its end.
 import type { Clock } from "../../base/clock.ts";
 import type { Granted, Lease, LimitStatus, Quota } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
@@ -6,10 +6,10 @@ import type { CountedParty } from "../counted-party.ts";
 import type { TrackedBucket } from "./memory-buckets.ts";
 import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
 
-/** Where leases count: no bucket and no counter is given up for as long as one is open there. */
+/** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
 export interface LeasePlaces {
   readonly clock: Clock;
-  /** Of the month in which they begin: usage belongs there even where they end in the next. */
+  /** The counters of the month in which they begin: usage belongs there even where they end in the next. */
   readonly counters: QuotaCounters;
 }
 
@@ -22,7 +22,7 @@ export class MemoryLease implements Lease, Granted {
   readonly #places: LeasePlaces;
   /** The last of those that it counts against. */
   readonly #parties: CountedParty | undefined;
-  /** In the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
+  /** Holds in the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
   #tokens: number;
@@ -83,7 +83,7 @@ export class MemoryLease implements Lease, Granted {
         counter.leases--;
         counter.heldTokens -= this.#tokens;
         counter.heldNanoUsd -= this.#nanoUsd;
-        // Where it is not read yet, the ledger's figures will stand in its place, this request included.
+        // The ledger's figures will replace those of a counter that is not read yet, this request included.
         counter.usedTokens += tokens;
         counter.usedNanoUsd += nanoUsd;
       }

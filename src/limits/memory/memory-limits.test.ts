@@ -60,7 +60,7 @@ describe("what a set of limits found before", () => {
   };
   const copied = <One extends object>(all: readonly One[]): One[] => all.map((one) => ({ ...one }));
 
-  test("is forgotten with its buckets: all who ask have the next ones", () => {
+  test("what a set of limits found before is forgotten with its buckets: all who ask have the next ones", () => {
     const { limits, clock } = setUp();
     const set = { ...none, requests: [{ ...key, limit: 10 }], tokens: [{ ...key, limit: 100 }] };
     granted(limits.admit(set, reserve(10))).lease.settle(10, 0);
@@ -72,7 +72,7 @@ describe("what a set of limits found before", () => {
     expect(limits.peek(copy)).toMatchObject({ requests: { remaining: 9 }, tokens: { remaining: 90 } });
   });
 
-  test("is forgotten with its counter: the usage is read anew", async () => {
+  test("what a set of limits found before is forgotten with its counter: the usage is read anew", async () => {
     const { limits, clock, ledger } = setUp();
     const set = { ...none, quotas: [quotaOf(100)] };
     const admission = await limits.admit(set, reserve(40));
@@ -101,7 +101,7 @@ describe("what a set of limits found before", () => {
     }
   });
 
-  test("is one for each limit, also where several have the same id", () => {
+  test("what a set of limits found before is one for each limit, also where several have the same id", () => {
     const { limits } = setUp();
     const twice = [{ ...key, limit: 6 }];
     const set = { ...none, requests: [...twice, ...copied(twice)] };
@@ -109,7 +109,7 @@ describe("what a set of limits found before", () => {
     expect(limits.peek(set).requests?.remaining).toBe(0);
   });
 
-  test("is the same for all keys of an account, as far as it is the account's", () => {
+  test("what a set of limits found before is the same for all keys of an account, as far as it is the account's", () => {
     const quota = quotaOf(100);
     const [one, other] = ["a", "b"].map((id) => ({
       ...none,
@@ -123,7 +123,7 @@ describe("what a set of limits found before", () => {
     expect(CountedParty.lastOf(other, store)?.before).toBe(shared as CountedParty);
   });
 
-  test("has each hold released where it is held", () => {
+  test("what a set of limits found before has each hold released where it is held", () => {
     const { limits } = setUp();
     const tokens = [1_000, 2_000, 3_000].map((limit) => ({ ...key, id: `key:${limit}`, limit }));
     const all = granted(limits.admit({ ...none, tokens }, reserve(100)));
@@ -146,7 +146,7 @@ test("of two limits of the same size with the same room, the first is told", () 
 });
 
 describe("a set of limits that two stores are asked about in turns", () => {
-  test("is counted by each of them alone, to the end of what runs, and over a month's end", async () => {
+  test("a set of limits that two stores are asked about in turns is counted by each of them alone, to the end of what runs, and over a month's end", async () => {
     const { limits: one, clock } = setUp();
     const { limits: other } = setUp();
     const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(10_000)] };
@@ -160,7 +160,7 @@ describe("a set of limits that two stores are asked about in turns", () => {
     expect(await other.used(quotaOf(10_000))).toEqual({ tokens: 10, nanoUsd: 0 });
     long.lease.extend(600, 0);
     long.lease.settle(500, 0);
-    // What began in the month before belongs there.
+    // Usage that began in the month before belongs there.
     expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 50, nanoUsd: 0 });
     clock.jump(-15 * 86_400);
     expect(await one.used(quotaOf(10_000))).toEqual({ tokens: 500, nanoUsd: 0 });

@@ -23,11 +23,11 @@ export interface MemoryLimitsOptions {
   ledger: Pick<Ledger, "readTotals">;
 }
 
-/** What was admitted before this process began. */
+/** Usage that was admitted before this process began. */
 export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
   /** Age by the wall clock, in whole seconds. */
   secondsAgo: number;
-  /** How many requests, and the tokens that they used. */
+  /** Number of requests, and the tokens that they used. */
   count: number;
   usedTokens: number;
 }
@@ -38,7 +38,7 @@ export class MemoryLimits implements LimitStore {
   /** One id may limit both. */
   readonly #requests: MemoryBuckets;
   readonly #tokens: MemoryBuckets;
-  /** Of leases that begin in this month. */
+  /** The places of leases that begin in this month. */
   #places: LeasePlaces;
 
   constructor({ clock, ledger }: MemoryLimitsOptions) {
@@ -49,7 +49,7 @@ export class MemoryLimits implements LimitStore {
     this.#places = { clock, counters: this.#quotas.now() };
   }
 
-  /** How many limits and quotas it keeps figures of. */
+  /** Number of limits and quotas of which it keeps figures. */
   get tracked(): number {
     return this.#requests.size + this.#tokens.size + this.#quotas.tracked;
   }
@@ -62,11 +62,11 @@ export class MemoryLimits implements LimitStore {
     counters.used(nowMs);
     const { minTokens, minNanoUsd } = reservation;
     const last = CountedParty.lastOf(limits, this);
-    // What is asked for, or as much of it as every limit has left.
+    // The amounts that are asked for, or as much of them as every limit has left.
     let { tokens, nanoUsd } = reservation;
     let isShort = false;
     let isUnread = false;
-    // What is there already is not written again: the next collection would visit each party that was.
+    // An unchanged value is not written again: the next collection would visit each party that was written to.
     for (let party = last; party; party = party.before) {
       const { quotaTokens, quotaNanoUsd } = party;
       if (party.quota) {
@@ -133,7 +133,7 @@ export class MemoryLimits implements LimitStore {
     counter.isRead = true;
   }
 
-  /** What a quota's owner used, without asking the ledger; undefined where that was never read. */
+  /** Usage of a quota's owner, without asking the ledger; undefined where that was never read. */
   known(quota: Quota): UsageTotals | undefined {
     const { isRead, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
     return isRead ? { tokens, nanoUsd } : undefined;
@@ -189,7 +189,7 @@ export class MemoryLimits implements LimitStore {
     );
   }
 
-  /** Of parties that have their buckets. */
+  /** The status of parties that have their buckets. */
   #statusOf(last: CountedParty | undefined, nowMs: number): LimitStatus {
     let requests: Bucket | undefined;
     let tokens: Bucket | undefined;

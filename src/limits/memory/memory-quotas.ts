@@ -1,4 +1,5 @@
-// What each quota's owner used this month and what running requests have set aside, in the memory of this process.
+// Usage of each quota's owner this month and the amounts that running requests have set aside, in the memory of this
+// process.
 import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
@@ -29,7 +30,7 @@ export class QuotaCounter implements QuotaFigures {
   }
 }
 
-/** Of one month, by quota id. */
+/** Counters of one month, by quota id. */
 export type QuotaCounters = SweptMap<QuotaCounter>;
 
 /** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
@@ -42,7 +43,7 @@ export class MemoryQuotas {
   readonly #ledger: Pick<Ledger, "readTotals">;
   #month: CalendarMonth;
   #counters: QuotaCounters;
-  /** By start of the month: a wall clock that jumps back finds what it left. */
+  /** Counters by start of the month: a wall clock that jumps back finds what it left. */
   readonly #months = new Map<number, QuotaCounters>();
 
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {

@@ -26,7 +26,7 @@ export interface LimitsLinkOptions {
    * comes before all that is asked afterwards.
    */
   onMet(meeting: { isEmptied: boolean }): void;
-  /** Nobody can be asked. */
+  /** Called when nobody can be asked any more. */
   onAway(): void;
   /** Numbers of the leases that still run. */
   openLeases(): ReadonlySet<number>;
@@ -41,7 +41,7 @@ const digests = Object.fromEntries(
 const beatMs = 5_000;
 /** Silent for so long, a replica counts as dead, and what it holds is dropped with the next beat of another. */
 const graceMs = 30_000;
-/** How long an end waits for what is still to be told. */
+/** Milliseconds that an end waits for what is still to be told. */
 const lastWordsMs = 500;
 
 export class LimitsLink {
@@ -50,7 +50,7 @@ export class LimitsLink {
   live: number | undefined;
   readonly #options: LimitsLinkOptions;
   readonly #connection: RedisConnection;
-  /** Of this process: no other ever has the same. */
+  /** The id of this process: no other ever has the same. */
   readonly #replica = crypto.randomUUID();
   #session = 0;
   #nextLease = 1;
@@ -119,7 +119,7 @@ export class LimitsLink {
   /** `lease`: its number, `peek`, or empty for none. Rejects where nobody answers. */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;
-    // What was settled a moment ago is there first.
+    // Amounts that were settled a moment ago are there first.
     this.operations.flush();
     const answer = (await this.#run("admit", [leases, ...keys], [this.session, lease, ...args])) as number[];
     if (answer.length > 1) this.#noteTime(answer[1] as number);
@@ -151,7 +151,7 @@ export class LimitsLink {
     for (let waited = 0; this.#connection.isUp && this.operations.waiting > 0 && waited < lastWordsMs; waited += 10) {
       await Bun.sleep(10);
     }
-    // Otherwise others drop what it holds soon.
+    // Others soon drop what a replica holds that did not say that it leaves.
     if (this.#connection.isUp && this.operations.waiting === 0) await this.#run("leave", [], []).catch(() => {});
     this.#connection.close();
   }
@@ -225,7 +225,7 @@ export class LimitsLink {
     return this.#aheadMs === undefined ? clock.nowSeconds() : Math.floor(this.nowMicros() / 1e6);
   }
 
-  /** What fails in it is a loss of the connection. */
+  /** A failure of the work is a loss of the connection. */
   #inBackground(work: Promise<void>): void {
     work.catch((error: unknown) => {
       if (this.#connection.isUp) this.#connection.giveUp(error instanceof Error ? error.message : "unknown");

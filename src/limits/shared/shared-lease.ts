@@ -10,13 +10,13 @@ export interface SharedLeaseListener {
 
 export class SharedLease implements Lease, Bagged {
   inBag = nowhere;
-  /** Of this process, never used again. */
+  /** A number within this process that is never used again. */
   readonly number: number;
   readonly plan: LimitPlan;
   /** Set aside by now. */
   tokens: number;
   nanoUsd: number;
-  /** That of this process, where nobody else knows of it. */
+  /** The lease of this process, where nobody else knows of it. */
   own: Lease | undefined;
   readonly #listener: SharedLeaseListener;
   #isSettled = false;

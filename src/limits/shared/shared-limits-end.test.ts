@@ -69,7 +69,7 @@ for (const [how, end] of [
     await end(first);
     expect(isMarked()).toBe(true);
     const elsewhere = mkdtempSync(join(tmpdir(), "headrace-limits-"));
-    // Not the first itself, where it still lives here: it is not to tell anything any more.
+    // It must not be the first itself that tells, where it still lives here.
     await first.close();
     link.mend();
     const other = await open(elsewhere);

@@ -239,7 +239,7 @@ test("a server that comes back empty: limits start anew, quotas come from the le
     expect((await refusal(limits.admit({ ...none, quotas: [quota] }, reserve(251)))).message).toContain("500 tokens");
     lease.settle(40, 0);
     expect(await limits.used(quota)).toEqual({ tokens: 290, nanoUsd: 0 });
-    // What this process knew of was not granted again.
+    // Requests that this process knew of were not granted again.
     expect(await admittedOf(limits, daily(10), 20)).toBe(0);
   } finally {
     await server[Symbol.asyncDispose]();
@@ -331,7 +331,8 @@ test("without Redis replicas together admit what a quota has left, whether or no
     }
     expect(booked + admitted).toBeLessThanOrEqual(1_000);
     expect(booked + admitted).toBeGreaterThan(1_000 - 3 * 20 - 10);
-    // What the others have not taken is shared out again: here, where nobody else settles anything, what is left of it.
+    // Amounts that the others have not taken are shared out again: here, where nobody else settles anything, what is
+    // left of it.
     clock.advance(1_001);
     await granted(one.admit(set, reserve(1)));
   } finally {

@@ -32,7 +32,7 @@ afterAll(async () => {
 const silent = { info() {}, warn() {}, error() {} };
 let worlds = 0;
 
-/** In a world of its own, by the test's clock. */
+/** Opens limits with keys of their own, by the test's clock. */
 async function open(
   { clock, ledger }: { clock: ManualClock; ledger: Pick<Ledger, "readTotals"> },
   prefix = `test${++worlds}:`,
@@ -163,7 +163,7 @@ describe("holds", () => {
     }
   });
 
-  test("of a bucket that was empty meanwhile give nothing back to the one in its place", async () => {
+  test("holds of a bucket that was empty meanwhile give nothing back to the one in its place", async () => {
     const prefix = "reborn:";
     const clock = manualClock();
     const limits = await open({ clock, ledger: ledgerWith() }, prefix);

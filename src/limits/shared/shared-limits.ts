@@ -23,17 +23,17 @@ export interface SharedLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
   log: Log;
-  /** Where it is kept which quotas the server may not have been told all of; made by who opens it. */
+  /** The directory that keeps which quotas the server may not have been told all of; made by who opens it. */
   directory: string;
-  /** Before all keys. */
+  /** The text before all keys. */
   prefix?: string;
-  /** How many replicas there are as far as anybody else knows: for a start while the store is away. */
+  /** Number of replicas as far as anybody else knows: for a start while the store is away. */
   countReplicas?: () => number;
-  /** How long an answer may take, in milliseconds. */
+  /** Milliseconds that an answer may take. */
   deadlineMs?: number;
-  /** How long between two tries to reach it. */
+  /** Milliseconds between two tries to reach it. */
   retryMs?: number;
-  /** In place of the server's, for a test. */
+  /** The time in place of the server's, for a test. */
   time?: ServerTime;
 }
 
@@ -49,7 +49,7 @@ interface Outage {
   replicas: number;
   since: number;
   sinceMicros: number;
-  /** By key of the quota. */
+  /** Usage by key of the quota. */
   used: Map<string, UsageTotals>;
 }
 
@@ -139,8 +139,8 @@ export class SharedLimits implements LimitStore {
   }
 
   /**
-   * What the quotas stand at is read from the ledger at their next use: it has usage now that the shared store was never
-   * told of, as of a replica that died.
+   * Has the state of the quotas read from the ledger at their next use: it has usage now that the shared store was
+   * never told of, as of a replica that died.
    */
   forgetQuotas(ids: Iterable<string>): void {
     const month = this.#link.month();
@@ -216,7 +216,7 @@ export class SharedLimits implements LimitStore {
       if (plan.quotaKeys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
       return;
     }
-    // Before its record can be in the database.
+    // Noted before its record can be in the database.
     this.#untold.add(plan.quotaKeys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
     for (const key of plan.quotaKeys) {
@@ -302,7 +302,7 @@ export class SharedLimits implements LimitStore {
     let isRead = false;
     try {
       await ledger.readTotals({ type: owner, id: ownerId, environment, since: start, until: end }, (totals) => {
-        // In the order of settlements: those before are among these, those after are told after this.
+        // Loads are told in the order of settlements: those before are among these, those after are told after this.
         const { session, operations } = this.#link;
         if (!this.#outage) operations.add("load", key, String(totals.tokens), String(totals.nanoUsd), session);
         isRead = true;
@@ -347,7 +347,7 @@ export class SharedLimits implements LimitStore {
     this.#untold.add(this.#link.operations.open.flatMap((told) => told.filter((arg) => arg.startsWith(before))));
   }
 
-  /** From here on the server decides. It is told first what was taken and used meanwhile, and what still runs. */
+  /** The server decides from here on. It is told first what was taken and used meanwhile, and what still runs. */
   #met(isEmptied: boolean): void {
     const { operations } = this.#link;
     const outage = this.#outage;

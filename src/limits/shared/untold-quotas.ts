@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { monotonicMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** As long as the disk takes nothing, it is asked again this often. */
+/** Milliseconds between two tries as long as the disk takes nothing. */
 const againMs = 1_000;
 
 export class UntoldQuotas {
@@ -23,7 +23,7 @@ export class UntoldQuotas {
     this.#path = join(directory, "untold-quotas");
     this.#log = log;
     const lines = existsSync(this.#path) ? readFileSync(this.#path, "utf8").split("\n") : [];
-    // After a power cut the last line may be torn.
+    // The last line may be torn after a power cut.
     this.#keys = new Set(lines.slice(0, -1).filter((line) => line.startsWith(prefix)));
   }
 
@@ -32,8 +32,9 @@ export class UntoldQuotas {
   }
 
   /**
-   * From its return on they survive the death of the process, a moment later a power cut. What was added before costs a look;
-   * where the file cannot be written, that is logged, and tried again with what is added later.
+   * Adds keys, which survive the death of the process from its return on, a power cut a moment later. Those that were
+   * added before cost a look; where the file cannot be written, that is logged, and tried again with what is added
+   * later.
    */
   add(keys: Iterable<string>): void {
     let lines = this.#unwritten;

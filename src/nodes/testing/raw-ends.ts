@@ -19,7 +19,7 @@ export function messageOf(type: number, stream: number, payload: Uint8Array | st
   return Buffer.concat([bytes, typeof payload === "string" ? Buffer.from(payload) : payload]);
 }
 
-/** What came to one end, taken apart. */
+/** One end of a tunnel that takes apart what came to it. */
 export class RawEnd {
   readonly link: WebSocketLink;
   readonly listener: RecordingListener;
@@ -160,7 +160,9 @@ export interface CuttableProxy extends Disposable {
   connections: number;
   /** Passes nothing on from here, and tells nobody: the ends see silence. */
   freeze(): void;
-  /** What comes from here on passes again; what was dropped meanwhile is lost, so those that were open are of no use. */
+  /**
+   * Lets what comes from here on pass again; what was dropped meanwhile is lost, so those that were open are of no use.
+   */
   thaw(): void;
   /** Breaks all connections off. */
   cut(): void;
@@ -172,7 +174,7 @@ interface Pipe {
   frozen: boolean;
 }
 
-/** What stands between a node and its gateway. */
+/** A proxy between a node and its gateway whose connections can be cut. */
 export function cuttableProxy(port: number): CuttableProxy {
   const sockets = new Set<Socket<Pipe>>();
   let frozen = false;
@@ -194,7 +196,7 @@ export function cuttableProxy(port: number): CuttableProxy {
     data(socket: Socket<Pipe>, bytes: Buffer) {
       if (!socket.data.frozen) forward(socket.data, bytes);
     },
-    // What the other side sent waits for room here.
+    // Bytes that the other side sent wait for room here.
     drain: (socket: Socket<Pipe>) => flush(socket.data.other?.data),
     close(socket: Socket<Pipe>) {
       sockets.delete(socket);

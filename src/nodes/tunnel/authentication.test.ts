@@ -1,4 +1,5 @@
-// Who a node is must be proven at each connection: nothing else is taken before, nothing that was seen before helps.
+// The proof of who a node is, needed at each connection: nothing else is taken before, nothing that was seen before
+// helps.
 import { describe, expect, test } from "bun:test";
 import { newNodeKey, signProof, verifyProof } from "../identity.ts";
 import { messageOf, type ProofChanges, proofOf, type RawEnd, rawNode, welcomedNode } from "../testing/raw-ends.ts";
@@ -144,7 +145,7 @@ describe("before the proof", () => {
     expect(lookups).toBe(1);
   });
 
-  test("only so many connections wait at once, and they make room", async () => {
+  test("only so many connections wait for their proof at once, and they make room", async () => {
     await using gateway = startGateway();
     const waiting = await Promise.all(Array.from({ length: 256 }, () => rawNode(gateway)));
     expect(rawNode(gateway)).rejects.toThrow("answered 400");
@@ -212,7 +213,7 @@ test("a proof is for one text alone, and has one spelling", () => {
   for (const name of ["protocol", "gateway", "nodeId", "nonce"] as const) {
     expect(verifyProof(key.publicKey, { ...text, [name]: `${text[name]} ` }, signature)).toBe(false);
   }
-  // What belongs to two parts cannot be moved from one to the other.
+  // Text that belongs to two parts cannot be moved from one to the other.
   expect(verifyProof(key.publicKey, { ...text, nodeId: 'n","x', nonce: "" }, signature)).toBe(false);
   for (const other of [`${signature}=`, `${signature} `, signature.slice(1), "", "AAAA"]) {
     expect(verifyProof(key.publicKey, text, other)).toBe(false);

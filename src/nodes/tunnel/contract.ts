@@ -1,4 +1,4 @@
-// What a tunnel between a gateway and a node offers to those who use it, at either end.
+// The contract of a tunnel between a gateway and a node, for those who use it at either end.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
@@ -17,7 +17,7 @@ export const tunnelCloseCodes = {
   goingAway: 1001,
   /** The connection broke off, or fell silent. */
   broken: 1006,
-  /** What came cannot be understood, or breaks the rules. */
+  /** The message cannot be understood, or breaks the rules. */
   protocol: 4400,
   /** The signature is wrong. */
   unauthenticated: 4401,
@@ -30,9 +30,9 @@ export const tunnelCloseCodes = {
   replaced: 4409,
   /** No version of the protocol is common to both. */
   version: 4426,
-  /** For now no more can be taken. */
+  /** No more can be taken for now. */
   busy: 4429,
-  /** What is at work at the other end failed: the store of nodes, for instance. */
+  /** The other end's own parts failed: the store of nodes, for instance. */
   internal: 4500,
 } as const;
 
@@ -45,14 +45,14 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
 }
 
 export interface NodeAnnouncement {
-  /** Of its Headrace, such as `0.6.0`. */
+  /** Version of its Headrace, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
   /** Requests at work and waiting at the node, whoever sent them. */
   load?: { active: number; waiting: number };
 }
 
-/** How a node stands with its gateway: for those who sit at the node. */
+/** The standing of a node with its gateway, for those who sit at the node. */
 export interface NodeStanding {
   name: string;
   /** Ids of models, or `*` alone. */
@@ -62,7 +62,7 @@ export interface NodeStanding {
 /** The end of a tunnel at the gateway; its node has proven who it is. */
 export interface GatewayEnd {
   readonly nodeId: string;
-  /** Of this one connection. */
+  /** Id of this one connection. */
   readonly connectionId: string;
   /** Address of the node, as the server's trusted proxies tell it. */
   readonly clientAddress: string;
@@ -77,7 +77,7 @@ export interface GatewayEnd {
   readonly roundTripMs: number | undefined;
   /** Tells the node how it stands. */
   tell(standing: NodeStanding): void;
-  /** As `Engine.send`. */
+  /** Sends a request like `Engine.send`. */
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
   drain(): Promise<void>;
@@ -86,7 +86,7 @@ export interface GatewayEnd {
 }
 
 export interface GatewayEndListener {
-  /** After its own `announcement` was replaced. At most once a second. */
+  /** Called after its own `announcement` was replaced. At most once a second. */
   announced(announcement: NodeAnnouncement): void;
   /** The node takes nothing new; what is open goes on. */
   draining(): void;
@@ -97,7 +97,7 @@ export interface GatewayEndListener {
 /** A request as it comes to a node: on whose account bytes are held there is not for the gateway to say. */
 export type NodeRequest = Omit<EngineRequest, "holder">;
 
-/** What answers a request at the node: the shape of `Engine.send`. */
+/** The handler that answers a request at the node: the shape of `Engine.send`. */
 export type NodeHandler = (request: NodeRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
 
 export interface NodeAnswer {
@@ -108,19 +108,19 @@ export interface NodeAnswer {
 
 /** Limits of time and size; those of tests are shorter. */
 export interface TunnelLimits {
-  /** Between two heartbeats. */
+  /** Milliseconds between two heartbeats. */
   heartbeatMs: number;
-  /** Without a byte from the other end: it counts as gone. */
+  /** Milliseconds without a byte from the other end after which it counts as gone. */
   silenceMs: number;
-  /** Until the other end has proven who it is. */
+  /** Milliseconds until the other end must have proven who it is. */
   authenticationMs: number;
   /** Open at once on one tunnel. */
   streams: number;
   /** Bytes of one stream that may be under way without a grant of more. */
   windowBytes: number;
-  /** Of one request's body. */
+  /** Bytes of one request's body. */
   bodyBytes: number;
-  /** Of all bodies together that a node holds for requests at work. */
+  /** Bytes of all bodies together that a node holds for requests at work. */
   allBodyBytes: number;
 }
 

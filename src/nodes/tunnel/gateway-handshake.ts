@@ -40,7 +40,7 @@ export class GatewayHandshake implements TunnelUser {
   readonly #nonce = randomBytes(nonceBytes).toString("base64url");
   readonly #deadlineMs: number;
   #proven = false;
-  /** What failed at this end, for the log. */
+  /** The failure at this end, for the log. */
   #fault: unknown;
 
   constructor(connection: TunnelConnection, options: GatewayHandshakeOptions) {

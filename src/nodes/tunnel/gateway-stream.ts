@@ -10,9 +10,9 @@ import type { OutgoingBody } from "./outgoing-body.ts";
 import type { AnswerHead, Failure } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** What a stream needs of its tunnel. */
+/** The members of its tunnel that a stream needs. */
 export interface StreamOwner {
-  /** For the log. */
+  /** The name for the log. */
   readonly name: string;
   grant(stream: GatewayStream, bytes: number): void;
   /** Tells the node that nobody wants the rest, and forgets the stream. */
@@ -84,11 +84,11 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
   /** The node could not answer, or not to the end. */
   failedAtNode({ code, message }: Failure): void {
     const detail = `${this.#owner.name}: ${message}`;
-    // Of the node's words none reaches the client: it may err or lie.
+    // None of the node's words reaches the client: it may err or lie.
     if (code === "upstream_timeout") {
       this.fail(new GatewayError(code, "The model server of the node did not answer in time.", { detail }));
     } else if (!this.waits && (code === "service_unavailable" || code === "rate_limit_exceeded")) {
-      // Of an answer that has begun it says that of its ledger of bytes alone.
+      // The node gives this code for an answer that has begun only about its ledger of bytes.
       this.fail(
         new NoRoomError("service_unavailable", "The node holds as many bytes of answers as it may at the moment.", {
           detail,

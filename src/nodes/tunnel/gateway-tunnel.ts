@@ -31,7 +31,7 @@ import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 export interface GatewayTunnelOptions {
   connectionId: string;
   clientAddress: string;
-  /** What the node said of itself. */
+  /** The proof that the node gave. */
   proof: Proof;
   limits: TunnelLimits;
   times: StreamTimes;
@@ -238,7 +238,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
       else this.#over(stream, parseFailure(payload));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      // What is wrong with one stream does not harm the others.
+      // A fault of one stream does not harm the others.
       this.cancel(stream);
       stream.failedAtNode({ code: "upstream_error", message: error.message });
     }
@@ -292,7 +292,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** Where the node drains it is the one that ends the connection. */
+  /** The node ends the connection where it is the one that drains. */
   #endIfDrained(): void {
     if (this.#drained && this.#streams.size === 0) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");
   }

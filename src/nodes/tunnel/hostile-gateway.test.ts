@@ -54,7 +54,7 @@ describe("a gateway", () => {
     });
   }
 
-  test("that says nothing is left after a while", async () => {
+  test("a gateway that says nothing is left after a while", async () => {
     await using gateway = rawGateway(() => {});
     using node = connectedTo(gateway, { limits: { authenticationMs: 60, heartbeatMs: 50 } });
     await until(() => node.states.some(({ message }) => message.includes("did not welcome")), "the state");
@@ -78,7 +78,7 @@ describe("a gateway", () => {
     ],
   ];
   for (const [what, act] of wrong) {
-    test(`that ${what} loses that stream, and no other`, async () => {
+    test(`a gateway that ${what} loses that stream, and no other`, async () => {
       await using gateway = rawGateway(welcoming);
       using node = connectedTo(gateway);
       await until(() => node.link.state.status === "connected", "the connection");
@@ -93,7 +93,7 @@ describe("a gateway", () => {
     });
   }
 
-  test("that opens a stream twice, or sends what only nodes send, loses the connection", async () => {
+  test("a gateway that opens a stream twice, or sends what only nodes send, loses the connection", async () => {
     for (const act of [
       (it: RawEnd) => {
         it.send(request, 7, requestMessage({ length: 10 }));
@@ -115,7 +115,7 @@ describe("a gateway", () => {
     }
   });
 
-  test("that opens streams without end, and never their bodies, fills no memory: those beyond the limits fail", async () => {
+  test("a gateway that opens streams without end, and never their bodies, fills no memory: those beyond the limits fail", async () => {
     await using gateway = rawGateway(welcoming);
     using node = connectedTo(gateway, { limits: { streams: 50, allBodyBytes: 1_000_000 } });
     await until(() => node.link.state.status === "connected", "the connection");
@@ -130,7 +130,7 @@ describe("a gateway", () => {
     await until(() => node.link.openStreams === 0, "the end of the rest");
   });
 
-  test("that takes nothing is sent no more than it granted, and the engine is paused", async () => {
+  test("a gateway that takes nothing is sent no more than it granted, and the engine is paused", async () => {
     await using gateway = rawGateway(welcoming);
     const source = new ScriptedBody();
     using node = connectedTo(gateway, { handle: async () => ({ status: 200, headers: new Headers(), body: source }) });

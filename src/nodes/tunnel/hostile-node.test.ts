@@ -58,11 +58,11 @@ describe("a node", () => {
     ],
   ];
   for (const [what, act] of wrong) {
-    test(`that ${what} loses that stream, and no other`, async () => {
+    test(`a node that ${what} loses that stream, and no other`, async () => {
       await using gateway = startGateway();
       const { node, heard, send, works } = await withNode(gateway);
       const response = send();
-      // Nobody takes the body, so that nothing more is granted.
+      // The body has no taker, so that nothing more is granted.
       const failed = response.then(
         async ({ body: answer }) => {
           const sink = new RecordingSink();
@@ -85,7 +85,7 @@ describe("a node", () => {
     });
   }
 
-  test("that goes on and on after a stream was cancelled loses its connection", async () => {
+  test("a node that goes on and on after a stream was cancelled loses its connection", async () => {
     await using gateway = startGateway();
     const { node, heard, send } = await withNode(gateway);
     const response = send();
@@ -112,7 +112,7 @@ describe("a node", () => {
     ["a message beyond all bounds", (node) => node.send(announce, 0, Buffer.alloc(300_000)), 1009],
   ];
   for (const [what, act, code] of fatal) {
-    test(`that sends ${what} loses its connection`, async () => {
+    test(`a node that sends ${what} loses its connection`, async () => {
       await using gateway = startGateway();
       const { node, heard, send } = await withNode(gateway);
       const failed = send().catch((error: GatewayError) => error.message);
@@ -123,7 +123,7 @@ describe("a node", () => {
     });
   }
 
-  test("of a later minor version may say what this one does not know", async () => {
+  test("a node of a later minor version may say what this one does not know", async () => {
     await using gateway = startGateway();
     const { node, works } = await withNode(gateway);
     node.send(0x60, 0, "news");
@@ -132,7 +132,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("that announces without end costs a second's look each, and the last one counts", async () => {
+  test("a node that announces without end costs a second's look each, and the last one counts", async () => {
     await using gateway = startGateway({ limits: { heartbeatMs: 100 } });
     const { node, heard } = await withNode(gateway);
     for (let index = 1; index <= 300; index++) {
@@ -182,7 +182,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("that pauses nobody and sends byte by byte makes the gateway hold no more than its window", async () => {
+  test("a node that pauses nobody and sends byte by byte makes the gateway hold no more than its window", async () => {
     await using gateway = startGateway({ limits: { windowBytes: 100_000 } });
     const { node, heard, send } = await withNode(gateway);
     const responses = [];

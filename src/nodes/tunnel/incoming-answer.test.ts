@@ -1,4 +1,5 @@
-// What a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room for it.
+// Bytes that a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room
+// for them.
 import { afterEach, expect, test } from "bun:test";
 import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { RecordingSink } from "../testing/tunnel-fixture.ts";
@@ -30,7 +31,7 @@ test("what is not taken yet is counted as held, and no more once it is given on,
   }
 });
 
-test("where there is no room for it the node is told to stop, and whoever takes the answer gets the reason", () => {
+test("where there is no room for an answer the node is told to stop, and whoever takes the answer gets the reason", () => {
   heldBytes.mostBytes = heldBytes.held + 20_000;
   const { answer, told } = answerOf();
   answer.push(Buffer.alloc(60_000));

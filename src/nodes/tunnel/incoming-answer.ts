@@ -8,7 +8,7 @@ import { exactMs } from "../../base/clock.ts";
 export interface AnswerOwner {
   /** The node may send so many bytes more. */
   grant(bytes: number): void;
-  /** Nobody wants the rest. */
+  /** Called when nobody wants the rest. */
   cancelled(): void;
 }
 
@@ -27,11 +27,14 @@ export class IncomingAnswer implements BodySource {
   #takenBytes = 0;
   #sink: BodySink | undefined;
   #paused = false;
-  /** What came while nobody took it, in memory of its own: a piece may be a small part of what was received with it. */
+  /**
+   * Bytes that came while nobody took them, in memory of their own: a piece may be a small part of what was received
+   * with it.
+   */
   #held: Buffer = nothing;
   #heldBytes = 0;
   #end: End | undefined;
-  /** Nothing is told to the sink any more. */
+  /** Set once nothing is told to the sink any more. */
   #over = false;
   /** When a byte came last, or was waited for again. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
@@ -44,7 +47,7 @@ export class IncomingAnswer implements BodySource {
     this.#grantedBytes = windowBytes;
   }
 
-  /** What the node may still have on its way. */
+  /** Bytes that the node may still have on its way. */
   get grantedBytes(): number {
     return this.#grantedBytes;
   }

@@ -3,7 +3,7 @@ import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
-/** What all requests of a node together hold. */
+/** Bytes that all requests of a node together hold. */
 export class BodyBudget {
   readonly #mostBytes: number;
   #heldBytes = 0;
@@ -52,7 +52,7 @@ export class IncomingBody {
     return this.#receivedBytes === this.#length;
   }
 
-  /** What the gateway may still have on its way. */
+  /** Bytes that the gateway may still have on its way. */
   get expectedBytes(): number {
     return Math.min(this.#grantedBytes, this.#length - this.#receivedBytes);
   }
@@ -71,7 +71,7 @@ export class IncomingBody {
     return true;
   }
 
-  /** What may be granted now; 0 while that is not worth a message. */
+  /** Bytes that may be granted now; 0 while that is not worth a message. */
   grant(): number {
     const due = this.#windowBytes - this.#grantedBytes;
     if (due < this.#windowBytes / 2 || this.#receivedBytes + this.#grantedBytes >= this.#length) return 0;

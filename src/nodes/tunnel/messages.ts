@@ -42,23 +42,23 @@ export type MessageType = (typeof messageTypes)[keyof typeof messageTypes];
 
 /** One of the type, four of the stream. */
 export const headBytes = 5;
-/** Of a body in one message. */
+/** Most bytes of a body in one message. */
 export const pieceBytes = 64 * 1024;
-/** Of a payload in JSON, but for an announcement. */
+/** Most bytes of a payload in JSON, but for an announcement. */
 export const maxPayloadBytes = 16 * 1024;
 export const maxAnnouncementBytes = 256 * 1024;
-/** Before the node has proven who it is. */
+/** Most bytes of a message before the node has proven who it is. */
 export const maxEarlyMessageBytes = 8 * 1024;
-/** Afterwards, either way. */
+/** Most bytes of a message afterwards, either way. */
 export const maxMessageBytes = Math.max(maxAnnouncementBytes, headBytes + 2 + maxPayloadBytes + pieceBytes);
 export const maxPingBytes = 16;
 
-/** What the other end did is against the protocol; the connection ends. `message` is for both logs. */
+/** A breach of the protocol by the other end; the connection ends. `message` is for both logs. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
 
-/** As JSON text has it. Throws a ProtocolError. */
+/** Parses a payload that is JSON text. Throws a ProtocolError. */
 export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Readonly<Record<string, unknown>> {
   if (payload.length > maxBytes) throw new ProtocolError(`a payload must be at most ${maxBytes} bytes`);
   let value: unknown;

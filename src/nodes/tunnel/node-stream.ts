@@ -10,7 +10,7 @@ import { messageTypes, ProtocolError, pieceBytes } from "./messages.ts";
 import { answerPayload, type RequestHead } from "./payloads.ts";
 import type { Tabled } from "./stream-table.ts";
 
-/** What a stream needs of its tunnel. */
+/** The members of its tunnel that a stream needs. */
 export interface NodeStreamOwner {
   /** Whether bodies have to wait until the connection takes more. */
   readonly behind: boolean;
@@ -20,7 +20,7 @@ export interface NodeStreamOwner {
   send(type: number, stream: number, payload?: Uint8Array): void;
   /** The stream is over: the gateway was told, or told us. */
   over(stream: NodeStream): void;
-  /** What the engine, or its body, threw that is no error of the request. */
+  /** Called with an error of the engine, or of its body, that is no error of the request. */
   fault(error: unknown): void;
 }
 
@@ -34,7 +34,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
   readonly #head: RequestHead;
   readonly #cancellation = new Cancellation();
   #source: BodySource | undefined;
-  /** What the gateway may still be sent. */
+  /** Bytes that the gateway may still be sent. */
   #creditBytes: number;
   /** Given by the source, and neither granted yet nor taken by the connection: at most what was on its way to a pause. */
   readonly #waiting: Uint8Array[] = [];
@@ -67,7 +67,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.proceed();
   }
 
-  /** Nobody wants the rest, or the connection is gone: the engine stops. */
+  /** Stops the engine, as nobody wants the rest, or the connection is gone. */
   cancel(reason?: unknown): void {
     if (this.#over) return;
     this.#finish();
@@ -120,7 +120,7 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
     this.#settle("complete");
   }
 
-  /** Also where the node itself cannot take the request. */
+  /** Ends the stream with an error, also where the node itself cannot take the request. */
   fail(error: unknown): void {
     this.#settle({ error });
   }

@@ -32,7 +32,7 @@ import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 
 export interface NodeTunnelOptions {
   nodeId: string;
-  /** As `newNodeKey` gave it. */
+  /** The private key in the form of `newNodeKey`. */
   privateKey: string;
   /** The gateway's own URL, as it was told when the node joined: the node proves itself to that one alone. */
   gateway: string;
@@ -44,13 +44,13 @@ export interface NodeTunnelOptions {
 export interface NodeTunnelListener {
   /** The gateway knows who this is, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
-  /** How the node stands with the gateway now. */
+  /** The standing of the node with the gateway now. */
   standing(standing: NodeStanding): void;
   /** The gateway sends no more requests; those that are open go on. */
   draining(tunnel: NodeTunnel): void;
   /** Once. All that was at work was cancelled by then. */
   closed(tunnel: NodeTunnel, code: number, reason: string): void;
-  /** What a handler threw that is no GatewayError. */
+  /** Called with an error of a handler that is no GatewayError. */
   fault(error: unknown): void;
 }
 
@@ -65,7 +65,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #strays = new Strays();
   readonly #budget: BodyBudget;
   readonly #deadlineMs: number;
-  /** What the gateway takes of each stream without having granted more. */
+  /** Bytes that the gateway takes of each stream without having granted more. */
   #windowBytes = 0;
   #stage: "hello" | "proof" | "welcome" = "hello";
   #drainSent = false;
@@ -116,7 +116,10 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return this.#options.handle;
   }
 
-  /** What it serves from now on; before the gateway has welcomed it, nothing is said. Throws where it is too long. */
+  /**
+   * Announces what it serves from now on; before the gateway has welcomed it, nothing is said. Throws where it is too
+   * long.
+   */
   announce(announcement: NodeAnnouncement): void {
     if (this.#stage !== "welcome") return;
     const payload = Buffer.from(JSON.stringify(announcement));
@@ -319,7 +322,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   }
 }
 
-/** What is wrong with one stream does not harm the others. */
+/** Does work such that a fault of one stream does not harm the others. */
 function guarded(stream: NodeStream, work: () => void): void {
   try {
     work();

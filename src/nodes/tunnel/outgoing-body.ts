@@ -4,14 +4,15 @@ import { pieceBytes } from "./messages.ts";
 
 export class OutgoingBody {
   readonly length: number;
-  /** What is not sent yet. */
+  /** Pieces that are not sent yet. */
   readonly #pieces: Uint8Array[];
   #creditBytes: number;
 
   /** `creditBytes`: what may be sent at once. */
   constructor(body: Bytes, creditBytes: number) {
     this.length = body.length;
-    // What goes in one message is copied to be one piece; a longer body is on its sender's account once, and not twice.
+    // A body that goes in one message is copied to be one piece; a longer one is on its sender's account once, and not
+    // twice.
     this.#pieces = (body.length <= pieceBytes ? body.solid : body).pieces;
     this.#creditBytes = creditBytes;
   }
@@ -24,7 +25,7 @@ export class OutgoingBody {
     this.#creditBytes = Math.min(this.#creditBytes + bytes, Number.MAX_SAFE_INTEGER);
   }
 
-  /** What may be sent now, at most one piece; undefined where that is nothing. */
+  /** Bytes that may be sent now, at most one piece; undefined where there are none. */
   next(): Uint8Array | undefined {
     const [first] = this.#pieces;
     if (!first || this.#creditBytes === 0) return undefined;

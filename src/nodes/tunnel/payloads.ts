@@ -6,7 +6,7 @@ import { type Operation, operationPaths } from "../../domain/models/operation.ts
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
-/** What either end says of itself before anything else. */
+/** The greeting of either end before anything else. */
 export interface Greeting {
   major: number;
   minor: number;
@@ -31,7 +31,7 @@ export interface Proof extends Greeting {
 }
 
 export type RequestHead = Omit<EngineRequest, "body" | "holder"> & {
-  /** Of the body, in bytes. */
+  /** Length of the body, in bytes. */
   length: number;
 };
 
@@ -42,13 +42,13 @@ export interface AnswerHead {
 
 export interface Failure {
   code: string;
-  /** For the log. */
+  /** The message for the log. */
   message: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Of an answer, what the gateway may make use of; the rest stays at the node. */
+/** The headers of an answer that the gateway may make use of; the rest stays at the node. */
 export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored"] as const;
 
 const window = { least: 1024, most: 16 * 1024 * 1024 };
@@ -112,7 +112,10 @@ export function parseFailure(payload: Buffer): Failure {
   return { code: text(fields, "code", 64), message: typeof message === "string" ? plain(message, 500) : "" };
 }
 
-/** What cannot be told of a model is left out; a model without an id, and what `mostNodeModels` are exceeded by, too. */
+/**
+ * Parses an announcement. A fact of a model that cannot be understood is left out; so are models without an id, and
+ * those beyond `mostNodeModels`.
+ */
 export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   const fields = parsePayload(payload, maxAnnouncementBytes);
   const given = fields["models"];
@@ -184,7 +187,7 @@ function whole(fields: Fields, name: string, least: number, most: number): numbe
   throw new ProtocolError(`\`${name}\` must be a whole number from ${least} to ${most}`);
 }
 
-/** Without what would write more than its own line into a log. */
+/** The text without what would write more than its own line into a log. */
 function plain(value: string, maxLength: number): string {
   return value.slice(0, maxLength).replace(/\p{Cc}+/gu, " ");
 }

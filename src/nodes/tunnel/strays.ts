@@ -1,9 +1,9 @@
 // Messages for streams that are over: a few are on their way when a stream ends; more are a flood.
 import { ProtocolError } from "./messages.ts";
 
-/** For the message itself. */
+/** The cost of the message itself. */
 const messageCost = 64;
-/** What may be on its way of a stream besides its body: its end, a few credits. */
+/** The allowance for what may be on its way of a stream besides its body: its end, a few credits. */
 const streamAllowance = 64 * messageCost;
 /** Granted from the start, whichever streams it is spent on. */
 const firstAllowance = 64 * 1024;

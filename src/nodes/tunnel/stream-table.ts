@@ -1,6 +1,6 @@
 // The open streams of a tunnel by their numbers: for each message the one that it belongs to.
 
-/** What can be in a table, in one at a time. */
+/** An object that can be in a table, in one at a time. */
 export interface Tabled<Stream> {
   readonly id: number;
   /** Kept by the table alone, undefined at first. */

@@ -5,7 +5,7 @@ import { exactMs } from "../../base/clock.ts";
 import { type TunnelLimits, tunnelCloseCodes } from "./contract.ts";
 import { headBytes, maxPingBytes, messageTypes, ProtocolError } from "./messages.ts";
 
-/** Who works with what comes; another one once the node has proven who it is. */
+/** Takes the messages that come; another one once the node has proven who it is. */
 export interface TunnelUser {
   /** Throws a ProtocolError where it must not be. The payload may be kept. */
   received(type: number, stream: number, payload: Buffer): void;
@@ -17,13 +17,16 @@ export interface TunnelUser {
   ended(code: number, reason: string): void;
 }
 
-/** With more unsent than this no bodies are sent until it is gone. */
+/** Unsent bytes with which no bodies are sent until they are gone. */
 const mostUnsentBytes = 512 * 1024;
-/** With more than this the other end does not read at all: what must be sent in spite of the above has its bounds, too. */
+/**
+ * Unsent bytes with which the other end counts as not reading at all: what must be sent in spite of the above has its
+ * bounds, too.
+ */
 const farTooMuchUnsentBytes = 8 * 1024 * 1024;
 const ticksPerHeartbeat = 5;
 const empty = new Uint8Array(0);
-/** What goes before each payload; the link copies it. */
+/** The head before each payload; the link copies it. */
 const head = Buffer.alloc(headBytes);
 
 export class TunnelConnection implements MessageLinkListener {
@@ -70,7 +73,7 @@ export class TunnelConnection implements MessageLinkListener {
     return this.#roundTripMs;
   }
 
-  /** From here on, `user` works with what comes, and heartbeats are exchanged. */
+  /** Lets `user` work with what comes from here on; heartbeats are exchanged. */
   established(user: TunnelUser): void {
     this.#user = user;
     this.#beating = true;
@@ -120,7 +123,7 @@ export class TunnelConnection implements MessageLinkListener {
       return;
     }
     if (stream !== 0 || payload.length > maxPingBytes) throw new ProtocolError("a heartbeat is malformed");
-    // Who floods us with them and does not read gets no answers that pile up here.
+    // An end that floods us with pings and does not read gets no answers that pile up here.
     if (type === messageTypes.ping && !this.behind) this.send(messageTypes.pong, 0, payload);
     else if (type === messageTypes.pong) this.#heardPong(payload);
   }

@@ -1,4 +1,5 @@
-// How streams and tunnels end: what fails at the node, time limits, drains, a close; and what both ends tell each other.
+// The ends of streams and tunnels: what fails at the node, time limits, drains, a close; and what both ends tell each
+// other.
 
 import { describe, expect, test } from "bun:test";
 import { bodyOf } from "../../base/bytes/body-source.ts";
@@ -32,7 +33,7 @@ async function errorOf(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe("what fails at the node", () => {
-  test("in the answer, for want of room: it says so, and that is no fault of a model server", async () => {
+  test("a node that fails in the answer for want of room says so, and that is no fault of a model server", async () => {
     await using gateway = startGateway();
     const refusals = [
       new NoRoomError("rate_limit_exceeded", "The key holds too much."),
@@ -53,7 +54,7 @@ describe("what fails at the node", () => {
     }
   });
 
-  test("before the answer: its code, our words for the client, the node's for the log", async () => {
+  test("a failure at the node before the answer gives its code, our words for the client, the node's for the log", async () => {
     await using gateway = startGateway();
     const failures = [
       new GatewayError("upstream_timeout", "too slow", { detail: "model-7" }),
@@ -84,7 +85,7 @@ describe("what fails at the node", () => {
     expect(node.faults.map(String)).toEqual(["Error: a bug"]);
   });
 
-  test("in the middle of the answer: what came before is given first", async () => {
+  test("a failure at the node in the middle of the answer gives what came before first", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, { handle: async () => answering(body) });
@@ -238,7 +239,7 @@ describe("the end of a tunnel", () => {
     expect(end.closed).toBe(true);
   });
 
-  test("what is open fails at once when the gateway closes it, and stops at the node", async () => {
+  test("what is open fails at once when the gateway closes the tunnel, and stops at the node", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     const cancellations: Cancellation[] = [];

@@ -43,7 +43,7 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const names = ["content-type", "retry-after", "set-cookie"];
   expect(names.map((name) => response.headers.get(name))).toEqual(["text/event-stream", "3", null]);
   expect(await textOf(response)).toBe("data: ä\n\n");
-  // On whose account it is held here is nobody else's business.
+  // The holder of its bytes here is nobody else's business.
   const { holder: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
@@ -166,7 +166,7 @@ describe("back-pressure", () => {
 });
 
 describe("cancelling", () => {
-  test("before the answer began, it stops the node at once", async () => {
+  test("cancelling before the answer began stops the node at once", async () => {
     await using gateway = startGateway();
     let seen: Cancellation | undefined;
     using node = startNode(gateway, {
@@ -188,7 +188,7 @@ describe("cancelling", () => {
     expect([end.openStreams, node.link.openStreams, node.faults.length]).toEqual([0, 0, 0]);
   });
 
-  test("in the middle of the answer, its source is cancelled; what comes late harms nothing", async () => {
+  test("cancelling in the middle of the answer cancels its source; what comes late harms nothing", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();
     using node = startNode(gateway, {
@@ -213,7 +213,7 @@ describe("cancelling", () => {
     expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
   });
 
-  test("while a large request is on its way, nothing more of it is sent", async () => {
+  test("cancelling while a large request is on its way sends nothing more of it", async () => {
     await using gateway = startGateway();
     let handled = 0;
     using node = startNode(gateway, {

@@ -6,13 +6,13 @@
 import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node-llama-cpp";
 
 /**
- * How often a batch is put off for a generation that is on its way. Each time lets the pending continuations advance;
- * three are enough in practice. Beyond the bound the batch is evaluated without it, so nothing can hang here.
+ * The number of times a batch is put off for a generation that is on its way. Each time lets the pending continuations
+ * advance; three are enough in practice. Beyond the bound the batch is evaluated without it, so nothing can hang here.
  */
 const mostDelays = 24;
 
 export class Batching {
-  /** For the context whose generations these are. */
+  /** Options for the context whose generations these are. */
   readonly options: BatchingOptions = {
     // At once: the library would wait for the next turn of the event loop, which here is only lost time.
     dispatchSchedule: (dispatch) => dispatch(),
@@ -40,7 +40,7 @@ export class Batching {
     if (this.#expected === 0) this.#scheduleAfterwards();
   }
 
-  /** Where it is not undefined, `leave`, wait for it, and `enter` again before the next evaluation. */
+  /** A promise to wait for, where it is defined, between `leave` and another `enter`, before the next evaluation. */
   get pause(): Promise<void> | undefined {
     return this.#gate?.promise;
   }
@@ -87,7 +87,7 @@ export class Batching {
       this.#runsAfterwards = false;
       const actions = this.#afterwards;
       this.#afterwards = [];
-      // What comes of them, as the writing of a text of the reading of it, must not wait for another batch.
+      // The continuations of a batch, as the writing of a text or the reading of it, must not wait for another batch.
       this.#hasTime = true;
       setImmediate(() => {
         this.#hasTime = false;

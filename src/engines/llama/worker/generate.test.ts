@@ -22,7 +22,7 @@ let failing = 0;
 /** No batch is put together. */
 let refusing = false;
 
-/** What evaluates batches; the library keeps it to itself. */
+/** The part that evaluates batches; the library keeps it to itself. */
 interface Evaluator {
   _ctx: { decodeBatch: () => Promise<void> };
 }
@@ -133,7 +133,7 @@ async function reply(options: Options = {}): Promise<Outcome & { text: string }>
   return { text, ...outcome };
 }
 
-/** For each text how many evaluations had been begun when it was told, beyond those that it needed itself. */
+/** The number of evaluations that had been begun when each text was told, beyond those that it needed itself. */
 async function evaluationsAhead(options: Options): Promise<number[]> {
   const ahead: number[] = [];
   batches = 0;
@@ -196,7 +196,7 @@ test("a text with which the model ends its reply ends it at that token, as a sto
     expect(stopped.finishReason).toBe("stop");
     expect(stopped.completionTokens).toBeLessThan(40);
     expect(await reply({ seed, endings: [ending] })).toEqual(stopped);
-    // What was evaluated in vain is not in the way of the next reply on that sequence.
+    // Tokens that were evaluated in vain are not in the way of the next reply on that sequence.
     expect(await reply({ seed })).toMatchObject({ text });
   }
 });

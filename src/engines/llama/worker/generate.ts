@@ -79,7 +79,7 @@ async function generateOn(
     finishReason: reader.calledTools ? "tool_calls" : "stop",
     completionTokens: generated.length,
   });
-  // What lies between a token and the next evaluation is time in which the model stands still: nothing is awaited.
+  // The model stands still from a token to the next evaluation: nothing is awaited.
   batching.enter();
   try {
     let upcoming = steps.next();
@@ -88,7 +88,7 @@ async function generateOn(
         try {
           await Promise.race([batching.underWay, upcoming]);
         } finally {
-          // Also where there will be no next token: this one is the client's.
+          // Holds also where there will be no next token: this one is the client's.
           reading.read();
         }
       }

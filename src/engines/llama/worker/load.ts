@@ -89,7 +89,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
   }
 }
 
-/** With the place in the code, as the library's messages are short ("Object is disposed"). */
+/** The text of an error with the place in the code, as the library's messages are short ("Object is disposed"). */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const place = /^[ \t]*at (?:async )?([\w.#<>]+)/m.exec(error.stack ?? "")?.[1];

@@ -25,7 +25,7 @@ async function inspect(path: string): Promise<{ code: number; answer: Record<str
   return { code: await child.exited, answer };
 }
 
-test("says when it is ready, and with what", async () => {
+test("the worker says when it is ready, and with what", async () => {
   const worker = await WorkerProcess.start(directory.path, { context: 512, parallel: 2, threads: 1 });
   expect(worker.ready).toEqual({ ready: true, context: 512, parallel: 2, threads: 1, loadMs: expect.any(Number) });
   expect(await worker.stop()).toBe(0);
@@ -130,7 +130,7 @@ test("ends when its parent does, at once and in the middle of a generation", asy
   expect(existsSync(socket)).toBe(false);
 });
 
-test("takes an empty directory of the socket with it, and leaves one that holds something else", async () => {
+test("the worker takes an empty directory of the socket with it, and leaves one that holds something else", async () => {
   const own = join(directory.path, "own");
   for (const other of [undefined, "other"]) {
     mkdirSync(own);

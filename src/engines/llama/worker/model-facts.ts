@@ -1,4 +1,4 @@
-// What a GGUF file says of itself: name, sizes, and what the model can be asked to do.
+// Facts that a GGUF file tells of itself: name, sizes, and what the model can be asked to do.
 import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
@@ -11,7 +11,7 @@ export interface ModelFacts {
   context: number | undefined;
   embeddingLength: number | undefined;
   parameters: number | undefined;
-  /** As the file types are usually named, e.g. `Q4_K_M`. */
+  /** The file type by its usual name, e.g. `Q4_K_M`. */
   quantization: string | undefined;
   capabilities: { chat: boolean; completion: boolean; embeddings: boolean };
   /** Whether the chat template has a place for tools. */

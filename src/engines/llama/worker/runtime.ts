@@ -1,4 +1,4 @@
-// What a loaded model consists of, for those who answer requests with it.
+// The parts of a loaded model, for those who answer requests with it.
 import type { ChatWrapper, Llama, LlamaContext, LlamaModel } from "node-llama-cpp";
 import type { Batching } from "./batching.ts";
 import type { Library } from "./library.ts";
@@ -39,7 +39,7 @@ export interface Chat {
 export interface Runtime extends ModelRuntime {
   context: LlamaContext;
   batching: Batching;
-  /** Of all answers that are streamed. */
+  /** The frames of all answers that are streamed. */
   frames: Frames;
   pool: SequencePool;
   /** undefined: the file has no chat template. */

@@ -1,4 +1,4 @@
-// How the next token is chosen: the request's sampling parameters, and their translation for the library.
+// The choice of the next token: the request's sampling parameters, and their translation for the library.
 import type {
   LlamaGrammarEvaluationState,
   LlamaModel,

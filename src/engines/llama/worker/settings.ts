@@ -1,4 +1,4 @@
-// What the gateway tells a worker on its command line.
+// The settings that the gateway gives a worker on its command line.
 import { z } from "zod";
 
 export const workerSettings = z.object({

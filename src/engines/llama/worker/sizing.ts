@@ -22,7 +22,10 @@ export function availableMemoryBytes(): number {
   return Math.min(freemem(), process.availableMemory());
 }
 
-/** What is asked for is taken as it is; what is not is reduced, sequences first, until the library's estimate fits. */
+/**
+ * Sizes that were asked for are taken as they are; others are reduced, sequences first, until the library's estimate
+ * fits.
+ */
 export async function chooseShape(
   llama: Llama,
   model: LlamaModel,

@@ -1,6 +1,9 @@
 // Follows JSON text piece by piece and tells when its outermost object or array is closed.
 
-/** For text that a grammar keeps well-formed: it checks nothing but nesting and strings. */
+/**
+ * Tells whether a JSON text is complete. For text that a grammar keeps well-formed: it checks nothing but nesting and
+ * strings.
+ */
 export class JsonCompleteness {
   #depth = 0;
   #inString = false;

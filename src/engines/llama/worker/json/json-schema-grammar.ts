@@ -20,7 +20,7 @@ import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 const mostRepetitions = 1000;
 /** Schemas can ask for work that grows exponentially with their length; each unit takes microseconds. */
 const mostWork = 5000;
-/** What llama.cpp's compiler makes of these takes longer than ours. */
+/** Optional members and repetitions count for more, as llama.cpp's compiler takes longer over them than ours. */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
 /** Characters of literal text that count as a unit of work. */
@@ -28,7 +28,7 @@ const textPerWork = 100;
 const deepestNesting = 100;
 
 export interface SchemaOptions {
-  /** Where the schema stands in the request, for error messages. */
+  /** The place of the schema in the request, for error messages. */
   path: string;
   /** Whether the client asked that every keyword be enforced. */
   strict: boolean;
@@ -36,7 +36,7 @@ export interface SchemaOptions {
   budget?: WorkBudget;
 }
 
-/** How much work a request may ask for; used up as it goes. */
+/** The amount of work that a request may ask for; used up as it goes. */
 export interface WorkBudget {
   left: number;
 }
@@ -127,7 +127,7 @@ class SchemaTranslation {
     const expressions = options.map((option, index) => {
       const place = `${path}.${keyword}[${index}]`;
       if (kept.length === 0) return this.expression(option, place, depth + 1);
-      // What stands beside the alternatives holds for each of them.
+      // The keywords beside the alternatives hold for each of them.
       return option === true ? this.expression(base, path, depth + 1) : this.#merged([base, option], place, depth);
     });
     return this.rules.add(alternatives(expressions));
@@ -203,7 +203,7 @@ class SchemaTranslation {
     if (!isTextArray(required)) throw invalid(`${path}.required must be an array of strings.`);
     const names = Object.keys(properties ?? {});
     const needed = new Set(required);
-    // Where the schema names its properties and says no more, others would be inventions of the model.
+    // Other members would be inventions of the model where the schema names its properties and says no more.
     const extra = additionalProperties ?? properties === undefined;
     const pair = (name: string, value: string) => {
       this.#spend(name.length / textPerWork);
@@ -234,7 +234,7 @@ class SchemaTranslation {
   #members(required: readonly string[], optional: readonly string[], free: string | undefined): string {
     let tail = free === undefined ? '""' : this.rules.add(`("," space ${free})*`);
     const starts = free === undefined ? [] : [`${free} ${tail}`];
-    // From the last to the first: each optional member shares the rule for what may follow it.
+    // Members are taken from the last to the first: each optional one shares the rule for what may follow it.
     for (const member of optional.toReversed()) {
       starts.unshift(`${member} ${tail}`);
       tail = this.rules.add(`("," space ${member})? ${tail}`);

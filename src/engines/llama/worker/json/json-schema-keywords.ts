@@ -59,9 +59,9 @@ export const unenforcedKeywords = [
 ] as const;
 
 export interface TextFormat {
-  /** Of the text between the quotes, in GBNF. */
+  /** The text between the quotes, in GBNF. */
   grammar: string;
-  /** In characters. */
+  /** The shortest text, in characters. */
   shortest: number;
   longest: number;
 }
@@ -131,7 +131,7 @@ export function refuseBeside(schema: JsonObject, keyword: string, allowed: reado
 
 /** Schema libraries write the limits of safe integers for a plain integer. */
 function isVacuous(keyword: string, value: unknown): boolean {
-  // As older drafts have them.
+  // Older drafts write these as booleans.
   if (value === false) return keyword === "uniqueItems" || keyword.startsWith("exclusive");
   if (typeof value !== "number") return false;
   if (keyword === "minimum") return value <= Number.MIN_SAFE_INTEGER;

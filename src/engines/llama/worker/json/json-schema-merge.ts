@@ -43,7 +43,8 @@ function combine(keyword: string, values: readonly unknown[], path: string): unk
         .reduce((one, other) => commonTypes(one, other, path));
     default: {
       const enforced: readonly string[] = enforcedKeywords;
-      // What is left to the model anyway may be either. Larger values are not compared: it would take as long as they are.
+      // Values of keywords that are left to the model anyway may be either. Larger values are not compared: it would
+      // take as long as they are.
       if (enforced.includes(keyword) && left.some((value) => value !== left[0])) throw unmergeable(path, keyword);
       return left.length === 0 ? values[0] : left[0];
     }

@@ -1,18 +1,18 @@
-// What a model's output looks like: which texts open and close thinking, announce a tool call, or end the reply.
+// The form of a model's output: which texts open and close thinking, announce a tool call, or end the reply.
 import type { ChatHistoryItem, ChatWrapper, ChatWrapperGeneratedContextState } from "node-llama-cpp";
 import type { Library } from "../library.ts";
 
-/** How a model writes a tool call. */
+/** The form in which a model writes a tool call. */
 export interface CallSyntax {
   /** Each text that announces a call, with what has to follow before the name, e.g. `<tool_call>` and `\n{"name": "`. */
   openings: ReadonlyMap<string, string>;
   /** The same for a call that follows another. */
   nextOpenings: ReadonlyMap<string, string>;
-  /** What a call begins with in the prompt, when the model is made to call. */
+  /** The beginning of a call in the prompt, when the model is made to call. */
   opening: string;
-  /** Between the name and the arguments; `{{functionName}}` stands for the name. */
+  /** Text between the name and the arguments; `{{functionName}}` stands for the name. */
   beforeArguments: string;
-  /** After the arguments; `{{functionName}}` stands for the name. */
+  /** Text after the arguments; `{{functionName}}` stands for the name. */
   afterArguments: string;
   /** Written between two calls of one reply; without meaning of its own. */
   betweenCalls: string;
@@ -39,7 +39,7 @@ export interface ReplySyntax {
   calls: CallSyntax | undefined;
 }
 
-/** For plain completions: the text is the text. */
+/** The syntax of plain completions: the text is the text. */
 export const plainSyntax: ReplySyntax = {
   reasoningOpenings: [],
   reasoningClosings: [],
@@ -116,7 +116,7 @@ function readCallSyntax(wrapper: ChatWrapper): CallSyntax | undefined {
 }
 
 /**
- * What announces a call is the part of its prefix that the model can be trusted to write exactly: its tag, as
+ * The announcement of a call is the part of its prefix that the model can be trusted to write exactly: its tag, as
  * `<tool_call>`, where it has one, else all of it.
  */
 function announced(prefix: string): Map<string, string> {

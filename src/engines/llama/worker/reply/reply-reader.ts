@@ -61,7 +61,7 @@ export class ReplyReader<State> {
     else this.#enter(options.startsInReasoning ? "reasoning" : "content", options.syntax.contentOpenings.length === 0);
   }
 
-  /** What restricts the next token; ask before each. */
+  /** The grammar that restricts the next token; ask before each. */
   get grammar(): State | undefined {
     return this.#grammar;
   }
@@ -211,7 +211,7 @@ export class ReplyReader<State> {
     }));
     this.#candidates = candidates.filter(({ text }) => text.startsWith(held));
     if (this.#candidates.length === 0) {
-      // Not a call of any tool that we know, so it is what it looks like: text.
+      // The call is none of any tool that we know, so it is what it looks like: text.
       this.#deliver(marker + held);
       return;
     }
@@ -258,8 +258,8 @@ export class ReplyReader<State> {
 }
 
 /**
- * Where the model may also call a tool, the grammar of the answer has to let the announcement through. The library
- * cannot combine the two (engine trap 8); a grammar for each part of the reply in turn can.
+ * The grammar of an answer that may also be a tool call, which has to let the announcement through. The library cannot
+ * combine the two (engine trap 8); a grammar for each part of the reply in turn can.
  */
 function orCall(grammar: string, calls: CallSyntax | undefined): string {
   if (calls === undefined) return grammar;

@@ -1,7 +1,7 @@
 // Finds marker texts in text that arrives in pieces, and holds back only what could be the beginning of a marker.
 
 export interface ScannedText {
-  /** What may be delivered: it holds no marker and cannot become one. */
+  /** Text that may be delivered: it holds no marker and cannot become one. */
   text: string;
   /** The marker that follows `text`; it is taken out. undefined: none yet. */
   marker: string | undefined;

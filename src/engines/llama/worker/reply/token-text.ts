@@ -10,13 +10,13 @@ export interface TextPiece {
 /** The part of a model that makes text of tokens. */
 export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
 
-/** What the detokenizer writes for bytes that are not a whole character. */
+/** The character that the detokenizer writes for bytes that are not a whole character. */
 const incomplete = "\uFFFD";
 /** The beginning of a UTF-8 character has at most three bytes, each of which may be shown by itself. */
 const mostIncomplete = 3;
 /** Held tokens beyond these say nothing more: three such signs stand for nine bytes at most. */
 const mostHeldTokens = 9;
-/** As many as the library itself looks at to place spaces between tokens. */
+/** Tokens that the library itself looks at to place spaces between tokens. */
 const trailLength = 3;
 
 export class TokenText {
@@ -24,7 +24,7 @@ export class TokenText {
   #trail: Token[];
   /** The tokens from the last one on whose end was the end of a character. */
   #pending: Token[] = [];
-  /** How much of the text of the pending tokens has been delivered, in UTF-16 units. */
+  /** Units of UTF-16 of the pending tokens' text that were delivered. */
   #delivered = 0;
 
   /** `before` are the tokens that the generated ones continue. */
@@ -51,7 +51,7 @@ export class TokenText {
     return visible(piece);
   }
 
-  /** What is held back, complete or not. */
+  /** Gives out the text that is held back, complete or not. */
   flush(): TextPiece[] {
     return this.#pending.length === 0 ? [] : this.#settle(this.#pendingText());
   }

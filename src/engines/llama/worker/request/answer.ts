@@ -12,7 +12,7 @@ export interface Usage {
   total_tokens: number;
 }
 
-/** How an endpoint writes its answer. Every chunk is JSON text. */
+/** The form in which an endpoint writes its answer. Every chunk is JSON text. */
 export interface AnswerFormat {
   chunks: {
     /** Before anything of the choice; undefined: nothing. */
@@ -35,7 +35,7 @@ export interface Answer {
   stream: boolean;
   /** Whether a stream ends with the usage. */
   includeUsage: boolean;
-  /** Of all prompts; a prompt with several choices counts once. */
+  /** Tokens of all prompts; a prompt with several choices counts once. */
   promptTokens: number;
   /** A member of the request that was left out of account. */
   ignored?: "tools" | undefined;

@@ -9,7 +9,7 @@ interface PendingCall {
   /** undefined: made with the older `function_call`, answered by name. */
   id: string | undefined;
   call: ChatModelFunctionCall;
-  /** Where the call stands, for error messages. */
+  /** The place of the call, for error messages. */
   path: string;
 }
 

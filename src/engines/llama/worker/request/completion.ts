@@ -12,7 +12,7 @@ import { invalid } from "./request-error.ts";
 import { readChoiceCount, readStops, readStreaming, refuseLogprobs } from "./request-parts.ts";
 import { isTokenArray, readTextInputs, type TextInput } from "./text-input.ts";
 
-/** As in the OpenAI API. */
+/** The default of the OpenAI API. */
 const defaultMaxTokens = 16;
 const mostGenerations = 2048;
 

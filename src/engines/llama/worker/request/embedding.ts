@@ -106,7 +106,7 @@ function tokensOrText(input: TextInput): string | Token[] {
   return typeof input === "string" ? input : [...input];
 }
 
-/** Of length one, so that the scalar product of two is their cosine, as clients of hosted models expect it. */
+/** A vector of length one, so that the scalar product of two is their cosine, as clients of hosted models expect it. */
 function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return Array.from(new Float32Array(vector.map((value) => (length === 0 ? value : value / length))));

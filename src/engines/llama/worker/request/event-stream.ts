@@ -38,7 +38,7 @@ export class EventStream {
     );
   }
 
-  /** What is known before anything is generated; it does not make the first text wait. */
+  /** Opens the stream with what is known before anything is generated; it does not make the first text wait. */
   open(text: string): void {
     this.#text = text;
     this.#reader?.();
@@ -61,7 +61,7 @@ export class EventStream {
     this.#writeAll();
   }
 
-  /** Nobody reads any more: whatever comes is dropped, and nothing waits. */
+  /** The reader left: whatever comes is dropped, and nothing waits. */
   leave(): void {
     this.#left = true;
     this.#unwritten = [];

@@ -10,7 +10,7 @@ export class Frames {
   readonly #batching: Batching;
   readonly #frameMs: number;
   #writes: (() => void)[] = [];
-  /** By `performance.now()`. */
+  /** Time of the last write, by `performance.now()`. */
   #lastMs = Number.NEGATIVE_INFINITY;
   readonly #run = () => this.#writeAll();
 

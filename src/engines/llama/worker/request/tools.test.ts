@@ -128,7 +128,7 @@ test("512 tools are taken, one more is not, and their schemas may not hold up th
     /^tools\[\d+\]\.function\.parameters is/,
   );
   expect(performance.now() - started).toBeLessThan(withinMs(500));
-  // Without `strict` they only become free objects.
+  // Schemas without `strict` only become free objects.
   expect(await worker.chatRefusal({ tools: many(512, { properties }) })).toContain("the length of messages is");
 });
 

@@ -7,7 +7,7 @@ import { Fields, isObject } from "./fields.ts";
 import { invalid, RequestError } from "./request-error.ts";
 
 export interface ToolUse {
-  /** As the chat template describes them to the model. */
+  /** The functions as the chat template describes them to the model. */
   functions: ChatModelFunctions;
   /** Those that it may call. */
   callable: CallableTool[];
@@ -16,11 +16,11 @@ export interface ToolUse {
   parallel: boolean;
 }
 
-/** As many as the gateway lets through. */
+/** The gateway lets through as many. */
 const mostTools = 512;
-/** For the schemas of all tools together, so that no request holds up the others. */
+/** The work for the schemas of all tools together, so that no request holds up the others. */
 const mostSchemaWork = 20_000;
-/** As the OpenAI API has it. */
+/** The rule of the OpenAI API for names. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**

@@ -1,10 +1,6 @@
-// Token usage of one request: what the engine reports, or an estimate from the text.
-import type { Dialect } from "../../dialects/dialect.ts";
-import { estimateTokens } from "../../dialects/prompt-tokens.ts";
+// Token usage as answers tell it, and how much text they deliver.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-
-/** Longer pieces of a stream, on average, are no single tokens. */
-const longestTokenBytes = 12;
+import type { AnswerFormat } from "../answer.ts";
 
 /** The usage object of a response or chunk, or undefined where it is absent or not whole numbers. */
 export function reportedUsage(value: unknown): TokenUsage | undefined {
@@ -28,7 +24,7 @@ export function hasTotal(reported: unknown): boolean {
 /** The usage object as clients read it. */
 export function usageObject(
   usage: TokenUsage,
-  { generates }: Pick<Dialect, "generates">,
+  { generates }: Pick<AnswerFormat, "generates">,
 ): Record<string, number | boolean> {
   return {
     prompt_tokens: usage.promptTokens,
@@ -36,14 +32,6 @@ export function usageObject(
     total_tokens: usage.promptTokens + usage.completionTokens,
     ...(usage.estimated ? { estimated: true } : {}),
   };
-}
-
-/**
- * Tokens of a stream as far as it was delivered. Most servers send one token a piece, which is exact where it holds;
- * pieces too long for that are counted by their bytes.
- */
-export function estimateDelivered(bytes: number, pieces: number): number {
-  return bytes <= pieces * longestTokenBytes ? pieces : estimateTokens(bytes);
 }
 
 function isCount(value: unknown): value is number {

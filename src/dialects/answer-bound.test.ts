@@ -1,6 +1,6 @@
 // How long an answer may be follows what was asked for, generously, and ends somewhere whatever that is.
 import { expect, test } from "bun:test";
-import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { mostAnswerBytes, usualAnswerBytes } from "./answer-bound.ts";
 
 const mib = 1024 * 1024;
@@ -15,12 +15,12 @@ test("a request for few tokens gets little beyond what any answer may have, one 
   expect(most({ max_tokens: 2_000, logprobs: true })).toBeGreaterThan(most({ max_tokens: 2_000 }) + 10 * mib);
 });
 
-test("where the request says nothing the model's context counts, and without that a usual one", () => {
+test("the model's context counts where the request says nothing, and a usual one where that is unknown", () => {
   expect(most({}, "chat", 1_000)).toBeLessThan(usualAnswerBytes + mib);
   expect(most({})).toBeGreaterThan(40 * mib);
 });
 
-test("of embeddings each input counts, and nothing gets more than 128 MiB", () => {
+test("each input of embeddings counts, and nothing gets more than 128 MiB", () => {
   expect(most({ input: "x" }, "embedding")).toBeLessThan(17 * mib);
   expect(most({ input: Array(2_048).fill("x") }, "embedding")).toBe(128 * mib);
   expect(most({ max_tokens: 100_000_000 })).toBe(128 * mib);

@@ -3,16 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { capacity } from "../../base/text/json-bytes.ts";
-import {
-  countedUsage,
-  endOf,
-  firstByteOf,
-  isFilledList,
-  isText,
-  parsedValueOf,
-  scanAnswer,
-  startOf,
-} from "./answer-scan.ts";
+import { type ScannedAnswer, scanAnswer } from "./answer-scan.ts";
 import { reportedUsage } from "./usage.ts";
 
 const usual = {
@@ -28,9 +19,19 @@ const usual = {
 const members = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
 
 /** With something before and behind it. */
-function scan(text: string): boolean {
+function scanned(text: string): ScannedAnswer | undefined {
   const received = Buffer.from(`{}${text}"}`);
   return scanAnswer(new ByteSpan(received, 2, received.length - 2));
+}
+
+function scan(text: string): boolean {
+  return scanned(text) !== undefined;
+}
+
+function found(text: string): ScannedAnswer {
+  const answer = scanned(text);
+  if (!answer) throw new Error(`Not vouched for: ${text}`);
+  return answer;
 }
 
 function isObject(text: string): boolean {
@@ -42,34 +43,40 @@ function isObject(text: string): boolean {
   }
 }
 
-test("it finds the members whatever stands between them", () => {
+test("members of an answer are found whatever stands between them", () => {
   for (const indent of [undefined, 0, 2, "\t", "\r\n"] as const) {
     const text = JSON.stringify(usual, null, typeof indent === "string" ? "\t" : indent).replaceAll(
       "\n",
       indent === "\r\n" ? "\r\n" : "\n",
     );
     const bytes = Buffer.from(text);
-    expect(scan(text)).toBe(true);
+    const answer = found(text);
     for (const member of members) {
-      const value = bytes.toString("utf8", startOf(member), endOf(member));
+      const value = bytes.toString("utf8", answer.startOf(member), answer.endOf(member));
       expect(value === "" ? undefined : JSON.parse(value)).toEqual(usual[member as "id"]);
     }
-    expect(parsedValueOf("usage")).toEqual(usual.usage);
-    expect(parsedValueOf("error")).toBe(undefined);
-    expect(firstByteOf("created")).toBe(0x31);
-    expect(firstByteOf("error")).toBe(0);
+    expect(answer.parsedValueOf("usage")).toEqual(usual.usage);
+    expect(answer.parsedValueOf("error")).toBe(undefined);
+    expect(answer.firstByteOf("created")).toBe(0x31);
+    expect(answer.firstByteOf("error")).toBe(0);
   }
 });
 
-test("members of an answer before say nothing of the next", () => {
-  expect(scan(JSON.stringify({ error: 1, ...usual }))).toBe(true);
-  expect(scan('{"a":1}')).toBe(true);
-  for (const member of members) expect([startOf(member), endOf(member)]).toEqual([0, 0]);
+test("what was found in an answer is neither in the next nor changed by it", () => {
+  const text = JSON.stringify({ error: 1, ...usual });
+  const before = found(text);
+  const next = found('{"a":1}');
+  for (const member of members) expect([next.startOf(member), next.endOf(member)]).toEqual([0, 0]);
+  expect(text.slice(before.startOf("error"), before.endOf("error"))).toBe("1");
+  expect(before.isText("model", "m")).toBe(true);
+  expect(before.isFilledList("choices")).toBe(true);
+  expect(before.parsedValueOf("usage")).toEqual(usual.usage);
+  expect(before.usage?.completionTokens).toBe(4);
 });
 
 test("a name counts on the first level only", () => {
-  expect(scan('{"a":{"id":1},"b":[{"usage":2}],"c":"model","model":"x"}')).toBe(true);
-  expect(members.filter((member) => startOf(member) > 0)).toEqual(["model"]);
+  const answer = found('{"a":{"id":1},"b":[{"usage":2}],"c":"model","model":"x"}');
+  expect(members.filter((member) => answer.startOf(member) > 0)).toEqual(["model"]);
 });
 
 test("what another parser may read in two ways is not vouched for", () => {
@@ -109,11 +116,9 @@ describe("texts and lists", () => {
       ['"é"', "é", false],
       ['"é"', "Ã©", false],
     ] as const) {
-      expect(scan(`{"model":${json}}`)).toBe(true);
-      expect([json, text, isText("model", text)]).toEqual([json, text, same]);
+      expect([json, text, found(`{"model":${json}}`).isText("model", text)]).toEqual([json, text, same]);
     }
-    expect(scan("{}")).toBe(true);
-    expect(isText("model", "")).toBe(false);
+    expect(found("{}").isText("model", "")).toBe(false);
   });
 
   test("a list is filled where something stands in it", () => {
@@ -125,8 +130,7 @@ describe("texts and lists", () => {
       ["{}", false],
       ['"[1]"', false],
     ] as const) {
-      expect(scan(`{"choices":${json}}`)).toBe(true);
-      expect([json, isFilledList("choices")]).toEqual([json, filled]);
+      expect([json, found(`{"choices":${json}}`).isFilledList("choices")]).toEqual([json, filled]);
     }
   });
 });
@@ -152,11 +156,10 @@ test("usage is counted as it would be read from what is parsed, and where it is 
     ["[]", false],
     ["null", false],
   ] as const) {
-    expect(scan(`{"usage":${usage}}`)).toBe(true);
-    expect([usage, countedUsage()]).toEqual([usage, isCounted ? reportedUsage(JSON.parse(usage)) : undefined]);
+    const answer = found(`{"usage":${usage}}`);
+    expect([usage, answer.usage]).toEqual([usage, isCounted ? reportedUsage(JSON.parse(usage)) : undefined]);
   }
-  expect(scan(all)).toBe(true);
-  expect(countedUsage()).toBe(undefined);
+  expect(found(all).usage).toBe(undefined);
 });
 
 describe("JSON.parse is the judge", () => {
@@ -186,7 +189,7 @@ describe("JSON.parse is the judge", () => {
     ...["", " ", ",", ":", "\u00a0", "\ufeff", "/**/1", "1//"],
   ];
 
-  test.each(values)("%j as a value, and alone", (value) => {
+  test.each(values)("nothing is vouched for that JSON.parse refuses, with %j as a value, and alone", (value) => {
     for (const text of [
       `{"a":${value}}`,
       `{"a":[${value}]}`,
@@ -199,7 +202,7 @@ describe("JSON.parse is the judge", () => {
     }
   });
 
-  test("of answers with something changed, put in or left out", () => {
+  test("nothing is vouched for that JSON.parse refuses, of answers with something changed, put in or left out", () => {
     const alphabet = '{}[]",:\\ \n\t\r0123456789eE+-.truefalsn\u0001/bu\u007f';
     const seeds = [
       JSON.stringify(usual),

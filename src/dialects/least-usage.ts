@@ -1,14 +1,14 @@
 // The least that a request can have used, by what was sent and what was delivered: a model server may err, and a node lie.
-import type { TokenUsage } from "../../domain/usage/usage.ts";
-import { countTexts } from "../../wire/parts.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
+import { countTexts } from "../wire/parts.ts";
+import type { AskedRequest } from "./answer.ts";
 
 /**
  * No token stands for more text: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Text of words
  * has some four bytes a token, so an honest report is far above.
  */
 const longestTokenBytes = 128;
-/** Of a model that does not tell its context: some servers cut longer prompts without a word. */
+/** Tokens that every model takes: some servers cut longer prompts without a word. */
 const smallestContext = 2_048;
 /** What surrounds the text of a short answer in its choices. */
 const choiceBytes = 512;
@@ -22,7 +22,7 @@ export interface Delivered {
 }
 
 /** Whether a whole answer whose choices are so long is to be looked at: cheap, and false only where a few tokens at most are missing. */
-export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, request: DecodedRequest): boolean {
+export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, request: AskedRequest): boolean {
   const { promptTokens, completionTokens } = usage;
   if (completionTokens === 0 || choicesBytes - choiceBytes > completionTokens * longestTokenBytes) return true;
   return isFarBelow(promptTokens, request.promptTokens);
@@ -34,7 +34,7 @@ export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, reques
  */
 export function atLeastDelivered(
   usage: TokenUsage,
-  request: DecodedRequest,
+  request: AskedRequest,
   delivered: Delivered,
   context: number | undefined,
 ): TokenUsage {
@@ -55,7 +55,7 @@ export function atLeastDelivered(
 }
 
 /** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
-function echoedBytes({ dialect, body, width }: DecodedRequest): number {
+function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
   if (!dialect.isConversation) return (textBytes(prompt, longestTokenBytes) * width) / countTexts(prompt);
   const last = Array.isArray(prompt) ? prompt.at(-1) : undefined;
@@ -67,10 +67,10 @@ function isFarBelow(promptTokens: number, estimated: number): boolean {
 }
 
 /**
- * Of the prompt only what the client says itself is certain: templates leave out tools that the model does not know, and
+ * Only what the client says itself is certain to be in the prompt: templates leave out tools that the model does not know, and
  * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
  */
-function leastPromptTokens(request: DecodedRequest, context = smallestContext): number {
+function leastPromptTokens(request: AskedRequest, context = smallestContext): number {
   const { dialect, body, maxCompletionTokens = 0 } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
@@ -90,7 +90,7 @@ function userBytes(messages: unknown): number {
   return bytes;
 }
 
-/** Of a text, a list of texts or text parts, or tokens, of which each counts as so many bytes. */
+/** Bytes of a text, a list of texts or text parts, or tokens, of which each counts as so many. */
 function textBytes(value: unknown, tokenBytes = 1): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number") return tokenBytes;

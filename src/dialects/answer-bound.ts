@@ -1,7 +1,7 @@
 // How long a whole answer may be, by what was asked for: what is longer, no use of the request explains.
-import type { Model } from "../../domain/models/model.ts";
-import { countTexts } from "../../wire/parts.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { Model } from "../domain/models/model.ts";
+import { countTexts } from "../wire/parts.ts";
+import type { AskedRequest } from "./answer.ts";
 
 const [kib, mib] = [1024, 1024 * 1024];
 /** Within it no answer is looked at. What is not counted in tokens: pictures and sound that a model makes, and prompts that are echoed. */
@@ -16,7 +16,7 @@ const usualTokens = 128 * kib;
 /** An embedding of 16,384 numbers in JSON. */
 const bytesPerEmbedding = 512 * kib;
 
-export function mostAnswerBytes(request: DecodedRequest, { context }: Pick<Model, "context">): number {
+export function mostAnswerBytes(request: AskedRequest, { context }: Pick<Model, "context">): number {
   const { dialect, width, bodyBytes, maxCompletionTokens, body } = request;
   if (!dialect.generates) {
     const inputs = countTexts(body[dialect.promptMember]);

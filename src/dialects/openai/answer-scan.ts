@@ -14,7 +14,6 @@ import {
   fault,
   isDigit,
   isSame,
-  latin1,
   load,
   minus,
   numberPassed,
@@ -27,70 +26,92 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 const names = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
 export type AnswerMember = (typeof names)[number];
 
-/** Start and end of the value of each of these members, in this order; both 0 where there is none. */
-const places = new Int32Array(2 * names.length);
 /** Bits of a number hold what encloses a value. */
 const mostDepth = 30;
 
 const nameBytes = names.map((name) => Buffer.from(name));
-const backslash = 0x5c;
+const [backslash, space] = [0x5c, 0x20];
 const other = -2;
 
 /**
- * Whether the answer is a JSON object without any fault. False as well where it is too long, too deep, or has a member
- * of these twice or a name with escapes: what cannot be vouched for here is for JSON.parse. A byte above 127 is taken as it is. What was found
- * holds until the next call.
+ * What is found in an answer that is a JSON object without any fault; undefined where it is not one. Undefined as well
+ * where it is too long, too deep, or has a member of these twice or a name with escapes: what cannot be vouched for here
+ * is for JSON.parse. A byte above 127 is taken as it is.
  */
-export function scanAnswer(answer: ByteSpan): boolean {
-  if (!load(answer)) return false;
-  places.fill(0);
-  return isJsonObject(answer.length);
+export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
+  if (!load(answer)) return undefined;
+  const places = new Int32Array(2 * names.length);
+  return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
 }
 
-/** Where the value of the member begins and ends; both 0 where there is none. */
-export function startOf(member: AnswerMember): number {
-  return places[2 * names.indexOf(member)] as number;
-}
+/** Places in an answer are counted from where it begins. */
+export class ScannedAnswer {
+  /** The usage, where all that it tells is whole numbers, among them each that it must tell; undefined where it is to be parsed. */
+  readonly usage: TokenUsage | undefined;
+  readonly #answer: ByteSpan;
+  /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
+  readonly #places: Int32Array;
 
-export function endOf(member: AnswerMember): number {
-  return places[2 * names.indexOf(member) + 1] as number;
-}
-
-/** Of its value; 0 where there is none. */
-export function firstByteOf(member: AnswerMember): number {
-  const start = startOf(member);
-  return start === 0 ? 0 : (bytes[start] as number);
-}
-
-/** Whether its value is this text; false also where it is written with escapes, or is not ASCII. */
-export function isText(member: AnswerMember, expected: string): boolean {
-  const start = startOf(member);
-  const { length } = expected;
-  if (firstByteOf(member) !== quote || endOf(member) - start !== length + 2) return false;
-  for (let i = 0; i < length; i++) {
-    const code = expected.charCodeAt(i);
-    if (bytes[start + 1 + i] !== code || code === backslash || code > 0x7f) return false;
+  /** The answer is the text that is loaded. */
+  constructor(answer: ByteSpan, places: Int32Array) {
+    this.#answer = answer;
+    this.#places = places;
+    this.usage = countedUsage(this.startOf("usage"));
   }
-  return true;
-}
 
-export function isFilledList(member: AnswerMember): boolean {
-  return firstByteOf(member) === openBracket && bytes[afterSpace(startOf(member) + 1)] !== closeBracket;
-}
+  /** Where the value of the member begins and ends; both 0 where there is none. */
+  startOf(member: AnswerMember): number {
+    return this.#places[2 * names.indexOf(member)] as number;
+  }
 
-/** Its value, with a character for each byte of what is no ASCII in it. */
-export function parsedValueOf(member: AnswerMember): unknown {
-  return startOf(member) === 0 ? undefined : JSON.parse(latin1(startOf(member), endOf(member)));
+  endOf(member: AnswerMember): number {
+    return this.#places[2 * names.indexOf(member) + 1] as number;
+  }
+
+  /** The first byte of its value; 0 where there is none. */
+  firstByteOf(member: AnswerMember): number {
+    const start = this.startOf(member);
+    return start === 0 ? 0 : this.#byteAt(start);
+  }
+
+  /** Whether its value is this text; false also where it is written with escapes, or is not ASCII. */
+  isText(member: AnswerMember, expected: string): boolean {
+    const start = this.startOf(member);
+    const { length } = expected;
+    if (this.firstByteOf(member) !== quote || this.endOf(member) - start !== length + 2) return false;
+    for (let i = 0; i < length; i++) {
+      const code = expected.charCodeAt(i);
+      if (this.#byteAt(start + 1 + i) !== code || code === backslash || code > 0x7f) return false;
+    }
+    return true;
+  }
+
+  isFilledList(member: AnswerMember): boolean {
+    if (this.firstByteOf(member) !== openBracket) return false;
+    let at = this.startOf(member) + 1;
+    while (this.#byteAt(at) <= space) at++;
+    return this.#byteAt(at) !== closeBracket;
+  }
+
+  /** Its value, with a character for each byte of what is no ASCII in it. */
+  parsedValueOf(member: AnswerMember): unknown {
+    const start = this.startOf(member);
+    if (start === 0) return undefined;
+    const { buffer, start: from } = this.#answer;
+    return JSON.parse(buffer.toString("latin1", from + start, from + this.endOf(member)));
+  }
+
+  #byteAt(place: number): number {
+    return this.#answer.buffer[this.#answer.start + place] as number;
+  }
 }
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"].map((name) => Buffer.from(name));
-const counts = new Float64Array(countNames.length);
 
-/** The usage, where all that it tells is whole numbers, among them each of these; undefined where it is to be parsed. */
-export function countedUsage(): TokenUsage | undefined {
-  const start = startOf("usage");
+/** `start`: where it begins in the text that is loaded; 0 where there is none. */
+function countedUsage(start: number): TokenUsage | undefined {
   if (start === 0 || bytes[start] !== openBrace) return undefined;
-  counts.fill(-1);
+  const counts = countNames.map(() => -1);
   for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
     const nameEnd = afterName(at);
     if (nameEnd === fault) return undefined;
@@ -113,7 +134,7 @@ export function countedUsage(): TokenUsage | undefined {
 }
 
 /** Strict JSON; notes the places of the members as it goes. */
-function isJsonObject(length: number): boolean {
+function isJsonObject(length: number, places: Int32Array): boolean {
   let at = afterSpace(0);
   if (bytes[at] !== openBrace) return false;
   let depth = 0;
@@ -132,7 +153,7 @@ function isJsonObject(length: number): boolean {
         if (isObject) {
           if (depth === 1) member = memberAt(at);
           at = valueAfterName(at);
-          if (at < 0 || member === fault || !begins(member, depth, at)) return false;
+          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
         }
         continue;
       }
@@ -150,7 +171,7 @@ function isJsonObject(length: number): boolean {
         if (isObject) {
           if (depth === 1) member = memberAt(at);
           at = valueAfterName(at);
-          if (at < 0 || member === fault || !begins(member, depth, at)) return false;
+          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
         }
         break;
       }
@@ -165,7 +186,7 @@ function isJsonObject(length: number): boolean {
 }
 
 /** False where the member was there before. */
-function begins(member: number, depth: number, at: number): boolean {
+function begins(places: Int32Array, member: number, depth: number, at: number): boolean {
   if (depth !== 1 || member < 0) return true;
   if (places[member] !== 0) return false;
   places[member] = at;

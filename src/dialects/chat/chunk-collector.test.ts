@@ -5,14 +5,20 @@ import { join } from "node:path";
 import { ChunkCollector } from "./chunk-collector.ts";
 
 type Json = Record<string, unknown>;
+/** One event of a stream, as it goes to the client. */
+function eventOf(chunk: Json): string {
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}
+
 const usage = { promptTokens: 3, completionTokens: 4, estimated: true };
 
 function collected(choices: readonly Json[], more: Json = {}): Json {
   const collector = new ChunkCollector();
   for (const choice of choices) {
-    collector.add({ id: "c", object: "chat.completion.chunk", created: 5, model: "m", choices: [choice], ...more });
+    const head = { id: "c", object: "chat.completion.chunk", created: 5, model: "m" };
+    collector.add(eventOf({ ...head, choices: [choice], ...more }));
   }
-  return collector.completion(usage) ?? {};
+  return collector.answer(usage) ?? {};
 }
 
 function onlyMessage(deltas: readonly Json[]): unknown {
@@ -25,9 +31,9 @@ function golden(name: string): Json {
   const file = join(import.meta.dir, "../../../tests/fixtures/golden/streams", `${name}.sse`);
   const collector = new ChunkCollector();
   for (const line of readFileSync(file, "utf8").split("\n")) {
-    if (line.startsWith("data: {")) collector.add(JSON.parse(line.slice(6)));
+    if (line.startsWith("data: {")) collector.add(`${line}\n\n`);
   }
-  return collector.completion(usage) ?? {};
+  return collector.answer(usage) ?? {};
 }
 
 test("texts are joined, head and reason kept; what belongs to the stream alone is left out", () => {
@@ -66,15 +72,15 @@ test("usage that the stream showed stands, with its details", () => {
     total_tokens: 3,
     prompt_tokens_details: { cached_tokens: 1 },
   };
-  collector.add({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop" }], usage: null });
-  collector.add({ choices: [], usage: shown });
-  expect(collector.completion(usage)?.["usage"]).toEqual(shown);
+  collector.add(eventOf({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop" }], usage: null }));
+  collector.add(eventOf({ choices: [], usage: shown }));
+  expect(collector.answer(usage)?.["usage"]).toEqual(shown);
 });
 
 test("a stream without a choice amounts to nothing", () => {
   const collector = new ChunkCollector();
-  collector.add({ id: "c", choices: [], usage: null });
-  expect(collector.completion(usage)).toBeUndefined();
+  collector.add(eventOf({ id: "c", choices: [], usage: null }));
+  expect(collector.answer(usage)).toBeUndefined();
 });
 
 test("several choices are told apart by index and given in its order", () => {
@@ -105,7 +111,7 @@ test("log-probabilities are joined", () => {
 });
 
 describe("tool calls", () => {
-  test("of OpenAI: by index, the arguments in pieces", () => {
+  test("tool calls of OpenAI are joined by index, their arguments in pieces", () => {
     expect(golden("openai-tool-calls")["choices"]).toMatchObject([
       {
         message: {
@@ -124,7 +130,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("without an index: an id or a name begins a call, the rest goes on with the last", () => {
+  test("tool calls without an index begin with an id or a name, and the rest goes on with the last", () => {
     const message = onlyMessage([
       { tool_calls: [{ id: "a", function: { name: "f", arguments: '{"x"' } }] },
       { tool_calls: [{ function: { arguments: ":1}" } }] },
@@ -154,7 +160,7 @@ describe("tool calls", () => {
     });
   });
 
-  test("of custom tools, and the function calls of old", () => {
+  test("calls of custom tools, and the function calls of old, are joined as well", () => {
     expect(
       onlyMessage([
         { tool_calls: [{ index: 0, id: "a", type: "custom", custom: { name: "sql", input: "SELECT" } }] },
@@ -167,7 +173,7 @@ describe("tool calls", () => {
   });
 });
 
-test("members that nobody knows: lists grow, the last of the others stands, and no name does harm", () => {
+test("of members that nobody knows lists grow, the last of the others stands, and no name does harm", () => {
   const message = onlyMessage([
     JSON.parse('{"content":"a","audio":{"id":1},"annotations":[1],"__proto__":{"polluted":true}}'),
     { audio: { id: 2 }, annotations: [2], content: null },
@@ -178,24 +184,26 @@ test("members that nobody knows: lists grow, the last of the others stands, and 
 
 test("what is no choice and no delta is passed over", () => {
   const collector = new ChunkCollector();
-  collector.add({
-    choices: [null, 1, { index: 0, delta: "x" }, { index: 0, delta: { content: "a", tool_calls: [null] } }],
-  });
-  expect(collector.completion(usage)?.["choices"]).toMatchObject([
-    { message: { content: "a" }, finish_reason: "stop" },
-  ]);
+  collector.add(
+    eventOf({
+      choices: [null, 1, { index: 0, delta: "x" }, { index: 0, delta: { content: "a", tool_calls: [null] } }],
+    }),
+  );
+  expect(collector.answer(usage)?.["choices"]).toMatchObject([{ message: { content: "a" }, finish_reason: "stop" }]);
 });
 
 test("the size follows what is kept, not how many chunks it came in", () => {
   const collector = new ChunkCollector();
   for (let i = 0; i < 1_000; i++)
-    collector.add({ choices: [{ index: 0, delta: { content: "abcd", role: "assistant" } }] });
-  const length = JSON.stringify(collector.completion(usage)).length;
+    collector.add(eventOf({ choices: [{ index: 0, delta: { content: "abcd", role: "assistant" } }] }));
+  const length = JSON.stringify(collector.answer(usage)).length;
   expect(collector.size).toBeGreaterThan(4_000);
   expect(collector.size).toBeLessThan(length + 500);
   const before = collector.size;
-  collector.add({
-    choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: "x".repeat(500) } }] } }],
-  });
+  collector.add(
+    eventOf({
+      choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: "x".repeat(500) } }] } }],
+    }),
+  );
   expect(collector.size).toBeGreaterThan(before + 500);
 });

@@ -4,42 +4,15 @@ import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../../base/
 import { GatewayError } from "../../base/errors.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
-import { malformed } from "../../dialects/malformed.ts";
-import { estimateTokens } from "../../dialects/prompt-tokens.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
-import { modelNameJson } from "../models/model-names.ts";
-import type { Dispatched } from "../routing/attempt.ts";
-import {
-  countedUsage,
-  endOf,
-  firstByteOf,
-  isFilledList,
-  isText,
-  parsedValueOf,
-  scanAnswer,
-  startOf,
-} from "./answer-scan.ts";
-import { publicFault } from "./engine-refusal.ts";
-import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
+import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
+import { publicFault } from "../engine-fault.ts";
+import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
+import { malformed } from "../malformed.ts";
+import { modelNameJson } from "../model-names.ts";
+import { estimateTokens } from "../prompt-tokens.ts";
+import { scanAnswer } from "./answer-scan.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
-
-export interface Answer {
-  /** What to send: the engine's own bytes, unless something had to change. */
-  readonly body: Bytes | string;
-  /** The same; made when it is asked for. */
-  readonly text: string;
-  readonly usage: TokenUsage;
-}
-
-/** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
-export interface CompletionNames {
-  id: string;
-  /** Unix seconds. */
-  created: number;
-  /** Whether `id` replaces the engine's. */
-  ownId: boolean;
-}
 
 class ReadAnswer implements Answer {
   readonly body: Bytes | string;
@@ -61,39 +34,30 @@ const [quote, letterN] = [0x22, 0x6e];
  * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
  * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
  */
-export function readAnswer(
-  all: ByteSpan,
-  request: DecodedRequest,
-  dispatched: Dispatched,
-  names: CompletionNames,
-): Answer {
+export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
   // Some servers begin with one.
   const bytes = withoutMark(all);
-  dispatched.trace?.answer(bytes);
-  return plainAnswer(bytes, request, dispatched.model.id, names) ?? parsedAnswer(bytes, request, dispatched, names);
+  serving.trace?.answer(bytes);
+  return plainAnswer(bytes, request, serving.model.id, names) ?? parsedAnswer(bytes, request, serving, names);
 }
 
 /** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
-function plainAnswer(
-  bytes: ByteSpan,
-  request: DecodedRequest,
-  model: string,
-  names: CompletionNames,
-): Answer | undefined {
+function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, names: AnswerNames): Answer | undefined {
   const { dialect } = request;
-  if (!dialect.generates || names.ownId || !scanAnswer(bytes)) return undefined;
-  const error = firstByteOf("error");
-  if ((error !== 0 && error !== letterN) || !isFilledList("choices")) return undefined;
-  if (firstByteOf("id") !== quote || !isDigit(firstByteOf("created")) || !isText("object", dialect.answerObject)) {
-    return undefined;
-  }
-  const usage = countedUsage() ?? wholeUsage(parsedValueOf("usage"));
-  if (!usage || mayBeUnderstated(usage, endOf("choices") - startOf("choices"), request)) return undefined;
-  if (isText("model", model)) return new ReadAnswer(bytes, usage);
-  const start = startOf("model");
-  return start === 0
-    ? undefined
-    : new ReadAnswer(new PatchedSpan(bytes, start, endOf("model"), modelNameJson(model)), usage);
+  if (!dialect.generates || names.ownId) return undefined;
+  const found = scanAnswer(bytes);
+  if (!found) return undefined;
+  const error = found.firstByteOf("error");
+  if ((error !== 0 && error !== letterN) || !found.isFilledList("choices")) return undefined;
+  if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
+  if (!found.isText("object", dialect.answerObject)) return undefined;
+  const usage = found.usage ?? wholeUsage(found.parsedValueOf("usage"));
+  const choicesBytes = found.endOf("choices") - found.startOf("choices");
+  if (!usage || mayBeUnderstated(usage, choicesBytes, request)) return undefined;
+  if (found.isText("model", model)) return new ReadAnswer(bytes, usage);
+  const start = found.startOf("model");
+  if (start === 0) return undefined;
+  return new ReadAnswer(new PatchedSpan(bytes, start, found.endOf("model"), modelNameJson(model)), usage);
 }
 
 /** Undefined where something of it is missing. */
@@ -102,16 +66,11 @@ function wholeUsage(said: unknown): TokenUsage | undefined {
 }
 
 /** Whatever the answer is. */
-function parsedAnswer(
-  bytes: ByteSpan,
-  request: DecodedRequest,
-  dispatched: Dispatched,
-  names: CompletionNames,
-): Answer {
+function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
   const { text } = bytes;
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
-    const { message, ...fault } = publicFault(text, dispatched.deployment.engine);
+    const { message, ...fault } = publicFault(text, serving.deployment.engine);
     const detail = "error in a 200 answer";
     throw new GatewayError("upstream_error", message ?? "The model server failed.", { detail, ...fault });
   }
@@ -121,10 +80,10 @@ function parsedAnswer(
   if (list.length === 0) throw malformed("no choice and no embedding");
 
   const edits: Record<string, string | null> = {};
-  const { id: model } = dispatched.model;
+  const { id: model } = serving.model;
   if (body["model"] !== model) edits["model"] = JSON.stringify(model);
   const reported = reportedUsage(body["usage"]);
-  const usage = usageOf(reported, request, list, dispatched.model.context);
+  const usage = usageOf(reported, request, list, serving.model.context);
   if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
   if (dialect.generates) {
@@ -139,7 +98,7 @@ function parsedAnswer(
 /** What was reported, as far as it can be; else an estimate. */
 function usageOf(
   reported: TokenUsage | undefined,
-  request: DecodedRequest,
+  request: AskedRequest,
   choices: readonly unknown[],
   context: number | undefined,
 ): TokenUsage {

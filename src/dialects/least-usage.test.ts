@@ -1,11 +1,11 @@
 // Usage that is too little to be true is replaced by an estimate; whatever a real tokenizer may count is believed.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodedRequest } from "../../../tests/support/decoded-request.ts";
-import { estimateTokens } from "../../dialects/prompt-tokens.ts";
-import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
 import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
-import { deliveredBytes } from "./usage.ts";
+import { deliveredBytes } from "./openai/usage.ts";
+import { estimateTokens } from "./prompt-tokens.ts";
 
 const reported = (promptTokens: number, completionTokens: number): TokenUsage => ({
   promptTokens,
@@ -22,13 +22,13 @@ const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", cont
   atLeastDelivered(usage, request, delivered(answer), context);
 
 describe("usage that is too little to be true", () => {
-  test("of 0 and 0 beside a prompt and an answer is an estimate of both, and marked", () => {
+  test("usage of 0 and 0 beside a prompt and an answer is replaced by an estimate of both, and marked", () => {
     expect(judged(reported(0, 0), chat("x".repeat(40)), "y".repeat(400))).toEqual({
       ...{ promptTokens: 10, completionTokens: 100, estimated: true, understated: true },
     });
   });
 
-  test("is replaced in the figure that is wrong alone", () => {
+  test("usage that is too little is replaced in the figure that is wrong alone", () => {
     expect(judged(reported(3, 0))).toMatchObject({ promptTokens: 3, completionTokens: 1, understated: true });
     expect(judged(reported(0, 3))).toMatchObject({ promptTokens: 2, completionTokens: 3, understated: true });
     expect(judged(reported(9, 3), chat("Hello"), "y".repeat(1_000))).toMatchObject({ completionTokens: 250 });
@@ -37,7 +37,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), chat("x".repeat(1_000)))).toEqual(reported(8, 1));
   });
 
-  test("of a prompt that fits the known context is seen however long it is, and of one that may be cut only if it is none", () => {
+  test("usage that is too little for a prompt is seen however long that is where it fits the known context, and only where it is none if the prompt may be cut", () => {
     const long = chat("x".repeat(100_000));
     expect(judged(reported(700, 1), long, "Hi.", 200_000)).toMatchObject({ promptTokens: 25_000, understated: true });
     for (const context of [4_096, undefined]) {
@@ -46,14 +46,14 @@ describe("usage that is too little to be true", () => {
     }
   });
 
-  test("is seen where a chat asks for an echo, as where it does not", () => {
+  test("usage that is too little is seen where a chat asks for an echo, as where it does not", () => {
     const request = chat("Hello", { echo: true });
     expect(judged(reported(2, 1), request, "y".repeat(400_000))).toEqual({
       ...{ promptTokens: 2, completionTokens: 100_000, estimated: true, understated: true },
     });
   });
 
-  test("is seen behind what the client had echoed, and that is no part of the estimate", () => {
+  test("usage that is too little is seen behind what the client had echoed, which is no part of the estimate", () => {
     const prompt = "x".repeat(1_000);
     const echo = (more: object) => decodedRequest({ model: "m", echo: true, ...more }, "completion");
     expect(judged(reported(250, 1), echo({ prompt }), prompt + "y".repeat(128))).toEqual(reported(250, 1));
@@ -70,7 +70,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), ids, "x".repeat(8 * 128 + 129))).toMatchObject({ understated: true });
   });
 
-  test("may follow an answer that the client began and that vLLM repeats", () => {
+  test("usage that seems too little is believed where vLLM repeats an answer that the client began", () => {
     const begun = "x".repeat(10_000);
     const messages = [
       { role: "user", content: "Hello" },
@@ -81,7 +81,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
   });
 
-  test("of a prompt that the client lets the server cut is believed", () => {
+  test("usage of a prompt that the client lets the server cut is believed", () => {
     const text = "x".repeat(20_000);
     for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {
       expect(judged(reported(64, 1), chat(text, more), "Hi.", 100_000)).toEqual(reported(64, 1));
@@ -89,7 +89,7 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(64, 1), chat(text), "Hi.", 100_000)).toMatchObject({ promptTokens: 5_000 });
   });
 
-  test("of embeddings and legacy completions is seen as well", () => {
+  test("usage that is too little is seen for embeddings and legacy completions as well", () => {
     const inputs = ["x".repeat(600), "y".repeat(600)];
     const embedding = decodedRequest({ model: "m", input: inputs }, "embedding");
     expect(atLeastDelivered(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
@@ -140,7 +140,7 @@ describe("usage that an honest server may report is believed", () => {
   const someAnswer = fc.tuple(tokenized, tokenized, fc.nat(3));
 
   // hardening: L7
-  test("whatever the texts are and however a vocabulary cuts them", () => {
+  test("usage that an honest server may report is believed whatever the texts are and however a vocabulary cuts them", () => {
     fc.assert(
       fc.property(someAnswer, fc.option(fc.nat(4_000), { nil: undefined }), ([prompt, answer, added], context) => {
         const short = (tokens: string[]) => tokens.filter((token) => Buffer.byteLength(token) <= 128);
@@ -151,7 +151,7 @@ describe("usage that an honest server may report is believed", () => {
     );
   });
 
-  test("and what is too little by more than some tokens never passes the quick look at the length of a whole answer", () => {
+  test("usage that is too little by more than some tokens never passes the quick look at the length of a whole answer", () => {
     fc.assert(
       fc.property(someAnswer, fc.nat(20), fc.nat(20), ([prompt, answer], promptTokens, completionTokens) => {
         const request = chat(prompt.join(""));

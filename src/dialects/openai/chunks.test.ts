@@ -6,9 +6,9 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { Operation } from "../../domain/models/operation.ts";
-import { stringEnd } from "./chunk-template.ts";
-import { ChunkTranslator } from "./stream-chunks.ts";
-import type { StreamObservation } from "./stream-observation.ts";
+import type { StreamObservation } from "../answer.ts";
+import { ChunkTranslator } from "./chunks.ts";
+import { type Escapes, stringEnd } from "./json-string.ts";
 
 interface Setting {
   operation: Operation;
@@ -81,7 +81,7 @@ function outcomeOf(setting: Setting, pieces: readonly string[], way: "parsed" | 
         const data = reader.next();
         if (data === undefined) break;
         const raw = mayRecognise && start >= 0 ? reader.text.slice(start, reader.position) : undefined;
-        events += chunks.translate(data, raw, undefined);
+        events += chunks.translate(data, raw);
       }
     }
   } catch (thrown) {
@@ -266,7 +266,7 @@ function cut(stream: string, random: Random): string[] {
   return pieces;
 }
 
-test("for streams of any kind, cut anywhere: the same bytes, counts, usage and errors", () => {
+test("streams of any kind, cut anywhere, give the same bytes, counts, usage and errors as when each chunk is parsed", () => {
   let [asText, inPlace] = [0, 0];
   for (let seed = 1; seed <= 1_500; seed++) {
     const random = new Random(seed);
@@ -309,12 +309,12 @@ describe("which chunks are only recognised", () => {
       seen += alike === "" ? "-" : "+";
       const start = reader.position;
       const data = reader.next();
-      if (data !== undefined) chunks.translate(data, reader.text.slice(start, reader.position), undefined);
+      if (data !== undefined) chunks.translate(data, reader.text.slice(start, reader.position));
     }
     return seen;
   }
 
-  test("all from the third on in a usual stream, until it tells its reason", () => {
+  test("chunks of a usual stream are only recognised from the third on, until it tells its reason", () => {
     const events = [
       first,
       chunk("a"),
@@ -328,21 +328,21 @@ describe("which chunks are only recognised", () => {
     expect(recognisedOf(events, { includeUsage: true, ownId: true })).toBe("--+++-");
   });
 
-  test("never one with usage", () => {
+  test("a chunk with usage is always parsed", () => {
     const usage = { prompt_tokens: 1, completion_tokens: 2 };
     expect(recognisedOf([first, chunk("a"), chunk("b"), chunk("c", { usage }), chunk("d")])).toBe("--+--");
     const every = [1, 2, 3, 4].map((count) => chunk("a", { usage: { ...usage, completion_tokens: count } }));
     expect(recognisedOf(every)).toBe("----");
   });
 
-  test("none whose text is not the one that was found", () => {
+  test("a chunk whose text is not the one that was found is parsed", () => {
     const beside = (text: string) => chunk("a").replace("{", `{"text":"${text}",`);
     for (const text of ["fifteen letters", "other"]) expect(recognisedOf([beside(text), beside("b")])).toBe("--");
     const events = [chunk("a", { id: "~headrace-text~" }), chunk("b", { id: "~headrace-text~" })];
     expect(recognisedOf(events)).toBe("--");
   });
 
-  test("those behind a change, such as the next second of `created`, again", () => {
+  test("chunks behind a change, such as the next second of `created`, are recognised again", () => {
     const events = [1, 1, 2, 2, 2, 3, 3].map((created) => chunk("a", { created }));
     expect(recognisedOf(events)).toBe("-+-++-+");
   });
@@ -354,9 +354,10 @@ describe("which chunks are only recognised", () => {
 });
 
 test("the end of a JSON string is found for exactly those bodies that a parser takes and that are UTF-8", () => {
-  for (const body of bodies) expect(stringEnd(`x${body}"`, 1)).toBe(body.length + 1);
-  for (const body of faults) if (body !== '"') expect(stringEnd(`x${body}"`, 1)).toBe(-1);
-  for (const body of bodies) expect(stringEnd(body, 0)).toBe(-1);
+  const escapes: Escapes = { bytes: 0 };
+  for (const body of bodies) expect(stringEnd(`x${body}"`, 1, escapes)).toBe(body.length + 1);
+  for (const body of faults) if (body !== '"') expect(stringEnd(`x${body}"`, 1, escapes)).toBe(-1);
+  for (const body of bodies) expect(stringEnd(body, 0, escapes)).toBe(-1);
   for (let code = 0; code < 0x10000; code++) {
     const character = String.fromCharCode(code >> 8, code & 0xff, 0x80, 0x80);
     const bytes = Buffer.from(character, "latin1");
@@ -366,7 +367,8 @@ test("the end of a JSON string is found for exactly those bodies that a parser t
       const isString =
         Buffer.from(bytes.subarray(0, length).toString("utf8")).equals(bytes.subarray(0, length)) &&
         [...text].every((one) => one >= " ");
-      if (stringEnd(`${text}"`, 0) !== (isString ? length : -1)) throw new Error(`Wrong for ${JSON.stringify(text)}`);
+      if (stringEnd(`${text}"`, 0, escapes) !== (isString ? length : -1))
+        throw new Error(`Wrong for ${JSON.stringify(text)}`);
     }
   }
 });
@@ -374,5 +376,5 @@ test("the end of a JSON string is found for exactly those bodies that a parser t
 test("a chunk that names a field twice, so that it cannot be edited, is a malformed event", () => {
   const chunks = translatorFor({ operation: "chat", model: "m", includeUsage: false, ownId: false });
   const received = '{"x":1,"x":2,"choices":[{"index":0,"delta":{"content":"a"}}]}';
-  expect(() => chunks.translate(received, undefined, undefined)).toThrow(GatewayError);
+  expect(() => chunks.translate(received, undefined)).toThrow(GatewayError);
 });

@@ -1,19 +1,18 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
 
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { decodeByteText, detachedByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
-import type { Engine } from "../../domain/models/engine.ts";
-import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
-import type { CompletionNames } from "./answer.ts";
-import { type ChunkFrame, ChunkTemplate, stringEnd } from "./chunk-template.ts";
-import { publicFault } from "./engine-refusal.ts";
-import { atLeastDelivered } from "./least-usage.ts";
-import type { StreamObservation } from "./stream-observation.ts";
-import { deliveredBytes, estimateDelivered, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import { publicFault } from "../engine-fault.ts";
+import { streamUsage } from "../stream-usage.ts";
+import { type ChunkFrame, ChunkTemplate } from "./chunk-template.ts";
+import { stringEnd } from "./json-string.ts";
+import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import { readAnswer } from "./whole-answer.ts";
 
 interface Chunk {
   [member: string]: unknown;
@@ -33,6 +32,8 @@ interface Rendered {
   rewritten: boolean;
 }
 
+/** The data of the last event. */
+const endMark = "[DONE]";
 const usageNull = ',"usage":null}';
 /** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
@@ -43,25 +44,28 @@ const templateTrials = 4;
 /** Each chunk that a template spared earns this part of another one. */
 const trialsPerHit = 0.5;
 
+/** The answer to a chat or a completion as a stream. */
+export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
+  return new ChunkTranslator(request, names);
+}
+
 /**
  * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
  * first delta, and usage, which only a client that asked for it sees, in one last chunk.
  */
-export class ChunkTranslator implements StreamObservation {
+export class ChunkTranslator implements AnswerStream {
   reported: TokenUsage | undefined;
   deliveredBytes = 0;
   deliveredPieces = 0;
-  /** Whether a choice told why it ended. */
   finishSeen = false;
-  /** Public id of the model that serves the request. */
-  model: string;
   context: number | undefined;
-  /** Told of the chunks that are read one by one. */
-  trace: Pick<RequestTrace, "chunk"> | undefined;
-  readonly #request: DecodedRequest;
-  readonly #names: CompletionNames;
+  /** Public id of the model that serves the request. */
+  #model: string;
+  #serving: Serving | undefined;
+  readonly #request: AskedRequest;
+  readonly #names: AnswerNames;
   readonly #wantsUsage: boolean;
-  /** Of the choices that had a delta; mostly there is one. */
+  /** Index of the first choice that had a delta; mostly there is no other. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
   #usageText: string | undefined;
@@ -69,17 +73,20 @@ export class ChunkTranslator implements StreamObservation {
   #template: ChunkTemplate | undefined;
   #trials = templateTrials;
 
-  constructor(request: DecodedRequest, names: CompletionNames) {
-    this.model = request.model;
+  constructor(request: AskedRequest, names: AnswerNames) {
+    this.#model = request.model;
     this.#request = request;
     this.#names = names;
     this.#wantsUsage = request.streamOptions === "usage";
   }
 
-  /**
-   * Counts the event that is `bytes` from `start` to `end`, if it is like the one before it but for its text. Gives what is to
-   * send it then; nothing where it has to be read as text.
-   */
+  servedBy(serving: Serving): void {
+    this.#serving = serving;
+    this.#model = serving.model.id;
+    this.context = serving.model.context;
+  }
+
+  /** Takes an event that is like the one before it but for its text. */
   takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
     const template = this.#template;
     const { deliveredPieces } = this;
@@ -88,10 +95,7 @@ export class ChunkTranslator implements StreamObservation {
     return template;
   }
 
-  /**
-   * What the client gets of the events that are next and like the one before, but for their text; nothing where the next
-   * one has to be translated.
-   */
+  /** Takes those that are like the one before, but for their text. */
   takeAlike(reader: SseReader): string {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
@@ -105,24 +109,23 @@ export class ChunkTranslator implements StreamObservation {
     if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + pieces * trialsPerHit);
   }
 
-  /**
-   * The event for the client, or nothing, as byte text; `received` is the event's data as byte text, and `raw` the whole
-   * event where it came in one piece. Throws `upstream_error` for what is no chunk, and for the engine's own error event;
-   * `engine` hides its credentials in it.
-   */
-  translate(received: string, raw: string | undefined, engine: Engine | undefined): string {
+  isEnd(data: string): boolean {
+    return data === endMark;
+  }
+
+  translate(received: string, raw: string | undefined): string {
     const text = decodeByteText(received);
     const chunk = parseChunk(text);
     // The second form is vLLM's.
     if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
-      const { message, ...fault } = (engine && publicFault(text, engine)) ?? {};
+      const { message, ...fault } = (this.#serving && publicFault(text, this.#serving.deployment.engine)) ?? {};
       throw new GatewayError(
         "upstream_error",
         message ?? "The model server failed in the middle of the answer.",
         fault,
       );
     }
-    this.trace?.chunk(chunk);
+    this.#serving?.trace?.chunk(chunk);
     const usage = reportedUsage(chunk["usage"]);
     if (usage) {
       this.reported = usage;
@@ -212,12 +215,12 @@ export class ChunkTranslator implements StreamObservation {
     const found = growing.exec(received);
     if (!found) return;
     const start = found.index + found[0].length;
-    const end = stringEnd(received, start);
+    const end = stringEnd(received, start, { bytes: 0 });
     if (end < 0) return;
     this.#trials--;
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
-    // Of another length, or the place of it could not be told by what is delivered.
+    // A probe of another length than the text, or its place could not be told by what is delivered.
     const probe = bytes === probes[0].length ? probes[1] : probes[0];
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);
@@ -236,7 +239,7 @@ export class ChunkTranslator implements StreamObservation {
 
   #edits(chunk: Chunk): Record<string, string | null> {
     const edits: Record<string, string | null> = {};
-    if (chunk["model"] !== this.model) edits["model"] = JSON.stringify(this.model);
+    if (chunk["model"] !== this.#model) edits["model"] = JSON.stringify(this.#model);
     if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
     if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
     if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
@@ -248,9 +251,17 @@ export class ChunkTranslator implements StreamObservation {
     return edits;
   }
 
-  /** What the client gets at the end of a whole stream, as byte text. */
+  whole(bytes: ByteSpan): string {
+    const { text } = readAnswer(bytes, this.#request, this.#serving as Serving, this.#names);
+    return this.translate(encodeByteText(wholeAsChunk(text, this.#objectName())), undefined);
+  }
+
   ending(): string {
-    return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: [DONE]\n\n`;
+    return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
+  }
+
+  errorEvent(error: string): string {
+    return `data: ${encodeByteText(error)}\n\n`;
   }
 
   #usageChunk(): string {
@@ -261,7 +272,7 @@ export class ChunkTranslator implements StreamObservation {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
       created: this.#lastChunk?.created ?? this.#names.created,
-      model: this.model,
+      model: this.#model,
       choices: [],
     };
     return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
@@ -272,26 +283,12 @@ export class ChunkTranslator implements StreamObservation {
   }
 }
 
-/**
- * Usage of a stream as far as it went: reported, else estimated from what was delivered. Of one that did not come to its
- * end, a report may be of an earlier moment: then what was delivered since counts.
- */
-export function streamUsage(request: DecodedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
-  const { reported, deliveredBytes: bytes, deliveredPieces, context } = observed;
-  const tokens = estimateDelivered(bytes, deliveredPieces);
-  if (!reported) return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
-  const usage = atLeastDelivered(reported, request, { bytes, tokens }, context);
-  if (ended || usage.completionTokens >= tokens) return usage;
-  return { ...usage, completionTokens: tokens, estimated: true };
-}
-
 /** A whole answer as the only chunk of a stream. */
-export function wholeAsChunk(text: string): string {
-  const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
+function wholeAsChunk(text: string, object: string): string {
+  const { choices, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[] };
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
     message ? { ...choice, delta: message } : choice;
-  const name = object === "chat.completion" ? "chat.completion.chunk" : object;
-  return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+  return JSON.stringify({ ...rest, object, choices: choices.map(asDelta) });
 }
 
 function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {

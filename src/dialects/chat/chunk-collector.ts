@@ -1,14 +1,14 @@
 // Makes of the chunks of a streamed chat completion the completion that they amount to.
-import { chat } from "../../dialects/chat/chat.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import { usageObject } from "./usage.ts";
+import type { AnswerCollector } from "../answer.ts";
+import { usageObject } from "../openai/usage.ts";
 
 type Json = Record<string, unknown>;
 
 interface CollectedCall {
   id: unknown;
   type: unknown;
-  /** Of a `function` or a `custom` tool: its text arrives in pieces. */
+  /** Name and text of a `function` or a `custom` tool; the text arrives in pieces. */
   name: string;
   text: string;
   rest: Map<string, unknown>;
@@ -35,14 +35,19 @@ const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
 /** A choice or a call counts as this many characters at least. */
 const entrySize = 200;
 
-export class ChunkCollector {
-  /** About how many characters the completion has as JSON. */
+export class ChunkCollector implements AnswerCollector {
   size = 0;
   readonly #choices = new Map<unknown, CollectedChoice>();
   readonly #head = new Map<string, unknown>();
   #usage: unknown;
 
-  add(chunk: Json): void {
+  add(events: string): void {
+    for (const event of events.split("\n\n")) {
+      if (event.startsWith("data: {")) this.#addChunk(JSON.parse(event.slice("data: ".length)));
+    }
+  }
+
+  #addChunk(chunk: Json): void {
     for (const [name, value] of Object.entries(chunk)) {
       if (!chunkOnly.has(name) && isSaid(value)) this.#head.set(name, value);
     }
@@ -51,8 +56,7 @@ export class ChunkCollector {
     for (const choice of Array.isArray(choices) ? choices : []) if (isObject(choice)) this.#addChoice(choice);
   }
 
-  /** Undefined where no choice was seen. `usage` is for streams that did not show it. */
-  completion(usage: TokenUsage): Json | undefined {
+  answer(usage: TokenUsage): Json | undefined {
     if (this.#choices.size === 0) return undefined;
     const choices = [...this.#choices]
       .sort(([a], [b]) => Number(a) - Number(b))
@@ -61,7 +65,7 @@ export class ChunkCollector {
       ...Object.fromEntries(this.#head),
       object: "chat.completion",
       choices,
-      usage: this.#usage ?? usageObject(usage, chat),
+      usage: this.#usage ?? usageObject(usage, { generates: true }),
     };
   }
 

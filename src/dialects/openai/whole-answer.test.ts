@@ -2,12 +2,11 @@
 
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
-import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
-import type { Dispatched } from "../routing/attempt.ts";
-import { type Answer, readAnswer } from "./answer.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import type { Answer, AskedRequest, Serving } from "../answer.ts";
+import { readAnswer } from "./whole-answer.ts";
 
 const completion = {
   id: "chatcmpl-1",
@@ -19,31 +18,31 @@ const completion = {
 };
 const names = { id: "chatcmpl-own", created: 1, ownId: false };
 
-function requestOf(model = "m"): DecodedRequest {
+function requestOf(model = "m"): AskedRequest {
   return decodedRequest({ model, messages: [{ role: "user", content: "Hello" }] });
 }
 
-function dispatchedAs(model: string): Dispatched {
-  const deployment = { engine: { redact: (text: string) => text } } as unknown as Dispatched["deployment"];
-  return {
-    response: { status: 200, headers: new Headers(), body: bodyOf(new Uint8Array()) },
-    deployment,
-    model: { id: model } as Dispatched["model"],
-    firstByte() {},
-    done() {},
-  };
+const engine: Engine = {
+  name: "e",
+  redact: (text) => text,
+  send: () => Promise.reject(new Error("not used")),
+  models: async () => [],
+};
+
+function servedAs(model: string): Serving {
+  return { deployment: { engine }, model: { id: model, context: undefined } };
 }
 
 function read(answer: unknown, { model = "m", ownId = false } = {}): Answer {
   const head = "HTTP/1.1 200 OK\r\n\r\n";
   const received = Buffer.from(`${head}${typeof answer === "string" ? answer : JSON.stringify(answer)}"}`);
   const bytes = new ByteSpan(received, head.length, received.length - 2);
-  return readAnswer(bytes, requestOf(model), dispatchedAs(model), { ...names, ownId });
+  return readAnswer(bytes, requestOf(model), servedAs(model), { ...names, ownId });
 }
 
 test("an answer that needs no change is given as the engine's own bytes", () => {
   const bytes = ByteSpan.of(JSON.stringify(completion, null, 2));
-  const answer = readAnswer(bytes, requestOf(), dispatchedAs("m"), names);
+  const answer = readAnswer(bytes, requestOf(), servedAs("m"), names);
   expect(answer.body).toBe(bytes);
   expect(answer.text).toBe(JSON.stringify(completion, null, 2));
   expect(answer.usage).toEqual({ promptTokens: 3, completionTokens: 4, estimated: false });

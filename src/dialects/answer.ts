@@ -1,0 +1,126 @@
+// An answer in whichever format: what a dialect is given to read one, and what it makes of it.
+import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
+import type { ClientStream } from "../base/bytes/client-stream.ts";
+import type { SseReader } from "../base/text/sse.ts";
+import type { Deployment, Model } from "../domain/models/model.ts";
+import type { RequestTrace } from "../domain/usage/trace.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
+
+/** What of a wire format its answers depend on; see `Dialect` for the rest. */
+export interface AnswerFormat {
+  /** The member of a request that is the prompt. */
+  readonly promptMember: string;
+  /** Whether that is a conversation: messages, each of somebody. Else it is a text or several, or their tokens. */
+  readonly isConversation: boolean;
+  /** Whether an answer is generated token by token: only then it can be streamed, and limited. */
+  readonly generates: boolean;
+  /** The member of an answer that holds what was asked for, and the names of a whole answer and of a chunk. */
+  readonly answerList: string;
+  readonly answerObject: string;
+  readonly chunkObject: string;
+  /**
+   * Gives the items of an answer the encoding that the request asks for, in place; says whether it changed one. Throws
+   * `upstream_error` where what is there cannot be what was asked for.
+   */
+  encode(items: unknown[], request: AskedRequest): boolean;
+}
+
+/** The request that is answered, as far as its answer depends on it. */
+export interface AskedRequest {
+  readonly dialect: AnswerFormat;
+  /** Public id of the model that was asked for. */
+  readonly model: string;
+  /** Bytes of its body. */
+  readonly bodyBytes: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Estimated from the text. */
+  readonly promptTokens: number;
+  /** The most tokens of each generation; undefined where the request sets no limit. */
+  readonly maxCompletionTokens: number | undefined;
+  /** Generations side by side. */
+  readonly width: number;
+  /** Whether it has images, audio or files, whose tokens the text does not tell. */
+  readonly hasMedia: boolean;
+  /** Whether there are options of a stream, and they ask for usage. */
+  readonly streamOptions: "none" | "usage" | "other";
+}
+
+/** Who answers: the model that serves the request, or stands in, and its engine. */
+export interface Serving {
+  readonly model: Pick<Model, "id" | "context">;
+  readonly deployment: Pick<Deployment, "engine">;
+  readonly trace?: Pick<RequestTrace, "answer" | "chunk"> | undefined;
+}
+
+/** What of an answer may be ours: the engine's own stands unless it gave none, or the id has to be unique here. */
+export interface AnswerNames {
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  /** Whether `id` replaces the engine's. */
+  ownId: boolean;
+}
+
+/** A whole answer, as the client was promised it. */
+export interface Answer {
+  /** What to send: the engine's own bytes, unless something had to change. */
+  readonly body: Bytes | string;
+  /** The same; made when it is asked for. */
+  readonly text: string;
+  readonly usage: TokenUsage;
+}
+
+/** What was seen of a stream so far; what settlement counts. */
+export interface StreamObservation {
+  /** Usage as the engine reported it last. */
+  reported: TokenUsage | undefined;
+  /** UTF-8 bytes of text delivered, and in how many pieces they came. */
+  deliveredBytes: number;
+  deliveredPieces: number;
+  /** Context of the model that serves it, in tokens, where it is known. */
+  context?: number | undefined;
+}
+
+/**
+ * A streamed answer: makes of the engine's events what the client gets, and counts what passes. Events are byte text
+ * (base/bytes/byte-text.ts). What of an engine's is no event of the format throws `upstream_error`.
+ */
+export interface AnswerStream extends StreamObservation {
+  /** Whether the answer told why it ended. */
+  readonly finishSeen: boolean;
+  /** Called before the first event. */
+  servedBy(serving: Serving): void;
+  /**
+   * Counts the event that is `bytes` from `start` to `end`, if it is known what becomes of it. Gives what is to send it
+   * then; nothing where it has to be read as text.
+   */
+  takeInPlace(bytes: Buffer, start: number, end: number): PlacedEvent | undefined;
+  /** What the client gets of the events that are next, as far as that is known; nothing where the next is to be translated. */
+  takeAlike(reader: SseReader): string;
+  /** Whether the data of an event says that the stream is over, and nothing else. */
+  isEnd(data: string): boolean;
+  /** The event for the client, or nothing; `data` is the engine's, and `raw` the whole event where it came in one piece. */
+  translate(data: string, raw: string | undefined): string;
+  /** The events of an answer that came whole, as some servers ignore that a stream was asked for. */
+  whole(bytes: ByteSpan): string;
+  /** What the client gets at the end of a stream that was delivered whole. */
+  ending(): string;
+  /** The last event of a stream that broke off; `error` is JSON. */
+  errorEvent(error: string): string;
+}
+
+/** An event that goes to the client from where it lies. */
+export interface PlacedEvent {
+  /** See `ClientStream.write` for what it returns. */
+  send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean;
+}
+
+/** Makes one whole answer of the events of a stream, as they go to the client. */
+export interface AnswerCollector {
+  /** About how many characters the answer has as JSON. */
+  readonly size: number;
+  /** Text of one or more events. Throws where it is not JSON. */
+  add(events: string): void;
+  /** Undefined where no answer began. `usage` is for a stream that did not show it. */
+  answer(usage: TokenUsage): Record<string, unknown> | undefined;
+}

@@ -1,0 +1,101 @@
+// What was said in requests and answers of these formats: messages, choices and their pieces.
+import { mostSaid, type Said, type SaidCall, type SaidPart, type SaidPiece, type ToldAnswer } from "../said.ts";
+
+/** More choices than anybody reads of. */
+const mostChoices = 128;
+const longestName = 256;
+
+/** Messages of a conversation, the last first. */
+export function* messagesSaid(messages: unknown): Iterable<Said> {
+  for (const message of lastFirst(messages)) yield saidIn(message);
+}
+
+/** A prompt or several, the last first; tokens are no text. */
+export function* textsSaid(prompt: unknown): Iterable<Said> {
+  for (const text of lastFirst(typeof prompt === "string" ? [prompt] : prompt)) {
+    if (typeof text === "string") yield { role: "user", parts: [{ text }], calls: [] };
+  }
+}
+
+/** The choices of a whole answer. */
+export function choicesSaid(answer: unknown): readonly Said[] {
+  return listOf(memberOf(answer, "choices")).map((choice) => {
+    const { parts, calls } = saidIn(memberOf(choice, "message") ?? { content: memberOf(choice, "text") });
+    return { role: "assistant", parts, calls, reason: memberOf(choice, "finish_reason") };
+  });
+}
+
+/** Pieces of a chunk, one for each choice in it. */
+export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
+  return listOf(memberOf(chunk, "choices")).map((choice) => {
+    const delta = memberOf(choice, "delta");
+    const calls = listOf(memberOf(delta, "tool_calls")).map((call) => {
+      const called = memberOf(call, "function");
+      const [name, text] = [memberOf(called, "name"), memberOf(called, "arguments")];
+      return { index: memberOf(call, "index"), id: memberOf(call, "id"), name, text };
+    });
+    const text = memberOf(delta, "content") ?? memberOf(choice, "text");
+    return { index: memberOf(choice, "index"), text, calls, reason: memberOf(choice, "finish_reason") };
+  });
+}
+
+/** Adds what `value`, a chunk or a whole answer, tells. */
+export function readTold(told: ToldAnswer, value: unknown): void {
+  const id = textOf(value, "id");
+  const model = textOf(value, "model");
+  if (id !== undefined) told.id = id;
+  if (model !== undefined) told.model = model;
+  const choices = memberOf(value, "choices");
+  for (const [position, choice] of (Array.isArray(choices) ? choices.slice(0, mostChoices) : []).entries()) {
+    const reason = textOf(choice, "finish_reason");
+    const index = memberOf(choice, "index");
+    if (reason !== undefined && told.finishReasons.size < mostChoices) {
+      told.finishReasons.set(typeof index === "number" ? index : position, reason);
+    }
+  }
+  const usage = memberOf(value, "usage");
+  const cached = memberOf(memberOf(usage, "prompt_tokens_details"), "cached_tokens");
+  const reasoning = memberOf(memberOf(usage, "completion_tokens_details"), "reasoning_tokens");
+  if (typeof cached === "number") told.cachedTokens = cached;
+  if (typeof reasoning === "number") told.reasoningTokens = reasoning;
+}
+
+function saidIn(message: unknown): Said {
+  const role = memberOf(message, "role");
+  const callId = memberOf(message, "tool_call_id");
+  const parts = partsOf(memberOf(message, "content"));
+  if (role === "tool" && typeof callId === "string") return { role, parts, calls: [], resultOf: callId };
+  return { role, parts, calls: listOf(memberOf(message, "tool_calls")).map(callOf) };
+}
+
+function partsOf(content: unknown): readonly SaidPart[] {
+  if (typeof content === "string") return [{ text: content }];
+  return listOf(content).map((part) => {
+    const text = memberOf(part, "text");
+    return typeof text === "string" ? { text } : { type: memberOf(part, "type") };
+  });
+}
+
+function callOf(call: unknown): SaidCall {
+  const called = memberOf(call, "function") ?? memberOf(call, "custom");
+  const text = memberOf(called, "arguments") ?? memberOf(called, "input");
+  return { id: memberOf(call, "id"), name: memberOf(called, "name"), text };
+}
+
+function lastFirst(list: unknown): readonly unknown[] {
+  return Array.isArray(list) ? list.slice(-mostSaid).toReversed() : [];
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value.slice(0, mostSaid) : [];
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null) return undefined;
+  return (value as Record<string, unknown>)[name];
+}
+
+function textOf(value: unknown, name: string): string | undefined {
+  const text = memberOf(value, name);
+  return typeof text === "string" && text !== "" ? text.slice(0, longestName) : undefined;
+}
