@@ -65,12 +65,11 @@ export const anyValue = openRule();
 /** Whatever stands there, but for the pass over the bytes: what a model is shown, and what is looked into, has a shape. */
 const unreadable = new ValueRule([{}]);
 unreadable.isOpen = true;
-unreadable.isReadable = false;
 const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name, unreadable));
 
 function openRule(): ValueRule {
   const rule = new ValueRule([{}]);
-  rule.isOpen = rule.allowsTrue = rule.allowsFalse = rule.allowsNull = true;
+  rule.isOpen = rule.readsAnything = rule.allowsTrue = rule.allowsFalse = rule.allowsNull = true;
   rule.object = new ObjectRule({
     members: [],
     beside: [],
@@ -95,11 +94,10 @@ function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
   const isPrompt = use.as === "prompt";
   const [first] = options;
   if (options.length === 1 && first && isFree(first)) {
-    return isPrompt || use.as === "unreadable" || use.members ? unreadable : anyValue;
+    return isPrompt || use.members ? unreadable : anyValue;
   }
   const of = (kind: number) => options.filter((option) => fitsKind(option, kind));
   const rule = new ValueRule(options);
-  rule.isReadable = use.as !== "unreadable";
   rule.isPrompt = isPrompt;
   rule.texts = of(textKind).map((node) => textRule(node, use.only));
   rule.numbers = of(numberKind).map(numberRule);
@@ -130,12 +128,18 @@ function objectRule(
   };
   const known = new Set([...Object.keys(properties), ...required]);
   const used = new Set([...Object.keys(uses), ...decisive]).difference(known);
+  // They stand first, and so before what the schema says of them.
+  const hidden = Object.keys(uses).filter((name) => uses[name]?.as === "unreadable");
   const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
   const other = memberRule("", valueRule(others), isShown ? { as: "json" } : {});
   const names = propertyNames && nameRule(propertyNames);
   return new ObjectRule({
     members: [...known].map(ruleFor),
-    beside: [...(known.size > 0 ? beside : []), ...[...used].map(ruleFor)],
+    beside: [
+      ...(known.size > 0 ? beside : []),
+      ...hidden.map((name) => memberRule(name, unreadable)),
+      ...[...used].map(ruleFor),
+    ],
     other,
     names,
     looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",

@@ -74,13 +74,12 @@ export function scanBody(rule: ValueRule, length: number, depth: number, names: 
 }
 
 function afterValue(rule: ValueRule, at: number, depth: number): number {
-  if (!rule.isReadable) return fault;
   switch (kindAt(at)) {
     case textKind:
       return afterText(rule, at);
     case numberKind: {
       const end = afterNumber(at);
-      if (!rule.isOpen && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
+      if (!rule.readsAnything && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
       if (rule.isPrompt) notes.promptTokens++;
       return end;
     }
@@ -103,7 +102,7 @@ function afterText(rule: ValueRule, at: number): number {
   const escapes = passed.escapes;
   const end = afterString(at);
   if (end === fault) return fault;
-  if (!rule.isOpen && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
+  if (!rule.readsAnything && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
   if (rule.isPrompt) notes.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
   return end;
 }

@@ -20,8 +20,8 @@ export function kindOf(value: unknown): number {
 export class ValueRule {
   /** Whether anything at all fits, without a look. */
   isOpen = false;
-  /** Whether the pass over the bytes may read it; else the request is parsed. */
-  isReadable = true;
+  /** Whether the pass over the bytes reads anything there; one that is open, and allows nothing else, is to be parsed. */
+  readsAnything = false;
   /** Whether each text and number in it is shown to the model. */
   isPrompt = false;
   texts: readonly TextRule[] = [];
