@@ -47,12 +47,19 @@ export function inline(node: Node, root: Node): Node {
   };
 }
 
+const alternativesOf = new WeakMap<Node, Node[]>();
+
 /** A union of unions as one flat list; a list of types as one node for each. */
 export function alternatives(node: Node): Node[] {
-  const { type } = node;
-  const choices =
-    node.anyOf ?? node.oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...node, type: one })) : undefined);
-  return choices ? choices.flatMap(alternatives) : [node];
+  let known = alternativesOf.get(node);
+  if (!known) {
+    const { type } = node;
+    const choices =
+      node.anyOf ?? node.oneOf ?? (Array.isArray(type) ? type.map((one) => ({ ...node, type: one })) : undefined);
+    known = choices ? choices.flatMap(alternatives) : [node];
+    alternativesOf.set(node, known);
+  }
+  return known;
 }
 
 /** The member that every option has with a value of its own, but for one that may have any other. */
