@@ -3,32 +3,35 @@ import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { Operation } from "../domain/models/operation.ts";
-import type { RequestFacts, RequestMarks } from "./facts.ts";
+import { type Corrections, correctionsOf, limitOf, type RequestFacts, type RequestMarks } from "./facts.ts";
 
 /**
  * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
  * them, as for most requests nobody does. A tree takes up to thirty times the bytes that it is of, and they are on nobody's
  * account: so they are kept for the request alone that was last asked for them, and a long one's not beyond the turn.
  */
-export class DecodedRequest implements RequestFacts, RequestMarks {
+export class DecodedRequest implements RequestFacts {
   readonly dialect: Dialect;
   readonly operation: Operation;
   /** The body as the client sent it; valid UTF-8. */
   readonly bytes: ByteSpan;
   readonly model: string;
+  /** Offsets of its value in the bytes; both 0 where nobody looked. */
   readonly modelStart: number;
   readonly modelEnd: number;
   readonly stream: boolean;
   readonly streamOptions: RequestMarks["streamOptions"];
   readonly width: number;
   readonly promptTokens: number;
+  /** Of the completion, by the name of the member that counts where both are there. */
   readonly tokenLimit: number | undefined;
-  readonly tokenLimitName: RequestMarks["tokenLimitName"];
-  readonly corrections: RequestMarks["corrections"];
+  readonly tokenLimitName: "max_completion_tokens" | "max_tokens";
+  /** Undefined where there are none. */
+  readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
 
-  /** `marks` are copied. */
+  /** `marks` are copied: they may be lent. */
   constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
     this.dialect = dialect;
     this.operation = dialect.operation;
@@ -36,13 +39,14 @@ export class DecodedRequest implements RequestFacts, RequestMarks {
     this.model = marks.model;
     this.modelStart = marks.modelStart;
     this.modelEnd = marks.modelEnd;
-    this.stream = marks.stream;
+    const newerLimit = limitOf(marks.newerLimit);
+    this.stream = dialect.generates && marks.stream;
     this.streamOptions = marks.streamOptions;
-    this.width = marks.width;
+    this.width = dialect.width(marks.choices, marks.bestOf, marks.prompts);
     this.promptTokens = marks.promptTokens;
-    this.tokenLimit = marks.tokenLimit;
-    this.tokenLimitName = marks.tokenLimitName;
-    this.corrections = marks.corrections;
+    this.tokenLimit = newerLimit ?? limitOf(marks.olderLimit);
+    this.tokenLimitName = newerLimit === undefined ? "max_tokens" : "max_completion_tokens";
+    this.corrections = correctionsOf(dialect, marks);
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
     if (parsed) keep({ of: this, ...parsed });

@@ -23,44 +23,49 @@ export interface RequestFacts {
 export type Corrections = Readonly<Record<string, string | null>>;
 
 /** `max_completion_tokens` counts; an engine that takes the other name for it must not be told of two. */
-export const newerLimitAlone: Corrections = { max_tokens: null };
+const newerLimitAlone: Corrections = { max_tokens: null };
 
-/** What is noted of a body when it is checked. */
+/** What a body says of what the gateway goes by, noted when it is checked; what that means in its dialect is not in it. */
 export interface RequestMarks {
-  model: string;
+  readonly model: string;
   /** Offsets of its value in the bytes; both 0 where nobody looked. */
-  modelStart: number;
-  modelEnd: number;
-  stream: boolean;
+  readonly modelStart: number;
+  readonly modelEnd: number;
+  readonly stream: boolean;
   /** Whether they are there, and ask for usage. */
-  streamOptions: "none" | "usage" | "other";
-  width: number;
-  promptTokens: number;
-  /** Of the completion; by the name of the member that counts where both are there. */
-  tokenLimit: number | undefined;
-  tokenLimitName: "max_completion_tokens" | "max_tokens";
-  /** Undefined where there are none. */
-  corrections: Corrections | undefined;
-  hasMedia: boolean;
+  readonly streamOptions: "none" | "usage" | "other";
+  /** `n` and `best_of`; 1 where there is none. */
+  readonly choices: number;
+  readonly bestOf: number;
+  /** How many prompts it has. */
+  readonly prompts: number;
+  readonly promptTokens: number;
+  /** `max_completion_tokens` and `max_tokens`; undefined: not there; null: no number. */
+  readonly newerLimit: number | null | undefined;
+  readonly olderLimit: number | null | undefined;
+  readonly hasEmptyStop: boolean;
+  readonly hasMedia: boolean;
   /** Whether the client wants the completion kept, where it says so. */
-  store: boolean | null | undefined;
+  readonly store: boolean | null | undefined;
 }
 
+/** The marks of a body that was parsed. */
 export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): RequestMarks {
   const prompt = body[dialect.promptMember];
-  const { max_completion_tokens, max_tokens, stream_options: options, store } = body;
-  const newer = limitOf(max_completion_tokens);
+  const { stream_options: options, store } = body;
   return {
     model: body["model"] as string,
     modelStart: 0,
     modelEnd: 0,
-    stream: dialect.generates && body["stream"] === true,
+    stream: body["stream"] === true,
     streamOptions: options === undefined ? "none" : asksForUsage(options) ? "usage" : "other",
-    width: dialect.width(count(body["n"]), count(body["best_of"]), countTexts(prompt)),
+    choices: numberOf(body["n"]) ?? 1,
+    bestOf: numberOf(body["best_of"]) ?? 1,
+    prompts: countTexts(prompt),
     promptTokens: estimatePromptTokens(dialect.promptMember, body),
-    tokenLimit: newer ?? limitOf(max_tokens),
-    tokenLimitName: newer === undefined ? "max_tokens" : "max_completion_tokens",
-    corrections: correctionsOf(dialect, body, newer),
+    newerLimit: numberOf(body["max_completion_tokens"]),
+    olderLimit: numberOf(body["max_tokens"]),
+    hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
     store: typeof store === "boolean" || store === null ? store : undefined,
   };
@@ -69,7 +74,7 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
 /** Throws `invalid_request` for a token limit that the model's context cannot hold. */
 export function requireContext(
   model: Model,
-  { tokenLimit, tokenLimitName }: Pick<RequestMarks, "tokenLimit" | "tokenLimitName">,
+  { tokenLimit, tokenLimitName }: { tokenLimit: number | undefined; tokenLimitName: string },
 ): void {
   if (model.context === undefined || tokenLimit === undefined) return;
   if (tokenLimit > model.context) {
@@ -80,35 +85,41 @@ export function requireContext(
   }
 }
 
-/** Of a token limit that is no number, or says that there is none, nothing counts. */
-function limitOf(value: unknown): number | undefined {
-  return typeof value === "number" && value !== noTokenLimit ? value : undefined;
+/** A token limit that counts: one that is a number, and does not say that there is none. */
+export function limitOf(value: number | null | undefined): number | undefined {
+  return value === null || value === noTokenLimit ? undefined : value;
 }
 
 /**
  * What means the same left out is left out, as many a server refuses it: no token limit in words of its own, an empty
  * stop. Servers of the legacy endpoint know a token limit by its older name alone, and would not be held to the newer.
  */
-function correctionsOf(
+export function correctionsOf(
   { generates, knowsNewerLimit }: Dialect,
-  body: Readonly<Record<string, unknown>>,
-  newer: number | undefined,
+  { newerLimit, olderLimit, hasEmptyStop }: RequestMarks,
 ): Corrections | undefined {
   if (!generates) return undefined;
+  const newer = limitOf(newerLimit);
+  const isUsual = newerLimit !== noTokenLimit && olderLimit !== noTokenLimit && !hasEmptyStop;
+  if (isUsual && (newer === undefined || knowsNewerLimit)) {
+    return newer !== undefined && olderLimit !== undefined ? newerLimitAlone : undefined;
+  }
   const result: Record<string, string | null> = {};
-  for (const name of ["max_completion_tokens", "max_tokens"]) if (body[name] === noTokenLimit) result[name] = null;
-  if (body["stop"] === "") result["stop"] = null;
+  if (newerLimit === noTokenLimit) result["max_completion_tokens"] = null;
+  if (olderLimit === noTokenLimit) result["max_tokens"] = null;
+  if (hasEmptyStop) result["stop"] = null;
   if (newer !== undefined && !knowsNewerLimit) {
     result["max_completion_tokens"] = null;
     result["max_tokens"] = String(newer);
-  } else if (newer !== undefined && body["max_tokens"] !== undefined) result["max_tokens"] = null;
-  return Object.keys(result).length === 0 ? undefined : result;
+  } else if (newer !== undefined && olderLimit !== undefined) result["max_tokens"] = null;
+  return result;
 }
 
 export function asksForUsage(options: unknown): boolean {
   return (options as { include_usage?: unknown } | null)?.include_usage === true;
 }
 
-function count(value: unknown): number {
-  return typeof value === "number" ? value : 1;
+/** Undefined: it is not there; null: it is no number. */
+function numberOf(value: unknown): number | null | undefined {
+  return typeof value === "number" || value === undefined ? value : null;
 }

@@ -1,6 +1,6 @@
 // Refuses names that another parser may take for a field which they are not: in another case, or with characters that it folds or leaves out.
 import { fieldError, GatewayError } from "../../base/errors.ts";
-import { arrayRuleFor, type ObjectRule, objectRuleFor, objectRulesOf, type Shape } from "./shape.ts";
+import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 import { formatPath } from "./validation-text.ts";
 
@@ -83,9 +83,9 @@ export function bareName(name: string): string {
   return foldName(name).replace(/[-_]/g, "");
 }
 
-/** All names that the object of a shape has by its schema, whichever of several kinds it is. */
-export function* namesOf(shape: Shape): Generator<string> {
-  for (const { members } of objectRulesOf(shape)) yield* members.keys();
+/** All names that the object has by its schema, whichever of several kinds it is. */
+export function* namesOf(rule: ValueRule): Generator<string> {
+  for (const { members } of rule.objects) yield* members.keys();
 }
 
 /**
@@ -96,7 +96,7 @@ export class FieldNames {
   /** Of the body, by their folded form. */
   readonly #known = new Map<string, string>();
   /** Likewise, of objects in it; worked out when one has a name that has to be folded. */
-  readonly #knownIn = new WeakMap<Shape, ReadonlyMap<string, string>>();
+  readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
   /** By their bare form, by the name of the member of the body that they are in; the body's own by an empty one. */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
   /** Of the body at hand. */
@@ -112,19 +112,19 @@ export class FieldNames {
   }
 
   /** Throws `invalid_request`. */
-  require(shape: Shape, body: unknown): void {
+  require(rule: ValueRule, body: unknown): void {
     this.#folded = 0;
-    this.#requireIn(shape, body, []);
+    this.#requireIn(rule, body, []);
     for (const { names, values } of leading) {
       const path = pathTo(names, values, body);
       if (path) throw refusal(path, `some model servers take it beside \`model\`, so it is refused: ${oneModel}`);
     }
   }
 
-  #requireIn(shape: Shape, value: unknown, path: Path): void {
+  #requireIn(rule: ValueRule, value: unknown, path: Path): void {
     if (typeof value !== "object" || value === null) return;
     if (Array.isArray(value)) {
-      const items = arrayRuleFor(shape.arrays, value)?.items;
+      const items = rule.arrayFor(value)?.items;
       if (items === undefined || items.isOpen) return;
       for (let i = 0; i < value.length; i++) {
         if (typeof value[i] === "object") this.#requireIn(items, value[i], [...path, i]);
@@ -132,16 +132,16 @@ export class FieldNames {
       return;
     }
     const members = value as Readonly<Record<string, unknown>>;
-    const rule = objectRuleFor(shape.objects, members);
-    if (rule === undefined || rule.members.size === 0) return;
-    this.#requireClear(shape, rule, members, path);
+    const object = rule.objectFor(members);
+    if (object === undefined || object.members.size === 0) return;
+    this.#requireClear(rule, object, members, path);
     for (const name in members) {
-      const known = rule.members.get(name);
-      if (known && !known.shape.isOpen) this.#requireIn(known.shape, members[name], [...path, name]);
+      const known = object.members.get(name);
+      if (known && !known.value.isOpen) this.#requireIn(known.value, members[name], [...path, name]);
     }
   }
 
-  #requireClear(shape: Shape, { members }: ObjectRule, value: Readonly<Record<string, unknown>>, path: Path): void {
+  #requireClear(rule: ValueRule, { members }: ObjectRule, value: Readonly<Record<string, unknown>>, path: Path): void {
     let isPlain = true;
     const decisive = path.length < 2 ? this.#decisive.get(String(path[0] ?? "")) : undefined;
     for (const name in value) {
@@ -164,20 +164,20 @@ export class FieldNames {
         const reason = `more than ${mostFolded} of its fields have names with capitals or characters beyond ASCII`;
         throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
       }
-      const meant = this.#knownAt(shape, path).get(foldName(name));
+      const meant = this.#knownAt(rule, path).get(foldName(name));
       if (meant === undefined || meant === name) continue;
       throw readAs([...path, name], [...path, meant]);
     }
     if (!isPlain) this.#requireDistinct(value, path);
   }
 
-  #knownAt(shape: Shape, [first]: Path): ReadonlyMap<string, string> {
+  #knownAt(rule: ValueRule, [first]: Path): ReadonlyMap<string, string> {
     if (first === undefined) return this.#known;
-    let known = this.#knownIn.get(shape);
+    let known = this.#knownIn.get(rule);
     if (known === undefined) {
-      const names = [...namesOf(shape), ...(first === "messages" ? partNames : [])];
+      const names = [...namesOf(rule), ...(first === "messages" ? partNames : [])];
       known = new Map(names.map((name) => [foldName(name), name]));
-      this.#knownIn.set(shape, known);
+      this.#knownIn.set(rule, known);
     }
     return known;
   }

@@ -1,4 +1,4 @@
-// The JSON Schema of a wire shape, brought into the form in which values are checked against it.
+// The JSON Schema that zod writes of a wire shape, without references and unions of unions.
 
 /** The part of JSON Schema (2020-12) that our wire shapes come out as. */
 export interface Node {
@@ -67,31 +67,4 @@ export function tagOf(options: readonly Node[]): string | undefined {
   return Object.keys(options[0]?.properties ?? {}).find((name) =>
     options.every(({ properties }) => properties?.[name]?.const !== undefined || properties?.[name]?.not !== undefined),
   );
-}
-
-export function fitsType({ type }: Node, actual: string, value: unknown): boolean {
-  if (type === undefined || type === actual) return true;
-  // Half a token is still a number where an integer is wanted: the message is about its value.
-  return type === "integer" && actual === "number" && typeof value === "number";
-}
-
-export function fitsValue(node: Node, value: unknown): boolean {
-  if (node.const !== undefined) return value === node.const;
-  if (node.enum) return node.enum.includes(value);
-  if (typeof value === "number") {
-    if (node.type === "integer" && !Number.isInteger(value)) return false;
-    if (node.exclusiveMinimum !== undefined && value <= node.exclusiveMinimum) return false;
-    return value >= (node.minimum ?? Number.NEGATIVE_INFINITY) && value <= (node.maximum ?? Number.POSITIVE_INFINITY);
-  }
-  if (typeof value === "string") {
-    if (value.length < (node.minLength ?? 0) || value.length > (node.maxLength ?? Number.POSITIVE_INFINITY))
-      return false;
-    return node.pattern === undefined || new RegExp(node.pattern).test(value);
-  }
-  return true;
-}
-
-export function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
 }

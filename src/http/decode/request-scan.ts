@@ -19,13 +19,15 @@ import {
   quote,
 } from "../../base/text/json-bytes.ts";
 import { estimateTokens, mediaTokens } from "../../dialects/prompt-tokens.ts";
+import { BodyNotes } from "./body-notes.ts";
+import { anyValue } from "./compile-rule.ts";
+import { kindAt } from "./kind-at.ts";
 import {
   type ArrayRule,
-  anyValue,
   arrayKind,
   falseKind,
+  fitsAnyNumber,
   type MemberRule,
-  noKind,
   nullKind,
   numberKind,
   type ObjectRule,
@@ -35,8 +37,7 @@ import {
   textKind,
   trueKind,
   type ValueRule,
-} from "./scan-rule.ts";
-import { fitsAnyNumber } from "./shape.ts";
+} from "./rule.ts";
 
 /** Whoever nests deeper, or names more in one object or in all that are open at once, is read in the other way. */
 const deepest = 64;
@@ -46,60 +47,30 @@ const mostNamesOpen = 1_024;
 const hashes = new Int32Array(mostNamesOpen);
 let open = 0;
 
-const kinds = new Uint8Array(256).fill(noKind);
-for (const [characters, kind] of [
-  ['"', textKind],
-  ["-0123456789", numberKind],
-  ["{", objectKind],
-  ["[", arrayKind],
-  ["t", trueKind],
-  ["f", falseKind],
-  ["n", nullKind],
-] as const) {
-  for (const character of characters) kinds[character.charCodeAt(0)] = kind;
-}
-
-/** Notes of one body. */
-const mostNotes = 16;
-/** Offsets of the values noted; both 0 where there is none. */
-export const starts = new Int32Array(mostNotes);
-export const ends = new Int32Array(mostNotes);
-/** What they are, where they are numbers, and how many items they have, where they are arrays. */
-export const numbers = new Float64Array(mostNotes);
-export const items = new Int32Array(mostNotes);
-
-/** What is found beside them. */
-export const found = { promptTokens: 0, hasMedia: false };
-
 /** What is counted while it is read. */
 const counts = { names: 0, items: 0 };
 
-/** Of the text at hand. */
+/** Lent to who asked for the pass. */
+const notes = new BodyNotes();
+
+/** Bounds of the text at hand. */
 const limit = { depth: 0, names: 0 };
 
 /**
- * Whether the text that is loaded is JSON of that shape. False as well where this cannot be vouched for: it is too deep,
- * an object has too many members, one twice, or one whose name hides behind escapes or may be taken for another, or its
- * prompt cannot be counted.
- * Bytes above 127 are taken as they are. At most so many levels deep and with so many names altogether. What was found
- * holds until the next call.
+ * What is noted of the text that is loaded, where it is JSON of that shape; lent until the next is loaded. Undefined as
+ * well where this cannot be vouched for: it is too deep, an object has too many members, one twice, or one whose name hides
+ * behind escapes or may be taken for another, or its prompt cannot be counted. Bytes above 127 are taken as they are.
+ * `length`: of the text. At most so many levels deep and with so many names altogether.
  */
-export function scanBody(rule: ValueRule, length: number, depth: number, names: number): boolean {
+export function scanBody(rule: ValueRule, length: number, depth: number, names: number): BodyNotes | undefined {
   limit.depth = Math.min(depth, deepest);
   limit.names = names;
-  starts.fill(0);
-  ends.fill(0);
-  found.promptTokens = counts.names = open = 0;
-  found.hasMedia = false;
+  notes.clear();
+  counts.names = open = 0;
   const start = afterSpace(0);
-  if (kindAt(start) !== objectKind) return false;
+  if (kindAt(start) !== objectKind) return undefined;
   const end = afterObject(rule, start, 1);
-  return end !== fault && afterSpace(end) === length;
-}
-
-/** Of the value that begins there. */
-export function kindAt(at: number): number {
-  return kinds[bytes[at] as number] as number;
+  return end !== fault && afterSpace(end) === length ? notes : undefined;
 }
 
 function afterValue(rule: ValueRule, at: number, depth: number): number {
@@ -108,8 +79,8 @@ function afterValue(rule: ValueRule, at: number, depth: number): number {
       return afterText(rule, at);
     case numberKind: {
       const end = afterNumber(at);
-      if (!rule.isOpen && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
-      if (rule.isPrompt) found.promptTokens++;
+      if (!rule.readsAnything && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
+      if (rule.isPrompt) notes.promptTokens++;
       return end;
     }
     case objectKind:
@@ -131,8 +102,8 @@ function afterText(rule: ValueRule, at: number): number {
   const escapes = passed.escapes;
   const end = afterString(at);
   if (end === fault) return fault;
-  if (!rule.isOpen && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
-  if (rule.isPrompt) found.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
+  if (!rule.readsAnything && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
+  if (rule.isPrompt) notes.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
   return end;
 }
 
@@ -141,9 +112,9 @@ function fitsAnyText(rules: readonly TextRule[], start: number, end: number): bo
   return false;
 }
 
-function fitsText({ least, most, values }: TextRule, start: number, end: number): boolean {
-  if (values === undefined) return end - start >= least && end - start <= most;
-  for (let i = 0; i < values.length; i++) if (isSame(values[i] as Uint8Array, start, end)) return true;
+function fitsText({ least, mostBytes, written }: TextRule, start: number, end: number): boolean {
+  if (written === undefined) return end - start >= least && end - start <= mostBytes;
+  for (let i = 0; i < written.length; i++) if (isSame(written[i] as Uint8Array, start, end)) return true;
   return false;
 }
 
@@ -170,20 +141,20 @@ function afterArray(rule: ValueRule, start: number, depth: number): number {
 function afterObject({ object, tag }: ValueRule, start: number, depth: number): number {
   if (depth > limit.depth) return fault;
   const rule = tag === undefined ? object : taggedRule(tag, start, depth);
-  if (rule === undefined) return fault;
+  if (rule === undefined || !rule.isReadable) return fault;
   if (rule.isMedia) {
-    found.promptTokens += mediaTokens;
-    found.hasMedia = true;
+    notes.promptTokens += mediaTokens;
+    notes.hasMedia = true;
   }
   const firstName = open;
-  let missing = rule.required;
+  let missing = rule.required.length;
   let at = afterSpace(start + 1);
   if (bytes[at] !== closeBrace) {
     for (; ; at = afterSpace(at + 1)) {
       const nameEnd = afterName(at);
       if (nameEnd === fault || !isNewName(firstName, passed.hash)) return fault;
       const member = rule.find(passed.hash, at + 1, nameEnd - 1);
-      if (rule.names !== undefined && !fitsText(rule.names, at + 1, nameEnd - 1)) return fault;
+      if (rule.names !== undefined && !fitsAnyText(rule.names.texts, at + 1, nameEnd - 1)) return fault;
       const value = afterColon(nameEnd);
       if (value === fault) return fault;
       if (member === undefined) {
@@ -224,14 +195,9 @@ function afterMember({ value, isJson, note }: MemberRule, start: number, depth: 
   if (isJson && kindAt(start) !== nullKind) {
     // As JSON.stringify would write it.
     if (passed.unusual !== unusual) return fault;
-    found.promptTokens += estimateTokens(end - start - (passed.space - space));
+    notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }
-  if (note >= 0) {
-    starts[note] = start;
-    ends[note] = end;
-    if (kindAt(start) === numberKind) numbers[note] = numberPassed();
-    items[note] = counts.items;
-  }
+  if (note >= 0) notes.add(note, start, end, counts.items);
   return end;
 }
 
@@ -243,7 +209,7 @@ function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | un
   for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
     const nameEnd = afterName(at);
     if (nameEnd === fault) return undefined;
-    const isTag = passed.hash === tag.hash && isSame(tag.name, at + 1, nameEnd - 1);
+    const isTag = passed.hash === tag.hash && isSame(tag.bytes, at + 1, nameEnd - 1);
     const value = afterColon(nameEnd);
     if (value === fault) return undefined;
     if (isTag) {
@@ -261,9 +227,9 @@ function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | un
   return result;
 }
 
-function taggedBy({ options }: TagRule, start: number): ObjectRule | undefined {
+function taggedBy({ written }: TagRule, start: number): ObjectRule | undefined {
   const end = bytes[start] === quote ? afterString(start) : fault;
   if (end === fault) return undefined;
-  for (const { value, rule } of options) if (isSame(value, start + 1, end - 1)) return rule;
+  for (const { value, rule } of written) if (isSame(value, start + 1, end - 1)) return rule;
   return undefined;
 }

@@ -1,10 +1,11 @@
 // Finds what is wrong with a value that does not fit its schema: the first failure, where it stands and what may stand there.
-import { alternatives, fitsType, fitsValue, type Node, tagOf, typeOf } from "./json-schema.ts";
+import type { Node } from "./json-schema.ts";
+import { type ArrayRule, fitsAnyNumber, fitsAnyText, type ObjectRule, type ValueRule } from "./rule.ts";
 
 export type Path = readonly (string | number)[];
 
 export interface Failure {
-  path: Path;
+  path: (string | number)[];
   /** Undefined: the field is missing. */
   found: unknown;
   allowed: readonly Node[];
@@ -12,86 +13,75 @@ export interface Failure {
   inName?: boolean;
 }
 
-/** Undefined where it fits. Ends at the first failure, and copies nothing of the value. */
-export function findFailure(options: readonly Node[], value: unknown, path: Path = []): Failure | undefined {
-  const type = typeOf(value);
-  const fitting = options.filter((option) => fitsType(option, type, value));
-  const [first] = fitting;
-  if (!first) return { path, found: value, allowed: options };
-  if (type === "object") return checkObject(fitting, value as Record<string, unknown>, path);
-  if (type === "array") return checkArray(byFirstItem(fitting, value as unknown[]), value as unknown[], path);
-  return fitting.some((option) => fitsValue(option, value)) ? undefined : { path, found: value, allowed: options };
+/** Undefined where it fits. Ends at the first failure; where there is none nothing is made, and never a copy of the value. */
+export function findFailure(rule: ValueRule, value: unknown): Failure | undefined {
+  if (rule.isOpen) return undefined;
+  if (typeof value === "object" && value !== null) {
+    if (!Array.isArray(value)) return failureInObject(rule, value as Readonly<Record<string, unknown>>);
+    const array = rule.arrayFor(value);
+    return array === undefined ? failure(value, rule.options) : failureInArray(array, value);
+  }
+  return fitsOne(rule, value) ? undefined : failure(value, rule.options);
 }
 
-function checkObject(options: readonly Node[], value: Record<string, unknown>, path: Path): Failure | undefined {
-  const [first] = options;
-  let node = first;
-  if (options.length > 1) {
-    const tag = tagOf(options);
-    if (tag === undefined) return { path, found: value, allowed: options };
-    const tags = options.map(({ properties }) => properties?.[tag] ?? {});
-    const found = value[tag];
-    const others = tags.findIndex((one) => one.const === undefined);
-    node = options[tags.findIndex((one) => one.const === found && found !== undefined)];
-    if (typeof found === "string") node ??= options[others];
-    if (!node) {
-      const known = tags.filter((one) => one.const !== undefined).map((one) => one.const);
-      return { path: [...path, tag], found, allowed: [{ enum: known }, ...tags.slice(others, others + 1)] };
-    }
+function fitsOne(rule: ValueRule, value: unknown): boolean {
+  if (typeof value === "string") return fitsAnyText(rule.texts, value);
+  if (typeof value === "number") return fitsAnyNumber(rule.numbers, value);
+  if (typeof value === "boolean") return value ? rule.allowsTrue : rule.allowsFalse;
+  return value === null && rule.allowsNull;
+}
+
+function failureInObject(rule: ValueRule, value: Readonly<Record<string, unknown>>): Failure | undefined {
+  const object = rule.objectFor(value);
+  if (object === undefined) {
+    const { tag } = rule;
+    return tag === undefined ? failure(value, rule.options) : failureIn(tag.name, value[tag.name], tag.allowed);
   }
-  if (!node) return undefined;
-  const { properties = {}, additionalProperties, propertyNames } = node;
-  for (const name of node.required ?? []) {
-    if (value[name] === undefined)
-      return { path: [...path, name], found: undefined, allowed: alternatives(properties[name] ?? {}) };
+  for (const { name, value: missing } of object.required) {
+    if (value[name] === undefined) return failureIn(name, undefined, missing.options);
   }
-  if (!propertyNames && typeof additionalProperties !== "object") return checkMembers(properties, value, path);
-  const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
+  return object.looksAtAll ? failureInAll(object, value) : failureInKnown(object, value);
+}
+
+function failureInAll({ members, names, other }: ObjectRule, value: Readonly<Record<string, unknown>>) {
+  if (members.size === 0 && names === undefined && other.value.isOpen) return undefined;
   for (const name in value) {
-    if (propertyNames && !fitsValue(propertyNames, name)) {
-      return { path, found: name, allowed: [propertyNames], inName: true };
-    }
-    const failure = findFailure(
-      Object.hasOwn(properties, name) ? alternatives(properties[name] ?? {}) : others,
-      value[name],
-      [...path, name],
-    );
-    if (failure) return failure;
+    if (names !== undefined && !fitsAnyText(names.texts, name))
+      return { ...failure(name, names.options), inName: true };
+    const found = findFailure(members.get(name)?.value ?? other.value, value[name]);
+    if (found) return under(name, found);
   }
   return undefined;
 }
 
-function checkMembers(
-  properties: Record<string, Node>,
-  value: Record<string, unknown>,
-  path: Path,
-): Failure | undefined {
-  for (const name in properties) {
+function failureInKnown({ members }: ObjectRule, value: Readonly<Record<string, unknown>>): Failure | undefined {
+  for (const [name, { value: rule }] of members) {
     if (!Object.hasOwn(value, name)) continue;
-    const member = value[name];
-    const failure = findFailure(alternatives(properties[name] ?? {}), member, [...path, name]);
-    if (failure) return failure;
+    const found = findFailure(rule, value[name]);
+    if (found) return under(name, found);
   }
   return undefined;
 }
 
-function checkArray(node: Node, value: readonly unknown[], path: Path): Failure | undefined {
-  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = node;
-  if (value.length < minItems || value.length > maxItems) return { path, found: value, allowed: [node] };
-  if (!items) return undefined;
-  const options = alternatives(items);
+function failureInArray({ least, most, items, node }: ArrayRule, value: readonly unknown[]): Failure | undefined {
+  if (value.length < least || value.length > most) return failure(value, [node]);
+  if (items.isOpen) return undefined;
   for (let i = 0; i < value.length; i++) {
-    const failure = findFailure(options, value[i], [...path, i]);
-    if (failure) return failure;
+    const found = findFailure(items, value[i]);
+    if (found) return under(i, found);
   }
   return undefined;
 }
 
-/** Several kinds of arrays are told apart by their first item. */
-function byFirstItem(options: readonly Node[], value: readonly unknown[]): Node {
-  const type = typeOf(value[0]);
-  const match = options.find((option) =>
-    alternatives(option.items ?? {}).some((item) => fitsType(item, type, value[0])),
-  );
-  return match ?? options[0] ?? {};
+function failure(found: unknown, allowed: readonly Node[]): Failure {
+  return { path: [], found, allowed };
+}
+
+function failureIn(name: string, found: unknown, allowed: readonly Node[]): Failure {
+  return { path: [name], found, allowed };
+}
+
+function under(step: string | number, found: Failure): Failure {
+  found.path.unshift(step);
+  return found;
 }

@@ -1,43 +1,32 @@
 // Checks a value against a schema and says in one sentence which field is wrong, what it may be, and what it was.
-import { z } from "zod";
+import type { z } from "zod";
 import { GatewayError } from "../../base/errors.ts";
-import { alternatives, inline, type Node } from "./json-schema.ts";
-import { fits, type Shape, shapeOf } from "./shape.ts";
+import { compileRule } from "./compile-rule.ts";
+import type { ValueRule } from "./rule.ts";
 import { type Failure, findFailure } from "./validation-failure.ts";
 import { describeAllowed, describeValue, formatPath } from "./validation-text.ts";
 
-interface Compiled {
-  options: readonly Node[];
-  shape: Shape;
-}
+const compiled = new WeakMap<z.ZodType, ValueRule>();
 
-const compiled = new WeakMap<z.ZodType, Compiled>();
-
-/** The form of a schema that `fits` takes. */
-export function shapeFor(schema: z.ZodType): Shape {
-  return (compiled.get(schema) ?? compile(schema)).shape;
+/** As `requireFit`, by a schema that is compiled once. */
+export function validate(schema: z.ZodType, value: unknown): void {
+  let rule = compiled.get(schema);
+  if (rule === undefined) {
+    rule = compileRule(schema);
+    compiled.set(schema, rule);
+  }
+  requireFit(rule, value);
 }
 
 /**
- * Throws `invalid_request` for the first thing that is wrong; the value is never changed or copied. The schema is read
- * as JSON Schema rather than run by its library, which would go on to collect every error of a body made to have
- * millions. Whether a value fits is decided without a thought of why not: only where it does not is that searched for.
+ * Throws `invalid_request` for the first thing that is wrong; the value is never changed or copied. The schema is not run
+ * by its library, which would go on to collect every error of a body made to have millions.
  */
-export function validate(schema: z.ZodType, value: unknown): void {
-  const { options, shape } = compiled.get(schema) ?? compile(schema);
-  if (fits(shape, value)) return;
-  const failure = findFailure(options, value);
+export function requireFit(rule: ValueRule, value: unknown): void {
+  const failure = findFailure(rule, value);
   if (!failure) return;
   const param = failure.path.length === 0 ? undefined : formatPath(failure.path);
   throw new GatewayError("invalid_request", explain(failure), { param });
-}
-
-function compile(schema: z.ZodType): Compiled {
-  const root = z.toJSONSchema(schema, { io: "input" }) as Node;
-  const options = alternatives(inline(root, root));
-  const result = { options, shape: shapeOf(options) };
-  compiled.set(schema, result);
-  return result;
 }
 
 function explain({ path, found, allowed, inName }: Failure): string {

@@ -1,0 +1,116 @@
+// What one pass over a body notes of it: where the members stand by which the gateway goes, and what was counted.
+import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
+import { asksForUsage, type RequestMarks } from "../../inference/facts.ts";
+import { kindAt } from "./kind-at.ts";
+import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
+
+/** Places of what is noted. */
+export const notes = {
+  ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
+  ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
+} as const;
+const places = Object.keys(notes).length;
+const onlyUsage = Buffer.from('{"include_usage":true}');
+
+/**
+ * The marks of a body whose bytes are loaded. One object serves all bodies, so it is lent: who keeps something of it copies
+ * that before the next text is loaded.
+ */
+export class BodyNotes implements RequestMarks {
+  promptTokens = 0;
+  hasMedia = false;
+  /** Offsets of the values; both 0 where there is none. */
+  readonly #starts = new Int32Array(places);
+  readonly #ends = new Int32Array(places);
+  /** What they are, where they are numbers, and how many items they have, where they are arrays. */
+  readonly #numbers = new Float64Array(places);
+  readonly #items = new Int32Array(places);
+
+  clear(): void {
+    this.promptTokens = 0;
+    this.hasMedia = false;
+    this.#starts.fill(0);
+    this.#ends.fill(0);
+  }
+
+  /** The value that was just passed. `items`: of the array, where it is one. */
+  add(note: number, start: number, end: number, items: number): void {
+    this.#starts[note] = start;
+    this.#ends[note] = end;
+    if (kindAt(start) === numberKind) this.#numbers[note] = numberPassed();
+    this.#items[note] = items;
+  }
+
+  get model(): string {
+    return textAt(this.modelStart, this.modelEnd);
+  }
+
+  get modelStart(): number {
+    return this.#starts[notes.model] as number;
+  }
+
+  get modelEnd(): number {
+    return this.#ends[notes.model] as number;
+  }
+
+  get stream(): boolean {
+    return this.#kindOf(notes.stream) === trueKind;
+  }
+
+  get streamOptions(): RequestMarks["streamOptions"] {
+    if (this.#kindOf(notes.streamOptions) === noKind) return "none";
+    const start = this.#starts[notes.streamOptions] as number;
+    const end = this.#ends[notes.streamOptions] as number;
+    return isSame(onlyUsage, start, end) || asksForUsage(JSON.parse(latin1(start, end))) ? "usage" : "other";
+  }
+
+  get choices(): number {
+    return this.#numberOf(notes.choices) ?? 1;
+  }
+
+  get bestOf(): number {
+    return this.#numberOf(notes.bestOf) ?? 1;
+  }
+
+  get newerLimit(): number | null | undefined {
+    return this.#numberOf(notes.newerLimit);
+  }
+
+  get olderLimit(): number | null | undefined {
+    return this.#numberOf(notes.olderLimit);
+  }
+
+  get hasEmptyStop(): boolean {
+    const length = (this.#ends[notes.stop] as number) - (this.#starts[notes.stop] as number);
+    return length === 2 && this.#kindOf(notes.stop) === textKind;
+  }
+
+  get store(): boolean | null | undefined {
+    const kind = this.#kindOf(notes.store);
+    if (kind === trueKind || kind === falseKind) return kind === trueKind;
+    return kind === nullKind ? null : undefined;
+  }
+
+  /** As `countTexts`. */
+  get prompts(): number {
+    if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
+    const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));
+    return first === numberKind ? 1 : this.promptItems;
+  }
+
+  /** Of the prompt, where it is an array. */
+  get promptItems(): number {
+    return this.#items[notes.prompt] as number;
+  }
+
+  #kindOf(note: number): number {
+    const start = this.#starts[note] as number;
+    return start === 0 ? noKind : kindAt(start);
+  }
+
+  /** Undefined: it is not there; null: it is no number. */
+  #numberOf(note: number): number | null | undefined {
+    const kind = this.#kindOf(note);
+    return kind === numberKind ? this.#numbers[note] : kind === noKind ? undefined : null;
+  }
+}
