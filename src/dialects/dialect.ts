@@ -32,11 +32,11 @@ export interface Dialect extends AnswerFormat {
   /** Whether the prompt has images, audio or files, whose tokens its text does not tell. */
   hasMedia(prompt: unknown): boolean;
 
-  /** Our own id of the answer; undefined where an answer has none. */
+  /** Our own id of the answer. */
   idOf(requestId: string): string;
   /** Makes of a whole answer what the client was promised. Throws `upstream_error` on what is no usable answer. */
   readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
-  /** Makes the same of one that is streamed. */
+  /** Makes of a streamed answer what the client was promised. */
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
   /** For answers that may be kept, and read again by their id; undefined where they are not. */
   readonly collector: (() => AnswerCollector) | undefined;

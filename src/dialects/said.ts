@@ -39,7 +39,7 @@ export interface SaidPiece {
 export interface ToldAnswer {
   id?: string;
   model?: string;
-  /** By index of the choice. */
+  /** Why each choice ended, by its index. */
   finishReasons: Map<number, string>;
   cachedTokens?: number;
   reasoningTokens?: number;

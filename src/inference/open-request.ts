@@ -27,18 +27,19 @@ import { isServable } from "./routing/servable.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
-/** How far a request has come. It may end in each, and what was still waited for then is let go of as that phase has it. */
+/** How far a request has come; it may end in each of them. */
 type Phase =
   /** It is being written to the ledger: no engine may be asked yet. */
   | "beginning"
   /** A deployment is looked for, and asked. */
   | "asking"
-  /** The client of a stream was told that an answer begins, as there was silence for long; what it waits for still goes on. */
+  /**
+   * There was silence for so long that the client of a stream was told that an answer begins: the relay has it from here on,
+   * and is told what comes of the engine.
+   */
   | "silent"
-  /** A whole answer is read. */
-  | "reading"
-  /** A stream is passed on. */
-  | "relaying";
+  /** An engine's answer is read, or passed on. */
+  | "answering";
 
 /**
  * Settles with the answer, or with the error that the client gets instead. It takes itself from wait to wait, and is what
@@ -78,7 +79,7 @@ export class OpenRequest<Result>
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
   #late: Later<Dispatched> | undefined;
-  /** Since "reading". */
+  /** The whole answer that is read, where it is no stream. */
   #whole: WholeBody | undefined;
   /** A whole answer, until it may be shown. */
   #answer: string | Bytes = "";
@@ -234,6 +235,7 @@ export class OpenRequest<Result>
 
   dispatched(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
+    if (this.#phase === "asking") this.#phase = "answering";
     const { model } = dispatched;
     try {
       if (model.id !== this.#model.id) {
@@ -243,7 +245,7 @@ export class OpenRequest<Result>
       // Tools are the only member of a request that an engine may leave out.
       if (dispatched.response.headers.get("x-headrace-ignored") === "tools") this.call.onIgnored("tools");
       if (!this.request.stream) this.#readWhole(dispatched);
-      else if (this.#phase === "silent") this.#late?.resolve(dispatched);
+      else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
       // Nobody takes it: its connection would be held by what is not read.
@@ -254,9 +256,9 @@ export class OpenRequest<Result>
 
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
+    this.#phase = "silent";
     this.#late = new Later();
     this.#relay(this.#late);
-    this.#phase = "silent";
   }
 
   body(bytes: ByteSpan): void {
@@ -297,7 +299,7 @@ export class OpenRequest<Result>
   failed(thrown: unknown): void {
     this.#whole?.release();
     if (this.#phase === "silent") {
-      this.#late?.reject(thrown);
+      (this.#late as Later<Dispatched>).reject(thrown);
       return;
     }
     clearTimeout(this.#silence);
@@ -310,13 +312,11 @@ export class OpenRequest<Result>
   }
 
   #readWhole(dispatched: Dispatched): void {
-    this.#phase = "reading";
     this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation);
     this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
   #relay(source: Dispatched | Later<Dispatched>): void {
-    this.#phase = "relaying";
     clearTimeout(this.#silence);
     // From here on the relay tells the client itself when the server ends.
     this.deps.stopping.remove(this);

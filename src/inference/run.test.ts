@@ -59,7 +59,7 @@ class CountedCancellation extends Cancellation {
 }
 
 /** One request, each of whose waits the test ends. */
-function start({ stream = false, left = new CountedCancellation() } = {}) {
+function start({ stream = false, left = new CountedCancellation(), onAnswer = () => {} } = {}) {
   const begun = new Later<void>();
   const kept = new Later<void>();
   const sent: Later<EngineResponse>[] = [];
@@ -131,7 +131,10 @@ function start({ stream = false, left = new CountedCancellation() } = {}) {
     onIgnored() {},
     onLedger() {},
     onEnd: (outcome, _usage, error) => void ends.push([outcome, error instanceof GatewayError ? error.code : error]),
-    answer: (answer) => answer,
+    answer(answer) {
+      onAnswer();
+      return answer;
+    },
   };
   whenSettled(
     run(call, deps),
@@ -197,14 +200,14 @@ describe("a stream whose engine is silent", () => {
     return { ...started, client: clientOf(started.given[0]?.answer) };
   }
 
-  test("is begun without it, and goes on when it answers", () => {
+  test("a stream is begun while its engine is silent, and goes on when it answers", () => {
     const { engine, kept, client, held } = silent();
     engine.resolve(response(event("Hello") + done, "text/event-stream"));
     kept.resolve();
     expect([client.text, client.ended, held()]).toEqual([event("Hello") + done, true, 0]);
   });
 
-  test("gets its failure as an event", () => {
+  test("a stream that was begun in silence gets its failure as an event", () => {
     const { engine, kept, client, settled, held } = silent();
     engine.reject(new GatewayError("upstream_error", "It failed."));
     kept.resolve();
@@ -212,7 +215,17 @@ describe("a stream whose engine is silent", () => {
     expect([client.text, client.ended, held()]).toEqual(['data: {"error":{"code":"upstream_error"}}\n\n', true, 0]);
   });
 
-  test("ends with the server", () => {
+  test("a client that leaves in the very call in which a stream is begun in silence is settled once", () => {
+    const left = new CountedCancellation();
+    const { settled, ends, given, kept, held } = asked({ stream: true, left, onAnswer: () => left.cancel() });
+    jest.advanceTimersByTime(1_100);
+    clientOf(given[0]?.answer);
+    kept.resolve();
+    expect(settled).toMatchObject([{ outcome: "cancelled" }]);
+    expect([ends.length, held()]).toEqual([1, 0]);
+  });
+
+  test("a stream that was begun in silence ends with the server", () => {
     const { stopping, kept, client, settled, held } = silent();
     stopping.begin();
     kept.resolve();

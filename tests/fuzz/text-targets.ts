@@ -109,8 +109,8 @@ function checkAnswer(bytes: Buffer): void {
   const text = bytes.toString("latin1");
   const value = JSON.parse(text) as Record<string, unknown>;
   for (const name of answerMembers) {
-    const { start, end } = { start: answer.startOf(name), end: answer.endOf(name) };
-    const given = start === 0 ? undefined : JSON.parse(text.slice(start, end));
+    const start = answer.startOf(name);
+    const given = start === 0 ? undefined : JSON.parse(text.slice(start, answer.endOf(name)));
     expectSame(name, given, Object.hasOwn(value, name) ? value[name] : undefined);
   }
 }

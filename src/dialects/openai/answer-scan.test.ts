@@ -189,7 +189,7 @@ describe("JSON.parse is the judge", () => {
     ...["", " ", ",", ":", "\u00a0", "\ufeff", "/**/1", "1//"],
   ];
 
-  test.each(values)("nothing is vouched for that JSON.parse refuses, with %j as a value, and alone", (value) => {
+  test.each(values)("exactly what JSON.parse takes is vouched for, with %j as a value, and alone", (value) => {
     for (const text of [
       `{"a":${value}}`,
       `{"a":[${value}]}`,

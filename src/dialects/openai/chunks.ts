@@ -44,7 +44,7 @@ const templateTrials = 4;
 /** Each chunk that a template spared earns this part of another one. */
 const trialsPerHit = 0.5;
 
-/** The answer to a chat or a completion as a stream. */
+/** A streamed answer of these formats. */
 export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
   return new ChunkTranslator(request, names);
 }
@@ -284,11 +284,11 @@ export class ChunkTranslator implements AnswerStream {
 }
 
 /** A whole answer as the only chunk of a stream. */
-function wholeAsChunk(text: string, object: string): string {
-  const { choices, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[] };
+function wholeAsChunk(text: string, name: string): string {
+  const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
     message ? { ...choice, delta: message } : choice;
-  return JSON.stringify({ ...rest, object, choices: choices.map(asDelta) });
+  return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
 }
 
 function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {

@@ -20,16 +20,16 @@ export function* textsSaid(prompt: unknown): Iterable<Said> {
 /** The choices of a whole answer. */
 export function choicesSaid(answer: unknown): readonly Said[] {
   return listOf(memberOf(answer, "choices")).map((choice) => {
-    const { parts, calls } = saidIn(memberOf(choice, "message") ?? { content: memberOf(choice, "text") });
-    return { role: "assistant", parts, calls, reason: memberOf(choice, "finish_reason") };
+    const said = saidIn(memberOf(choice, "message") ?? { content: memberOf(choice, "text") });
+    return { ...said, role: "assistant", reason: memberOf(choice, "finish_reason") };
   });
 }
 
-/** Pieces of a chunk, one for each choice in it. */
+/** Pieces of a chunk, one for each choice in it, however many. */
 export function piecesSaid(chunk: unknown): readonly SaidPiece[] {
-  return listOf(memberOf(chunk, "choices")).map((choice) => {
+  return itemsOf(memberOf(chunk, "choices")).map((choice) => {
     const delta = memberOf(choice, "delta");
-    const calls = listOf(memberOf(delta, "tool_calls")).map((call) => {
+    const calls = itemsOf(memberOf(delta, "tool_calls")).map((call) => {
       const called = memberOf(call, "function");
       const [name, text] = [memberOf(called, "name"), memberOf(called, "arguments")];
       return { index: memberOf(call, "index"), id: memberOf(call, "id"), name, text };
@@ -45,8 +45,7 @@ export function readTold(told: ToldAnswer, value: unknown): void {
   const model = textOf(value, "model");
   if (id !== undefined) told.id = id;
   if (model !== undefined) told.model = model;
-  const choices = memberOf(value, "choices");
-  for (const [position, choice] of (Array.isArray(choices) ? choices.slice(0, mostChoices) : []).entries()) {
+  for (const [position, choice] of itemsOf(memberOf(value, "choices")).slice(0, mostChoices).entries()) {
     const reason = textOf(choice, "finish_reason");
     const index = memberOf(choice, "index");
     if (reason !== undefined && told.finishReasons.size < mostChoices) {
@@ -83,11 +82,15 @@ function callOf(call: unknown): SaidCall {
 }
 
 function lastFirst(list: unknown): readonly unknown[] {
-  return Array.isArray(list) ? list.slice(-mostSaid).toReversed() : [];
+  return itemsOf(list).slice(-mostSaid).toReversed();
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value.slice(0, mostSaid) : [];
+  return itemsOf(value).slice(0, mostSaid);
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -384,7 +384,7 @@ describe("a stream that brings nothing", () => {
     expect([source.cancelled, source.ends]).toEqual([true, [true]]);
   });
 
-  test("a stream is waited for as long as one long event takes, and what keeps it alive is no flood", () => {
+  test("as many bytes as one long event has are waited for, and what keeps a stream alive is no flood", () => {
     const long = event("x".repeat(2_000_000));
     const source = new Source();
     const { client, left } = start(source.dispatched);

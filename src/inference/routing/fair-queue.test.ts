@@ -95,7 +95,7 @@ describe("a full queue", () => {
   });
 });
 
-test("no more requests of another account count as ahead than of one's own", () => {
+test("as many are ahead as will be served before, and no more of another account than of one's own", () => {
   const queue = queueOf(...Array(100).fill("flood"), "b", "b");
   expect(queue.ahead("new")).toBe(2);
   expect(queue.ahead("b")).toBe(2 + 3);
