@@ -3,9 +3,9 @@ import { lineAt, type SourceFile } from "./imports.ts";
 
 /** Openings of comments that leave out their noun. A line of a `//` comment that goes on is no opening, nor is a string. */
 const headlessComment =
-  /(?<=^[^\S\n]*|[;,{}()[\]>=][^\S\n]*)(?:(?<!^[^\S\n]*\/\/[^\n]*\n[^\S\n]*)\/\/|\/\*\*?(?:\s*\*)?)\s+(Of|As|Nor|And|Or|Null:|None:)\s/gm;
+  /(?<=^[^\S\n]*|[;,{}()[\]>=][^\S\n]*)(?:(?<!^[^\S\n]*\/\/[^\n]*\n[^\S\n]*)\/\/|\/\*\*?(?:\s*\*)?)\s*(Of|As|Nor|And|Or|Null:|None:)[\s,]/gm;
 
-const halfName = /\b(?:test|it)(?:\.\w+(?:\([^()\n]*\))?)*\(\s*["'`](nor|and|but|or)\b/gi;
+const halfName = /\b(?:test|it|describe)(?:\.\w+(?:\([^()\n]*\))?)*\(\s*["'`](nor|and|but|or)\b/gi;
 
 /** One line for each such comment or name, but in rooms with as many as `owing` grants them for now. */
 export function checkProse(files: readonly SourceFile[], owing: Readonly<Record<string, number>>): string[] {

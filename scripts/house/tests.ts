@@ -2,10 +2,13 @@
 import { lineAt, type SourceFile } from "./imports.ts";
 
 const ways: readonly [pattern: RegExp, instead: string][] = [
-  [/\bspyOn\((?:performance|Date)\b/g, "hand in a Clock (tests/support/manual-clock.ts)"],
-  [/\b(?:performance|Date)\.now = /g, "hand in a Clock (tests/support/manual-clock.ts)"],
+  [/\bspyOn\((?:globalThis\.)?(?:performance|Date)\b/g, "hand in a Clock (tests/support/manual-clock.ts)"],
+  [/\b(?:performance|Date)\.now\s*=(?!=)/g, "hand in a Clock (tests/support/manual-clock.ts)"],
   [/\bsetSystemTime\(/g, "hand in a Clock (tests/support/manual-clock.ts)"],
-  [/\bas unknown as\b/g, "have the product ask for less, as an interface of what it uses"],
+  [
+    /\bas\s+unknown\s*\)?\s+as\b|\bas\s+any\b(?=\s*[);,.\]])/g,
+    "have the product ask for less, as an interface of what it uses",
+  ],
 ];
 
 /** One line for each way into the inside in a test that is not in `owing`. A comment counts as well. */

@@ -26,8 +26,20 @@ export interface Node {
   maxItems?: number;
 }
 
-/** References are resolved once; our shapes do not recurse. */
+const checked =
+  "$ref $defs type const enum not anyOf oneOf properties required additionalProperties propertyNames items pattern minimum maximum exclusiveMinimum minLength maxLength minItems maxItems";
+/** Keywords that ask for nothing. zod writes a pattern beside each format. */
+const annotations = "$schema id title description default examples deprecated format";
+const known: ReadonlySet<string> = new Set(`${checked} ${annotations}`.split(" "));
+
+/**
+ * References are resolved once; our shapes do not recurse. Throws for a keyword that nobody here checks: what a shape asks
+ * for is never let pass without a word.
+ */
 export function inline(node: Node, root: Node): Node {
+  const unknown = Object.keys(node).find((keyword) => !known.has(keyword));
+  if (unknown !== undefined)
+    throw new Error(`A wire shape asks for "${unknown}", which src/http/decode does not check.`);
   if (node.$ref) return inline(root.$defs?.[node.$ref.replace("#/$defs/", "")] ?? {}, root);
   const each = (nodes: Node[] | undefined) => nodes?.map((inner) => inline(inner, root));
   const { $defs: _, anyOf, oneOf, properties, items, additionalProperties, ...rest } = node;
@@ -47,6 +59,7 @@ export function inline(node: Node, root: Node): Node {
   };
 }
 
+/** The alternatives of each node, as they were asked for before. */
 const alternativesOf = new WeakMap<Node, Node[]>();
 
 /** A union of unions as one flat list; a list of types as one node for each. */

@@ -79,3 +79,10 @@ test("a value that does not fit is left at its first fault, however much follows
   expect(findFailure(compileRule(chatRequest), { model: "m", messages })).toMatchObject({ path: ["messages", 0] });
   expect(seen).toBeLessThan(5);
 });
+
+test.each([
+  ["exclusiveMaximum", z.number().lt(5)],
+  ["multipleOf", z.number().multipleOf(2)],
+])("a shape that asks for what is not checked, %s, is not compiled", (keyword, shape) => {
+  expect(() => compileRule(z.object({ a: shape }))).toThrow(keyword);
+});

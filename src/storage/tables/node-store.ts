@@ -221,10 +221,8 @@ export class SqlNodeStore implements NodeStore {
   }
 
   /** `work` gives whether it wrote anything. The feed is told once the change stands. */
-  async #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
-    const changed = await changeRouting(this.#db, event, work);
-    if (changed) this.#feed.announce("routing");
-    return changed;
+  #change(event: AuditEvent, work: (tx: Database) => Promise<boolean>): Promise<boolean> {
+    return changeRouting(this.#db, event, work, () => this.#feed.announce("routing"));
   }
 }
 

@@ -7,13 +7,15 @@ import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
 
 /**
- * `work` gives whether it wrote anything, and so does this. No credential changes by it, so no cache has to forget one.
+ * `work` gives whether it wrote anything, and so does this; `onChanged` is called as soon as it is visible to others, while
+ * the disk is still asked to keep it. No credential changes by it, so no cache has to forget one.
  * Throws as `whileActive` does.
  */
 export async function changeRouting(
   db: Database,
   event: AuditEvent,
   work: (tx: Database) => Promise<boolean>,
+  onChanged = () => {},
 ): Promise<boolean> {
   const changed = await whileActive(db, event, async (tx) => {
     if (!(await work(tx))) return false;
@@ -23,6 +25,9 @@ export async function changeRouting(
   });
   // A power cut must not undo what was answered: a price that was set, a server that was drained. Where the disk cannot be
   // asked, the change stands all the same.
-  if (changed) await syncCommits(db).catch(() => {});
+  if (changed) {
+    onChanged();
+    await syncCommits(db).catch(() => {});
+  }
   return changed;
 }
