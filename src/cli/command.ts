@@ -82,7 +82,9 @@ export interface CommandFields<Options, Arguments extends readonly ArgumentEntry
   isDefault?: boolean;
   arguments?: Arguments;
   options?: Options;
-  /** Paragraphs under the options; some tell of where this runs. */
+  /** Shown under the options, each in a line. */
+  examples?: readonly string[];
+  /** Paragraphs under the examples; some tell of where this runs. */
   help?: readonly (string | ((context: CliContext) => string))[];
   /** Whether it outlives the reader of its output, as a server does. */
   keepsRunning?: boolean;
@@ -105,11 +107,6 @@ export function command<
   },
 ): CommandEntry {
   return entry as CommandEntry;
-}
-
-/** A paragraph of help; each example is a line. */
-export function examples(...lines: readonly string[]): string {
-  return ["Examples:", ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
 /** Where a command looks for files that a server of this machine uses as well. */
@@ -153,10 +150,12 @@ export function register(parent: Command, context: CliContext, entry: CommandEnt
     made.addArgument(reading(new Argument(name, description), values));
   }
   for (const option of Object.values(entry.options ?? {})) made.addOption(optionOf(option));
-  if (entry.help) {
-    const paragraphs = entry.help.map((paragraph) => (typeof paragraph === "string" ? paragraph : paragraph(context)));
-    made.addHelpText("after", `\n${paragraphs.join("\n\n")}`);
-  }
+  const { examples = [], help = [] } = entry;
+  const paragraphs = [
+    ...(examples.length > 0 ? [["Examples:", ...examples].join("\n  ")] : []),
+    ...help.map((paragraph) => (typeof paragraph === "string" ? paragraph : paragraph(context))),
+  ];
+  if (paragraphs.length > 0) made.addHelpText("after", `\n${paragraphs.join("\n\n")}`);
   for (const below of entry.commands ?? []) register(made, context, below);
   if (entry.run) made.action(() => run(made, context, entry));
 }

@@ -1,6 +1,6 @@
 // `headrace completion`: scripts that complete commands, options and their values, made from the commands themselves.
 import type { Command, Option } from "commander";
-import { command, examples } from "./command.ts";
+import { command } from "./command.ts";
 import { bashScript, type Entry, type Flag, fishScript, zshScript } from "./completion-scripts.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
@@ -9,13 +9,11 @@ export const completionCommand = command({
   summary: "print a script that completes commands in your shell",
   description: "Print a script that completes commands and options in your shell.",
   arguments: [["<shell>", "which shell", shells]],
-  help: [
-    examples(
-      "headrace completion bash > ~/.local/share/bash-completion/completions/headrace",
-      "headrace completion zsh > ~/.zsh/completions/_headrace   # a directory of $fpath",
-      "headrace completion fish > ~/.config/fish/completions/headrace.fish",
-      "source <(headrace completion bash)                       # this shell only",
-    ),
+  examples: [
+    "headrace completion bash > ~/.local/share/bash-completion/completions/headrace",
+    "headrace completion zsh > ~/.zsh/completions/_headrace   # a directory of $fpath",
+    "headrace completion fish > ~/.config/fish/completions/headrace.fish",
+    "source <(headrace completion bash)                       # this shell only",
   ],
   async run({ program, terminal }, shell) {
     const write = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell];

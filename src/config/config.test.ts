@@ -283,7 +283,7 @@ describe("the mail server", () => {
     expect((await load({ flags: { smtpUrl: url, mailFrom: from } })).mail).toBeUndefined();
   });
 
-  test("needs a sender", async () => {
+  test("the mail server needs a sender", async () => {
     const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url } }));
     expect(message).toStartWith("mail.from: is missing; the mail server is configured. Fix: ");
   });
@@ -296,7 +296,7 @@ describe("the mail server", () => {
     "smtp://user:canary%0d%0aX@mail.example.com",
     "smtp://user:canary@mail.example.com/path",
     "smtp:///canary",
-  ])("is refused but not shown: %s", async (wrong) => {
+  ])("the mail server is refused but not shown: %s", async (wrong) => {
     const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: wrong, HEADRACE_MAIL_FROM: from } }));
     expect(message).toStartWith("HEADRACE_SMTP_URL: must be an smtp:// or smtps:// URL");
     expect(message).not.toContain("canary");
@@ -311,7 +311,7 @@ describe("the mail server", () => {
 describe("single sign-on", () => {
   const least = "name: E, issuer: 'https://login.example.com', client_id: c";
 
-  test("needs a name, an issuer and a client id; the rest has defaults", async () => {
+  test("single sign-on needs a name, an issuer and a client id; the rest has defaults", async () => {
     expect((await load({ yaml: `sso: { ${least} }\n` })).sso).toEqual({
       name: "E",
       issuer: "https://login.example.com",
@@ -340,7 +340,7 @@ describe("single sign-on", () => {
     ["allowed_domains: ['@example.com']", "sso.allowed_domains[0]: must be a domain in lower case, without @"],
     ["account: first", "sso.account: must be the id of an account"],
     ["client_secret: 'canary canary'", "sso.client_secret: must be 1 to 1024 printable ASCII characters"],
-  ])("refuses %s", async (more, expected) => {
+  ])("single sign-on refuses %s", async (more, expected) => {
     const { message } = await refusal(load({ yaml: `sso: { ${least}, ${more} }\n` }));
     expect(message).toContain(expected);
     expect(message).not.toContain("canary");
@@ -348,7 +348,7 @@ describe("single sign-on", () => {
 });
 
 describe("the result", () => {
-  test("carries the file in the names of the code", async () => {
+  test("the result carries the file in the names of the code", async () => {
     const config = await load({ yaml: exampleFile, env: { ...exampleVariables, CLOUD_TIMEOUT: "5" } });
     expect(config.upstreams[1]).toEqual({
       name: "cloud",
@@ -451,7 +451,7 @@ describe("tracing", () => {
       { env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${endpoint}/x`, OTEL_EXPORTER_OTLP_ENDPOINT: "http://other" } },
       `${endpoint}/x`,
     ],
-  ])("takes its endpoint from %s", async (_name, inputs, url) => {
+  ])("tracing takes its endpoint from %s", async (_name, inputs, url) => {
     expect((await load(inputs)).tracing).toEqual({ ...off, url });
   });
 
@@ -486,7 +486,7 @@ describe("tracing", () => {
     ['headers: { a: "canary\\nb" }', "tracing.headers.a: must be a name of letters"],
     ["headers: { 'a b': canary }", "tracing.headers.a b: must be a name of letters"],
     ["sample: 1.5", "tracing.sample: must be a number from 0 to 1 (got 1.5)"],
-  ])("in the file, %s is refused", async (line, expected) => {
+  ])("tracing in the file, %s is refused", async (line, expected) => {
     const { message } = await refusal(load({ yaml: `tracing: { endpoint: "${endpoint}", ${line} }\n` }));
     expect(message).toContain(expected);
     expect(message).not.toContain("canary");
@@ -540,7 +540,7 @@ describe("reload", () => {
     expect(keysThatNeedRestart(running, await readConfigFile({ path: running.file.path, env: {}, cwd }))).toEqual([]);
   });
 
-  test("refuses a wrong and a vanished file", async () => {
+  test("reload refuses a wrong and a vanished file", async () => {
     const cwd = await directoryWith({ "headrace.yaml": "limits: { depth: x }\n" });
     const path = join(cwd, "headrace.yaml");
     expect((await refusal(readConfigFile({ path, env: {}, cwd }))).message).toStartWith(

@@ -1,5 +1,6 @@
 // The configuration of Headrace: flags over environment over headrace.yaml over defaults, validated and frozen.
 import { dirname } from "node:path";
+import type * as z from "zod";
 import type { LogLevel } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import { findConfigFile, openFile } from "./config-file.ts";
@@ -15,7 +16,7 @@ import {
 } from "./file-config.ts";
 import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./formats.ts";
 import { type PullSource, readPullSource } from "./hugging-face.ts";
-import { type LogFormat, type Mode, options } from "./options.ts";
+import { type LogFormat, type Mode, type Option, options } from "./options.ts";
 import { placeOutsideFile, throwIfAny } from "./problems.ts";
 import { ignoreProxies, prepareProcess } from "./server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./sources.ts";
@@ -259,26 +260,25 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
 
 /** The address of the records, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
 export function loadDatabaseUrl(env: Env = process.env): string | undefined {
-  const reader = new OptionReader({ flags: {}, env, file: undefined });
-  const { value } = reader.take(options.databaseUrl);
-  throwIfAny(reader.problems);
-  return value;
+  return fromVariable(options.databaseUrl, env);
 }
 
 /** Likewise, where limits are counted for all replicas. */
 export function loadRedisUrl(env: Env = process.env): string | undefined {
-  const reader = new OptionReader({ flags: {}, env, file: undefined });
-  const { value } = reader.take(options.redisUrl);
-  throwIfAny(reader.problems);
-  return value;
+  return fromVariable(options.redisUrl, env);
 }
 
 /** HEADRACE_SECRET, each as 64 hex digits, for commands on the server's own files; undefined where unset. Throws a ConfigError. */
 export function loadSecretsHex(env: Env = process.env): readonly string[] | undefined {
-  const reader = new OptionReader({ flags: {}, env, file: undefined });
-  const secret = reader.take(options.secret).value;
-  throwIfAny(reader.problems);
+  const secret = fromVariable(options.secret, env);
   return secret === undefined ? undefined : decodeSecrets(secret);
+}
+
+function fromVariable(option: Option<z.ZodString, undefined>, env: Env): string | undefined {
+  const reader = new OptionReader({ flags: {}, env, file: undefined });
+  const { value } = reader.take(option);
+  throwIfAny(reader.problems);
+  return value;
 }
 
 /** The source from which `headrace pull` fetches: HF_ENDPOINT (a mirror) and HF_TOKEN. Throws a ConfigError. */

@@ -10,24 +10,9 @@ import type { YamlFile } from "./read-yaml.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
   return [
-    ...duplicates(
-      file,
-      "upstreams",
-      "name",
-      data.upstreams.map((upstream) => upstream.name),
-    ),
-    ...duplicates(
-      file,
-      "models",
-      "id",
-      data.models.map((model) => model.id),
-    ),
-    ...duplicates(
-      file,
-      "tiers",
-      "name",
-      data.tiers.map((tier) => tier.name),
-    ),
+    ...duplicates(file, "upstreams", "name", data.upstreams),
+    ...duplicates(file, "models", "id", data.models),
+    ...duplicates(file, "tiers", "name", data.tiers),
     ...reservedNames(file, data),
     ...data.models.flatMap((_, index) => modelProblems(file, data, index)),
     ...originProblems(file, data.cors.origins),
@@ -43,21 +28,21 @@ function retentionProblems(file: YamlFile, { retention }: FileData): Problem[] {
     requests === null
       ? "must be null, as single requests are kept for good"
       : `must be at least requests_days, which is ${requests}`;
-  return [
-    problemAt(
-      file,
-      ["retention", "hourly_usage_days"],
-      message,
-      `Give a larger number, or set requests_days to ${hourly}.`,
-    ),
-  ];
+  const fix = `Give a larger number, or set requests_days to ${hourly}.`;
+  return [problemAt(file, ["retention", "hourly_usage_days"], message, fix)];
 }
 
 function problemAt(file: YamlFile, path: Path, message: string, fix: string): Problem {
   return { ...file.place(path), path: renderPath(path), message, fix };
 }
 
-function duplicates(file: YamlFile, section: string, key: string, values: readonly string[]): Problem[] {
+function duplicates<Key extends string>(
+  file: YamlFile,
+  section: string,
+  key: Key,
+  entries: readonly Readonly<Record<Key, string>>[],
+): Problem[] {
+  const values = entries.map((entry) => entry[key]);
   return values.flatMap((value, index) => {
     const first = values.indexOf(value);
     if (first === index) return [];

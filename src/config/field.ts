@@ -35,6 +35,32 @@ export const entry = (doc: string, keys: string) => ({
   fix: "Write keys and values below it.",
 });
 
+/** A value of a usual kind, without its doc. */
+type Kind<Schema extends z.ZodType> = { schema: Schema } & Omit<Rule, "doc">;
+
+/** A whole number within bounds, both included; `unit` is what it counts. */
+export function whole([least, most]: readonly [number, number], example: number, unit?: string): Kind<z.ZodInt> {
+  return {
+    schema: z.int().min(least).max(most),
+    must: `a whole number${unit === undefined ? "" : ` of ${unit}`} from ${least} to ${most}`,
+    fix: `Give a number such as ${example}.`,
+  };
+}
+
+export function share(): Kind<z.ZodNumber> {
+  const fix = "Give a share such as 0.1, or leave it out.";
+  return { schema: z.number().min(0).max(1), must: "a number from 0 to 1", fix };
+}
+
+export function oneOf<const Word extends string>(words: readonly Word[]): Kind<z.ZodEnum<{ [Each in Word]: Each }>> {
+  const must = `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+  return { schema: z.enum(words), must, fix: `Write ${must}.` };
+}
+
+export function trueOrFalse(): Kind<z.ZodBoolean> {
+  return { schema: z.boolean(), must: "true or false", fix: "Write true or false." };
+}
+
 const rules = new WeakMap<z.core.$ZodType, Rule>();
 
 /**
@@ -45,6 +71,16 @@ export function field<S extends z.ZodType>(schema: S, rule: Rule): S {
   z.globalRegistry.add(schema, { description: rule.doc });
   rules.set(schema, rule);
   return schema;
+}
+
+/** A field of such a kind. */
+export function said<S extends z.ZodType>(doc: string, { schema, ...rule }: Kind<S>): S {
+  return field(schema, { doc, ...rule });
+}
+
+/** The same with another remedy: the value may be left out. */
+export function orLeftOut<S extends z.ZodType>(kind: Kind<S>): Kind<S> {
+  return { ...kind, fix: kind.fix.replace(/\.$/, ", or leave it out.") };
 }
 
 /** A field that may also be `null`, which stands for "no limit". */

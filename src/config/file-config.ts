@@ -1,88 +1,35 @@
 // What the server takes from headrace.yaml, in the names of the code; plain data without engines or stores.
-
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
-import type { Environment } from "../domain/api-key.ts";
-import { amounts, byName } from "../domain/limits/amounts.ts";
-import type { Capabilities } from "../domain/models/capabilities.ts";
-import type { Price } from "../domain/models/model.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 
-export interface UpstreamConfig {
-  readonly name: string;
-  /** Base URL without a slash at its end, e.g. `http://127.0.0.1:11434/v1`. */
-  readonly url: string;
-  /** A secret. */
-  readonly apiKey: string | undefined;
-  /** Whether the upstream is asked for its models, and they are served. */
-  readonly discover: boolean;
-  /** Seconds to the first byte of an answer. */
-  readonly timeoutSeconds: number;
-  /** Between two bytes of an answer. */
-  readonly idleSeconds: number;
-  /** undefined: measured. */
-  readonly maxConcurrency: number | undefined;
-  readonly httpClient: "own" | "fetch";
-}
+type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
-export interface DeploymentConfig {
-  /** Name of an upstream, or `builtInEngineName`. */
-  readonly upstream: string;
-  /** The upstream's own id of the model. */
-  readonly model: string;
-  readonly weight: number;
-}
+/** A mapping of the file in the names of the code, `api_key` as `apiKey`; file-schema.ts says what each means. */
+type InCode<Mapping> = { readonly [Key in keyof Mapping as Camel<Key>]-?: Mapping[Key] };
 
-export interface ModelConfig {
-  readonly id: string;
-  readonly capabilities: Readonly<Capabilities> | undefined;
-  /** Tokens. */
-  readonly context: number | undefined;
-  readonly environments: readonly Environment[];
-  readonly price: Readonly<Price> | undefined;
-  readonly ownedBy: string | undefined;
-  /** Deployments of the model, at least one. */
+export type UpstreamConfig = InCode<FileData["upstreams"][number]>;
+type FileModel = FileData["models"][number];
+/** The upstream is one of the file, or `builtInEngineName`. */
+export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
+/** It has at least one deployment; the stand-ins are in their order, the best first. */
+export type ModelConfig = InCode<Omit<FileModel, "deployments">> & {
   readonly deployments: readonly DeploymentConfig[];
-  /** Ids of models that stand in for it, best first. */
-  readonly fallbacks: readonly string[];
-}
-
-/** Sign-in at an OpenID Connect provider. */
-export interface SsoConfig {
-  /** The name by which people know it. */
-  readonly name: string;
-  readonly issuer: string;
-  readonly clientId: string;
-  /** A secret; undefined: a public client. */
-  readonly clientSecret: string | undefined;
-  readonly scopes: readonly string[];
-  /** Domains in lower case; empty: nobody joins uninvited. */
-  readonly allowedDomains: readonly string[];
-  /** The account that people of those domains join; undefined: the first. */
+};
+/** Without a secret it is a public client; without an account, people of its domains join the first. */
+export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & {
   readonly accountId: string | undefined;
-  readonly role: "admin" | "member";
-}
+};
 
 /** The part of the configuration that a running server takes over from a changed file. */
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
   readonly tiers: readonly Tier[];
-  readonly limits: {
-    readonly bodyBytes: number;
-    readonly messages: number;
-    readonly depth: number;
-    /** Requests that may wait for one engine or model. */
-    readonly queue: number;
-    readonly queueSeconds: number;
-    /** The most open requests of a key at the same time, in each process. */
-    readonly openRequestsPerKey: number;
-    /** The most bytes of requests and answers in memory at the same time, in each process. */
-    readonly heldBytes: number;
-  };
+  readonly limits: InCode<FileData["limits"]>;
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
   readonly retention: RetentionSettings;
@@ -98,45 +45,14 @@ export type StartupKeys = Readonly<Record<string, unknown>>;
 
 export function reloadableConfig(data: FileData, warnings: readonly string[]): ReloadableConfig {
   return {
-    upstreams: data.upstreams.map((upstream) => ({
-      name: upstream.name,
-      url: trimSlashes(upstream.url),
-      apiKey: upstream.api_key,
-      discover: upstream.discover,
-      timeoutSeconds: upstream.timeout_seconds,
-      idleSeconds: upstream.idle_seconds,
-      maxConcurrency: upstream.max_concurrency,
-      httpClient: upstream.http_client,
-    })),
+    upstreams: data.upstreams.map((upstream) => ({ ...inCode(upstream), url: trimSlashes(upstream.url) })),
     models: data.models.map((model) => ({
-      id: model.id,
-      capabilities: model.capabilities,
-      context: model.context,
-      environments: model.environments,
-      price: model.price,
-      ownedBy: model.owned_by,
-      deployments: model.deployments.map((deployment) => ({
-        upstream: deployment.upstream,
-        model: deployment.model ?? model.id,
-        weight: deployment.weight,
-      })),
-      fallbacks: model.fallbacks,
+      ...inCode(model),
+      deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
-    tiers: data.tiers.map((tier) => ({
-      name: tier.name,
-      ...byName(amounts, ({ wire }) => tier[wire]),
-      environments: tier.environments,
-    })),
-    limits: {
-      bodyBytes: data.limits.body_bytes,
-      messages: data.limits.messages,
-      depth: data.limits.depth,
-      queue: data.limits.queue,
-      queueSeconds: data.limits.queue_seconds,
-      openRequestsPerKey: data.limits.open_requests_per_key,
-      // An honest body of the largest size must pass, and its answer.
-      heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
-    },
+    tiers: data.tiers.map(inCode),
+    // An honest body of the largest size must pass, and its answer.
+    limits: { ...inCode(data.limits), heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes) },
     chatRetentionDays: data.stored_chats.retention_days,
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },
@@ -170,18 +86,18 @@ function retentionSettings(given: FileData["retention"]): RetentionSettings {
 }
 
 export function ssoConfig({ sso }: FileData): SsoConfig | undefined {
-  return (
-    sso && {
-      name: sso.name,
-      issuer: sso.issuer,
-      clientId: sso.client_id,
-      clientSecret: sso.client_secret,
-      scopes: sso.scopes,
-      allowedDomains: sso.allowed_domains,
-      accountId: sso.account,
-      role: sso.role,
-    }
-  );
+  if (!sso) return undefined;
+  const { account, ...others } = sso;
+  return { ...inCode(others), accountId: account };
+}
+
+function inCode<Mapping extends object>(mapping: Mapping): InCode<Mapping> {
+  const renamed = Object.entries(mapping).map(([key, value]) => [camel(key), value]);
+  return Object.fromEntries(renamed) as InCode<Mapping>;
+}
+
+function camel(key: string): string {
+  return key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 export function startupKeys(data: FileData): StartupKeys {

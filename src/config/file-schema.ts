@@ -10,7 +10,20 @@ import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts }
 import { builtInEngineName } from "../domain/models/engine.ts";
 import { longestModelId, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
-import { entry, field, list, mapping, printablePattern, unlimitable } from "./field.ts";
+import {
+  entry,
+  field,
+  list,
+  mapping,
+  oneOf,
+  orLeftOut,
+  printablePattern,
+  said,
+  share,
+  trueOrFalse,
+  unlimitable,
+  whole,
+} from "./field.ts";
 import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
 import { sso } from "./sso-schema.ts";
@@ -24,15 +37,14 @@ function inFile<S extends z.ZodType>(option: Option<S>): z.ZodOptional<S> {
   return option.default === undefined ? optional : optional.meta({ default: option.default });
 }
 
-const flag = (doc: string): z.ZodBoolean =>
-  field(z.boolean(), { doc, must: "true or false", fix: "Write true or false." });
+const flag = (doc: string): z.ZodBoolean => said(doc, trueOrFalse());
 
 const seconds = (doc: string, example: number): z.ZodInt =>
-  field(z.int().min(1).max(86_400), {
-    doc,
-    must: "a whole number of seconds from 1 to 86400",
-    fix: `Give a number such as ${example}, or leave it out.`,
-  });
+  said(doc, orLeftOut(whole([1, 86_400], example, "seconds")));
+
+/** A bound that every server has; the usual one is the example as well. */
+const bound = (doc: string, [least, most, usual]: readonly [number, number, number], unit?: string) =>
+  said(doc, whole([least, most], usual, unit)).default(usual);
 
 const price = (what: string): z.ZodNumber =>
   field(z.number().min(0), {
@@ -73,11 +85,10 @@ const upstream = field(
       must: "a whole number, 1 or more",
       fix: "Give a number such as 8, or leave it out.",
     }).optional(),
-    http_client: field(z.enum(["own", "fetch"]), {
-      doc: "What requests to it are sent with: Headrace's own HTTP client, or the `fetch` of Bun, should the two not get on.",
-      must: "own or fetch",
-      fix: "Write fetch, or leave it out.",
-    }).default("own"),
+    http_client: said(
+      "What requests to it are sent with: Headrace's own HTTP client, or the `fetch` of Bun, should the two not get on.",
+      { ...oneOf(["own", "fetch"]), fix: "Write fetch, or leave it out." },
+    ).default("own"),
   }),
   entry("A server with an OpenAI-compatible API.", "name and url"),
 );
@@ -94,26 +105,17 @@ const deployment = field(
       must: "a model id of 1 to 256 characters",
       fix: "Give the id as the upstream lists it, or leave it out.",
     }).optional(),
-    weight: field(z.int().min(1).max(mostWeight), {
-      doc: "Share of the requests, relative to the other deployments.",
-      must: "a whole number from 1 to 1000000",
-      fix: "Give a number such as 1, or leave it out.",
-    }).default(1),
+    weight: said(
+      "Share of the requests, relative to the other deployments.",
+      orLeftOut(whole([1, mostWeight], 1)),
+    ).default(1),
   }),
   entry("One place where the model runs.", "upstream"),
 );
 
 const environmentList = (doc: string) =>
   field(
-    z
-      .array(
-        field(z.enum(environments), {
-          doc: "An environment.",
-          must: "live, test or dev",
-          fix: "Write live, test or dev.",
-        }),
-      )
-      .min(1),
+    z.array(said("An environment.", oneOf(environments))).min(1),
     list(doc, "live, test and dev, with one entry at least"),
   );
 
@@ -201,60 +203,45 @@ const tier = field(
 
 const limits = field(
   z.strictObject({
-    body_bytes: field(z.int().min(1024).max(1_073_741_824), {
-      doc: "Largest request body in bytes; above it: 413.",
-      must: "a whole number of bytes from 1024 to 1073741824",
-      fix: "Give a number such as 10485760.",
-    }).default(10_485_760),
-    messages: field(z.int().min(1).max(1_000_000), {
-      doc: "Most messages of one chat request; above it: 400.",
-      must: "a whole number from 1 to 1000000",
-      fix: "Give a number such as 2048.",
-    }).default(2048),
-    depth: field(z.int().min(8).max(1000), {
-      doc: "Deepest nesting of a JSON body; above it: 400.",
-      must: "a whole number from 8 to 1000",
-      fix: "Give a number such as 64.",
-    }).default(64),
-    queue: field(z.int().min(0).max(100_000), {
-      doc: "Most requests that wait for a place at one upstream or model; more get 503.",
-      must: "a whole number from 0 to 100000",
-      fix: "Give a number such as 512.",
-    }).default(512),
+    body_bytes: bound("Largest request body in bytes; above it: 413.", [1024, 1_073_741_824, 10_485_760], "bytes"),
+    messages: bound("Most messages of one chat request; above it: 400.", [1, 1_000_000, 2048]),
+    depth: bound("Deepest nesting of a JSON body; above it: 400.", [8, 1000, 64]),
+    queue: bound("Most requests that wait for a place at one upstream or model; more get 503.", [0, 100_000, 512]),
     queue_seconds: seconds("Longest wait for a place; where it would be longer: 503 at once.", 30).default(30),
-    open_requests_per_key: field(z.int().min(1).max(1_000_000), {
-      doc: "Most requests that one key may have open at the same time in each server process, answers that are still being taken included; above it: 429.",
-      must: "a whole number from 1 to 1000000",
-      fix: "Give a number such as 1000.",
-    }).default(1000),
-    held_bytes: field(z.int().min(16_777_216).max(68_719_476_736), {
-      doc: "Most bytes of requests and answers that each server process holds in memory at the same time, at least four times `body_bytes`: one key may hold 29 % of them, one account 44 %; above it: 429 or 503.",
-      must: "a whole number of bytes from 16777216 to 68719476736",
-      fix: "Give a number such as 134217728.",
-    }).default(defaultMostHeldBytes),
+    open_requests_per_key: bound(
+      "Most requests that one key may have open at the same time in each server process, answers that are still being taken included; above it: 429.",
+      [1, 1_000_000, 1000],
+    ),
+    held_bytes: bound(
+      "Most bytes of requests and answers that each server process holds in memory at the same time, at least four times `body_bytes`: one key may hold 29 % of them, one account 44 %; above it: 429 or 503.",
+      [16_777_216, 68_719_476_736, defaultMostHeldBytes],
+      "bytes",
+    ),
   }),
   mapping("What one request may be, how long it may wait, how many one key may have open, and what all hold, at most."),
 );
 
 const storedChats = field(
   z.strictObject({
-    retention_days: field(z.int().min(0).max(3650), {
-      doc: "How long chat completions with `store: true` are kept. 0: nothing is stored, whatever a request says.",
-      must: "a whole number of days from 0 to 3650",
-      fix: "Give a number such as 30.",
-    }).default(30),
+    retention_days: bound(
+      "How long chat completions with `store: true` are kept. 0: nothing is stored, whatever a request says.",
+      [0, 3650, 30],
+      "days",
+    ),
   }),
   mapping("Chat completions that clients asked to keep."),
 );
 
-const days = (doc: string, least: number, example: number) =>
+const days = (doc: string, [least, example]: readonly [number, number], usual: number | null) =>
   field(z.int().min(least).max(3650), {
     doc,
     must: `a whole number of days from ${least} to 3650, or null to keep them for good`,
     fix: `Give a number such as ${example}, or null.`,
   })
     .nullable()
-    .meta({ description: doc });
+    .meta({ description: doc })
+    .optional()
+    .meta({ default: usual });
 
 /** Days for which records are kept where the file says nothing; null: for ever. */
 export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 400, audit: null } as const;
@@ -263,22 +250,16 @@ const retention = field(
   z.strictObject({
     requests_days: days(
       "How long single requests are kept, as `GET /v1/requests` lists them. Sums of usage stay, so reports and quotas do not change.",
-      7,
-      90,
-    )
-      .optional()
-      .meta({ default: retentionDefaults.requests }),
+      [7, 90],
+      retentionDefaults.requests,
+    ),
     hourly_usage_days: days(
       "How long sums of usage by hour are kept; those by day stay for good. No less than `requests_days`.",
-      32,
-      730,
-    )
-      .optional()
-      .meta({ default: retentionDefaults.hourly_usage }),
-    refusals_days: days("How long counts of refused requests are kept.", 7, 90)
-      .optional()
-      .meta({ default: retentionDefaults.refusals }),
-    audit_days: days("How long the audit log is kept.", 30, 730).optional().meta({ default: retentionDefaults.audit }),
+      [32, 730],
+      retentionDefaults.hourly_usage,
+    ),
+    refusals_days: days("How long counts of refused requests are kept.", [7, 90], retentionDefaults.refusals),
+    audit_days: days("How long the audit log is kept.", [30, 730], retentionDefaults.audit),
   }),
   mapping("How long records are kept. What is older is deleted in the background, whole days at once; null: never."),
 );
@@ -305,16 +286,14 @@ const cors = field(
 
 const logs = field(
   z.strictObject({
-    level: field(z.enum(logLevels), {
-      doc: "Least level of a line that is written; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
-      must: "info, warn or error",
-      fix: "Write info, warn or error.",
-    }).default("info"),
-    sample: field(z.number().min(0).max(1), {
-      doc: "Share of the requests that went well whose line is written. Errors, refusals, requests that were left and slow ones always are.",
-      must: "a number from 0 to 1",
-      fix: "Give a share such as 0.1, or leave it out.",
-    }).default(1),
+    level: said(
+      "Least level of a line that is written; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
+      oneOf(logLevels),
+    ).default("info"),
+    sample: said(
+      "Share of the requests that went well whose line is written. Errors, refusals, requests that were left and slow ones always are.",
+      share(),
+    ).default(1),
     slow_seconds: field(z.number().min(0.001).max(86_400), {
       doc: "A request that takes this long, with all of its answer, is a warning with `slow=true`. Left out: none is.",
       must: "a number of seconds from 0.001 to 86400",
@@ -340,11 +319,9 @@ const tracing = field(
       mapping(`Headers for the collector, such as a credential: \`\${NAME}\` takes it from a variable.`),
     ).optional(),
     service_name: inFile(options.otelServiceName),
-    sample: field(z.number().min(0).max(1), {
-      doc: "Share of the requests that are traced, of those that are no part of a trace yet.",
-      must: "a number from 0 to 1",
-      fix: "Give a share such as 0.1, or leave it out.",
-    }).default(1),
+    sample: said("Share of the requests that are traced, of those that are no part of a trace yet.", share()).default(
+      1,
+    ),
     content: flag("Put prompts and answers into the traces, shortened.").default(false),
   }),
   mapping("Traces by OpenTelemetry."),

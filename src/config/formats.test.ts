@@ -37,7 +37,7 @@ describe("hosts", () => {
     "-a",
     "[a]",
     "a_b",
-  ])("refuses %p", (host) => {
+  ])("%p is refused as a host", (host) => {
     expect(isHost(host)).toBe(false);
   });
   test.each(["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LOCALHOST", "::ffff:127.0.0.1"])(
@@ -75,7 +75,7 @@ describe("proxy addresses", () => {
     "10.0.0.0/-1",
     "fe80::1%eth0",
     "proxy",
-  ])("refuses %p", (text) => {
+  ])("%p is refused as the address of a proxy", (text) => {
     expect(isAddressOrRange(text)).toBe(false);
   });
 });
@@ -102,7 +102,7 @@ describe("secrets", () => {
   test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])("reads %s", (text) => {
     expect(decodeSecret(text)).toBe(hex);
   });
-  test("reads several, each once, with commas or line breaks between them", () => {
+  test("several secrets are read, each once, with commas or line breaks between them", () => {
     const other = "ab".repeat(32);
     expect(decodeSecrets(hex)).toEqual([hex]);
     expect(decodeSecrets(`${other}, ${bytes.toString("base64")}`)).toEqual([other, hex]);
@@ -136,7 +136,7 @@ describe("paths", () => {
 });
 
 describe("words", () => {
-  test("reads decimal numbers only", () => {
+  test("decimal numbers alone are read as numbers", () => {
     expect(["1", " 1.5 ", "-2", "1e3", "0x10", "", "1_000", "Infinity", "1a"].map(readNumber)).toEqual([
       1,
       1.5,
@@ -149,7 +149,7 @@ describe("words", () => {
       undefined,
     ]);
   });
-  test("reads true, false, 1 and 0 only", () => {
+  test("true, false, 1 and 0 alone are read as switches", () => {
     expect(["true", "FALSE", "1", "0", "yes", ""].map(readSwitch)).toEqual([
       true,
       false,

@@ -1,7 +1,7 @@
 // Every start-up option once: flag, variable, key in the file, default, meaning and what it must be.
 import * as z from "zod";
 import { logLevels } from "../base/log.ts";
-import { field, type Rule } from "./field.ts";
+import { field, oneOf, orLeftOut, type Rule, trueOrFalse, whole } from "./field.ts";
 import {
   decodeSecrets,
   isAddressOrRange,
@@ -58,19 +58,18 @@ interface OptionParts<S extends z.ZodType> extends Rule {
 function option<S extends z.ZodType>(parts: OptionParts<S> & { default: z.output<S> }): Option<S, z.output<S>>;
 function option<S extends z.ZodType>(parts: OptionParts<S>): Option<S, undefined>;
 function option<S extends z.ZodType>(parts: OptionParts<S> & { default?: z.output<S> }): Option<S> {
-  const { schema, kind = "text", flag, env, file, default: fallback, defaultText, flagDoc, ...rule } = parts;
+  const { schema, kind = kindOf(schema), flag, env, file, default: fallback, defaultText, flagDoc, ...rule } = parts;
   const shown = Array.isArray(fallback) ? "none" : String(fallback ?? "none");
   return {
-    schema: field(schema, rule),
-    rule,
-    kind,
-    flag,
-    env,
-    file,
-    default: fallback,
-    defaultText: defaultText ?? shown,
-    flagDoc,
+    ...{ schema: field(schema, rule), rule, kind, flag, env, file, flagDoc },
+    ...{ default: fallback, defaultText: defaultText ?? shown },
   };
+}
+
+function kindOf(schema: z.ZodType): Kind {
+  if (schema instanceof z.ZodNumber) return "number";
+  if (schema instanceof z.ZodBoolean) return "switch";
+  return schema instanceof z.ZodArray ? "list" : "text";
 }
 
 const path = () => z.string().min(1);
@@ -87,14 +86,12 @@ export const options = {
     fix: "Give an address such as 127.0.0.1, ::1 or 0.0.0.0, without scheme and port.",
   }),
   port: option({
-    schema: z.int().min(0).max(65535),
-    kind: "number",
+    ...whole([0, 65_535], 7545),
     flag: "--port <number>",
     env: "HEADRACE_PORT",
     file: ["port"],
     default: 7545,
     doc: "Port to listen on; 0 picks a free one, which the start-up line names.",
-    must: "a whole number from 0 to 65535",
     fix: "Give a port such as 7545, or 0 for any free port.",
   }),
   dataDir: option({
@@ -108,16 +105,13 @@ export const options = {
     fix: "Give a path such as ~/headrace-data.",
   }),
   backupBeforeUpgrade: option({
-    schema: z.boolean(),
-    kind: "switch",
+    ...trueOrFalse(),
     flag: "--no-backup-before-upgrade",
     flagDoc: "Bring the SQLite database up to date without a copy of it from before.",
     env: "HEADRACE_BACKUP_BEFORE_UPGRADE",
     file: ["backup_before_upgrade"],
     default: true,
     doc: "Keep a copy of the SQLite database in `backups/` of the data directory before a new version changes its schema.",
-    must: "true or false",
-    fix: "Write true or false.",
   }),
   config: option({
     schema: path(),
@@ -129,7 +123,7 @@ export const options = {
     fix: "Give the path of a YAML file.",
   }),
   mode: option({
-    schema: z.enum(modes),
+    ...oneOf(modes),
     flag: "--mode <mode>",
     env: "HEADRACE_MODE",
     file: ["mode"],
@@ -137,27 +131,21 @@ export const options = {
     doc:
       "`development` is for this machine only. `production` refuses sk_dev_ keys, needs a public URL, and only " +
       "prints the local model servers it finds instead of serving them.",
-    must: "development or production",
-    fix: "Write development or production.",
   }),
   logFormat: option({
-    schema: z.enum(logFormats),
+    ...oneOf(logFormats),
     flag: "--log-format <format>",
     env: "HEADRACE_LOG_FORMAT",
     file: ["log_format"],
     default: "text",
     doc: "`text` for people, `json` for one JSON object a line.",
-    must: "text or json",
-    fix: "Write text or json.",
   }),
   logLevel: option({
-    schema: z.enum(logLevels),
+    ...oneOf(logLevels),
     flag: "--log-level <level>",
     env: "HEADRACE_LOG_LEVEL",
     defaultText: "`logs.level` of the file",
     doc: "Least level of a line that is written: `info`, `warn` or `error`.",
-    must: "info, warn or error",
-    fix: "Write info, warn or error.",
   }),
   publicUrl: option({
     schema: z.string().refine(isOriginUrl),
@@ -178,7 +166,6 @@ export const options = {
         fix: "Give entries such as 10.0.0.0/8, 192.0.2.7 or fd00::/8.",
       }),
     ),
-    kind: "list",
     flag: "--trusted-proxies <list>",
     env: "HEADRACE_TRUSTED_PROXIES",
     file: ["trusted_proxies"],
@@ -195,7 +182,6 @@ export const options = {
         fix: "Give entries such as devbox.example.com or 192.0.2.7.",
       }),
     ),
-    kind: "list",
     flag: "--allowed-hosts <list>",
     env: "HEADRACE_ALLOWED_HOSTS",
     file: ["allowed_hosts"],
@@ -249,8 +235,7 @@ export const options = {
     quiet: true,
   }),
   lameDuckSeconds: option({
-    schema: z.int().min(0).max(300),
-    kind: "number",
+    ...whole([0, 300], 5, "seconds"),
     flag: "--lame-duck-seconds <number>",
     env: "HEADRACE_LAME_DUCK_SECONDS",
     file: ["lame_duck_seconds"],
@@ -258,7 +243,6 @@ export const options = {
     doc:
       "How long a server that was told to stop goes on answering while `/readyz` says 503, until load balancers send it " +
       "nothing any more. The 30 s for open requests follow.",
-    must: "a whole number of seconds from 0 to 300",
     fix: "Give a little more than it takes the load balancer to notice, such as 5; 0 stops at once.",
   }),
   advertiseUrl: option({
@@ -331,25 +315,19 @@ export const options = {
     fix: "Give a name such as headrace.",
   }),
   otelDisabled: option({
-    schema: z.boolean(),
-    kind: "switch",
+    ...trueOrFalse(),
     env: "OTEL_SDK_DISABLED",
     default: false,
     doc: "Traces nothing, whatever else is set.",
-    must: "true or false",
-    fix: "Write true or false.",
   }),
   discoverLocal: option({
-    schema: z.boolean(),
-    kind: "switch",
+    ...trueOrFalse(),
     flag: "--no-discover-local",
     flagDoc: "Do not look for model servers on this machine at start.",
     env: "HEADRACE_DISCOVER_LOCAL",
     file: ["discover_local"],
     default: true,
     doc: "Look on loopback for Ollama, LM Studio, vLLM and llama-server at start.",
-    must: "true or false",
-    fix: "Write true or false.",
   }),
   models: option({
     schema: z.array(
@@ -372,45 +350,33 @@ export const options = {
     fix: "Give paths such as ./qwen3.gguf.",
   }),
   context: option({
-    schema: z.int().min(128).max(10_000_000),
-    kind: "number",
+    ...orLeftOut(whole([128, 10_000_000], 8192, "tokens")),
     flag: "--context <tokens>",
     file: ["engine", "context"],
     defaultText: "chosen per model",
     doc: "Context of the built-in engine per request, in tokens, prompt and completion together.",
-    must: "a whole number of tokens from 128 to 10000000",
-    fix: "Give a number such as 8192, or leave it out.",
   }),
   parallel: option({
-    schema: z.int().min(1).max(64),
-    kind: "number",
+    ...orLeftOut(whole([1, 64], 4)),
     flag: "--parallel <number>",
     file: ["engine", "parallel"],
     defaultText: "chosen per model",
     doc: "How many requests the built-in engine computes at once per model.",
-    must: "a whole number from 1 to 64",
-    fix: "Give a number such as 4, or leave it out.",
   }),
   threads: option({
-    schema: z.int().min(1).max(256),
-    kind: "number",
+    ...orLeftOut(whole([1, 256], 1)),
     flag: "--threads <number>",
     file: ["engine", "threads"],
     defaultText: "chosen per model",
     doc: "Processor threads of the built-in engine. More are not always faster: leave one core to the gateway.",
-    must: "a whole number from 1 to 256",
-    fix: "Give a number such as 1, or leave it out.",
   }),
   demo: option({
-    schema: z.boolean(),
-    kind: "switch",
+    ...trueOrFalse(),
     flag: "--no-demo",
     flagDoc: "Do not serve the tiny demo model that ships with Headrace.",
     file: ["engine", "demo"],
     default: true,
     doc: "Serve the tiny demo model that ships with Headrace.",
-    must: "true or false",
-    fix: "Write true or false.",
   }),
 } as const;
 

@@ -29,7 +29,7 @@ describe("the published JSON schema", () => {
     }
   });
 
-  test("carries the defaults", () => {
+  test("the published JSON schema carries the defaults", () => {
     expect(schema.properties).toMatchObject({
       port: { default: 7545 },
       host: { default: "127.0.0.1" },
@@ -49,7 +49,7 @@ describe("the published JSON schema", () => {
     { upstreams: [{ name: "a" }] },
     { models: [{ id: "m", deployments: [] }] },
     { tiers: [{ name: "t", requests_per_minute: "1", tokens_per_minute: null }] },
-  ])("refuses %j", (data) => {
+  ])("the published JSON schema refuses %j", (data) => {
     expect(validator.safeParse(data).success).toBe(false);
   });
 

@@ -23,7 +23,7 @@ describe("substitute", () => {
     expect(substitute("${NESTED}", env)).toMatchObject({ ok: true, text: "${KEY}" });
   });
 
-  test("names a variable that is not set", () => {
+  test("substitute names a variable that is not set", () => {
     expect(substitute("x${MISSING}", env)).toMatchObject({ ok: false, message: expect.stringContaining("MISSING") });
   });
 

@@ -35,16 +35,16 @@ export function clockChecks(
   ];
 }
 
-function clockOf(whose: string, aheadMs: number | undefined): Finding[] {
-  if (aheadMs === undefined) return [];
+function clockOf(whose: string, aheadMs: number | undefined): Finding | undefined {
+  if (aheadMs === undefined) return undefined;
   const name = `clock of ${whose}`;
   const size = Math.abs(aheadMs);
-  if (size <= warningMs) return [ok(name, "agrees with this machine's clock")];
+  if (size <= warningMs) return ok(name, "agrees with this machine's clock");
   const seconds = size < 120_000 ? `${(size / 1000).toFixed(1)} s` : `${Math.round(size / 60_000)} minutes`;
   const found = `its clock is ${seconds} ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`;
   const remedy =
     "Synchronise both: timedatectl set-ntp true; chronyc tracking shows the offset. Tokens, sign-ins and limits go by the time.";
-  return [size > failureMs ? failure(name, found, remedy) : warning(name, found, remedy)];
+  return size > failureMs ? failure(name, found, remedy) : warning(name, found, remedy);
 }
 
 /** A clock that is being set jumps or runs at another speed than the one that only counts. */

@@ -50,16 +50,16 @@ const ofCommands = ["HEADRACE_BASE_URL", "HEADRACE_API_KEY"];
  * Whoever looks at three in the morning sits in another shell than the one that the server was started from. Only names are
  * told, as values may be secret.
  */
-function variables({ env, server }: Subject): Finding[] {
+function variables({ env, server }: Subject): Finding | undefined {
   const own = namesOf(env);
-  if (!server) return own.length === 0 ? [] : [ok("variables", `set here: ${own.join(", ")}`)];
+  if (!server) return own.length === 0 ? undefined : ok("variables", `set here: ${own.join(", ")}`);
   const theirs = server.facts?.environment;
   if (!theirs) {
-    return [skipped("variables", "the variables of the running server cannot be seen by this user; root can see them")];
+    return skipped("variables", "the variables of the running server cannot be seen by this user; root can see them");
   }
   const names = [...new Set([...own, ...namesOf(theirs)])].sort();
   const different = names.filter((name) => env[name] !== theirs[name]);
-  if (different.length === 0) return [ok("variables", "the same here as at the running server")];
+  if (different.length === 0) return ok("variables", "the same here as at the running server");
   const shown = different.map((name) =>
     theirs[name] === undefined
       ? `${name} is set only here`
@@ -67,13 +67,11 @@ function variables({ env, server }: Subject): Finding[] {
         ? `${name} is set only there`
         : name,
   );
-  return [
-    warning(
-      "variables",
-      `not the same here as at the running server: ${shown.join(", ")}`,
-      "What follows looks at what is configured here. Run this command with the server's variables, as within its container or unit.",
-    ),
-  ];
+  return warning(
+    "variables",
+    `not the same here as at the running server: ${shown.join(", ")}`,
+    "What follows looks at what is configured here. Run this command with the server's variables, as within its container or unit.",
+  );
 }
 
 function namesOf(env: Readonly<Record<string, string | undefined>>): string[] {

@@ -2,7 +2,7 @@
 import { formatBytes } from "../engines/llama/byte-size.ts";
 import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import { reasonOf } from "./examine.ts";
-import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
+import { type Check, type Finding, type Findings, failure, ok, warning } from "./finding.ts";
 
 const oldestMajor = 7;
 const slowRoundTripMs = 5;
@@ -13,15 +13,15 @@ export function counterChecks(url: string | undefined, look: () => Promise<Redis
   return [{ name: "Redis", run: () => redis(url, look) }];
 }
 
-async function redis(url: string, look: () => Promise<RedisFacts>): Promise<Finding[]> {
+async function redis(url: string, look: () => Promise<RedisFacts>): Promise<Findings> {
   const { host } = new URL(url);
   let facts: RedisFacts;
   try {
     facts = await look();
   } catch (error) {
-    return [failure("Redis", `${host} cannot be used: ${reasonOf(error)}`, remedyFor(reasonOf(error)))];
+    return failure("Redis", `${host} cannot be used: ${reasonOf(error)}`, remedyFor(reasonOf(error)));
   }
-  return [answers(facts, host), ...eviction(facts)];
+  return [answers(facts, host), eviction(facts)];
 }
 
 function remedyFor(reason: string): string {
@@ -46,22 +46,18 @@ function answers({ name, major, roundTripMs, role }: RedisFacts, host: string): 
   return warning("Redis", found, "Put it nearer: every request waits for one answer of it.");
 }
 
-function eviction({ evictionPolicy, maxMemory, usedMemory }: RedisFacts): Finding[] {
+function eviction({ evictionPolicy, maxMemory, usedMemory }: RedisFacts): Finding | undefined {
   const name = "Redis memory";
   if (evictionPolicy !== undefined && evictionPolicy !== "noeviction") {
-    return [
-      warning(
-        name,
-        `maxmemory-policy is ${evictionPolicy}: a counter that is thrown out is a limit that begins anew`,
-        "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file.",
-      ),
-    ];
+    return warning(
+      name,
+      `maxmemory-policy is ${evictionPolicy}: a counter that is thrown out is a limit that begins anew`,
+      "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file.",
+    );
   }
-  if (!maxMemory || usedMemory === undefined) return [];
+  if (!maxMemory || usedMemory === undefined) return undefined;
   const found = `${formatBytes(usedMemory)} of ${formatBytes(maxMemory)} used`;
-  return [
-    usedMemory > maxMemory * fullPart
-      ? warning(name, found, "Raise maxmemory, or give Headrace a Redis of its own.")
-      : ok(name, found),
-  ];
+  return usedMemory > maxMemory * fullPart
+    ? warning(name, found, "Raise maxmemory, or give Headrace a Redis of its own.")
+    : ok(name, found);
 }

@@ -17,7 +17,7 @@ export function dataDirectoryChecks(subject: Subject): Check[] {
   if (!stats) return [{ name: "directory", run: () => missing(dataDir) }];
   if (!stats.isDirectory()) return [{ name: "directory", run: () => noDirectory(dataDir) }];
   return [
-    { name: "directory", run: () => [directory(dataDir, stats), ...foreignFiles(dataDir, stats)] },
+    { name: "directory", run: () => [directory(dataDir, stats), foreignFiles(dataDir, stats)] },
     { name: "permissions", run: () => permissions(dataDir) },
     { name: "writing", run: () => writing(dataDir) },
     { name: "lock", run: () => lock(subject) },
@@ -45,19 +45,17 @@ function directory(dataDir: string, stats: Stats): Finding {
 }
 
 /** A command that was once run as root leaves what the server cannot open. */
-function foreignFiles(dataDir: string, { uid }: Stats): Finding[] {
-  if (process.getuid === undefined) return [];
+function foreignFiles(dataDir: string, { uid }: Stats): Finding | undefined {
+  if (process.getuid === undefined) return undefined;
   const foreign = ownFiles(dataDir).filter(({ stats }) => stats.uid !== uid);
   const [first] = foreign;
-  if (!first) return [];
+  if (!first) return undefined;
   const others = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
-  return [
-    failure(
-      "owner",
-      `${relative(dataDir, first.path)}${others} belongs to ${userName(first.stats.uid)}, the directory to ${userName(uid)}`,
-      `The server must be able to write them: chown -R ${uid} ${quoted(dataDir)}`,
-    ),
-  ];
+  return failure(
+    "owner",
+    `${relative(dataDir, first.path)}${others} belongs to ${userName(first.stats.uid)}, the directory to ${userName(uid)}`,
+    `The server must be able to write them: chown -R ${uid} ${quoted(dataDir)}`,
+  );
 }
 
 /** Checks that files with secrets, or with what people wrote, are for their owner only. */

@@ -13,7 +13,7 @@ import { schemaState } from "../storage/sql/schema.ts";
 import { secretInUse } from "../upkeep/installation-secret.ts";
 import { quoted } from "./data-directory.ts";
 import { reasonOf } from "./examine.ts";
-import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
+import { type Check, type Finding, type Findings, failure, ok, skipped, warning } from "./finding.ts";
 import { databaseName, type Subject } from "./subject.ts";
 
 const checkMs = 4_000;
@@ -46,28 +46,26 @@ export function databaseChecks(subject: Subject): Check[] {
 async function onDatabase(
   { database }: Subject,
   look: (db: Database) => Promise<Finding>,
-): Promise<readonly Finding[]> {
+): Promise<Finding | undefined> {
   const db = await database().catch(() => undefined);
-  return db ? [await look(db)] : [];
+  return db && look(db);
 }
 
-async function sqlite({ database }: Subject, file: string): Promise<Finding[]> {
+async function sqlite({ database }: Subject, file: string): Promise<Finding> {
   try {
     await database();
   } catch (error) {
-    return [failure("SQLite", `${file} cannot be read: ${reasonOf(error)}`, unreadable(file, error))];
+    return failure("SQLite", `${file} cannot be read: ${reasonOf(error)}`, unreadable(file, error));
   }
   const bytes = sizeOf(file);
   const walBytes = sizeOf(`${file}-wal`);
   const found = `${formatBytes(bytes)}, write-ahead log ${formatBytes(walBytes)}`;
-  if (walBytes < largeWalBytes) return [ok("SQLite", found)];
-  return [
-    warning(
-      "SQLite",
-      found,
-      "Something reads without end and keeps the log from being emptied: end other programs that have headrace.db open (lsof), then restart the server.",
-    ),
-  ];
+  if (walBytes < largeWalBytes) return ok("SQLite", found);
+  return warning(
+    "SQLite",
+    found,
+    "Something reads without end and keeps the log from being emptied: end other programs that have headrace.db open (lsof), then restart the server.",
+  );
 }
 
 function unreadable(file: string, error: unknown): string {
@@ -79,6 +77,7 @@ function unreadable(file: string, error: unknown): string {
 
 async function soundness(file: string): Promise<Finding> {
   const name = "SQLite file";
+  const remedy = "Stop the server, copy the data directory as it is, then restore a backup.";
   try {
     const result = await quickCheck(file, checkMs);
     if (result.state === "sound") return ok(name, "sound (PRAGMA quick_check)");
@@ -89,17 +88,9 @@ async function soundness(file: string): Promise<Finding> {
         `${formatBytes(sizeOf(file))} are more than ${checkMs / 1000} s are enough to check; at leisure: ${command}`,
       );
     }
-    return failure(
-      name,
-      `damaged: ${result.what}`,
-      "Stop the server, copy the data directory as it is, then restore a backup.",
-    );
+    return failure(name, `damaged: ${result.what}`, remedy);
   } catch (error) {
-    return failure(
-      name,
-      `cannot be checked: ${reasonOf(error)}`,
-      "Stop the server, copy the data directory as it is, then restore a backup.",
-    );
+    return failure(name, `cannot be checked: ${reasonOf(error)}`, remedy);
   }
 }
 
@@ -164,20 +155,20 @@ async function secret(db: Database, subject: Subject): Promise<Finding> {
   );
 }
 
-async function postgres({ database, server }: Subject, url: string): Promise<Finding[]> {
+async function postgres({ database, server }: Subject, url: string): Promise<Findings> {
   let db: Database | undefined;
   try {
     db = await database();
   } catch (error) {
-    return [failure("PostgreSQL", reasonOf(error), "See what the message says; psql with the same URL asks the same.")];
+    return failure("PostgreSQL", reasonOf(error), "See what the message says; psql with the same URL asks the same.");
   }
-  if (!db) return [];
+  if (!db) return undefined;
   const [facts, { roundTripMs }] = [await postgresFacts(db), await timeDatabase(db)];
   const place = { server: new URL(url).host, database: new URL(url).pathname.slice(1), user: "" };
   try {
     requireSupported(facts, place);
   } catch (error) {
-    return [failure("PostgreSQL", reasonOf(error), "See what the message says.")];
+    return failure("PostgreSQL", reasonOf(error), "See what the message says.");
   }
   const major = Math.floor(Number(facts.version) / 10_000);
   const tls = facts.tls ? "TLS" : "no TLS";
@@ -186,19 +177,17 @@ async function postgres({ database, server }: Subject, url: string): Promise<Fin
     roundTripMs < slowRoundTripMs
       ? ok("PostgreSQL", found)
       : warning("PostgreSQL", found, "Put it nearer: each new key and each change waits for several of these.");
-  return [head, ...encryption(facts, url), rights(facts), connections(facts, server !== undefined)];
+  return [head, encryption(facts, url), rights(facts), connections(facts, server !== undefined)];
 }
 
-function encryption({ tls }: PostgresFacts, url: string): Finding[] {
+function encryption({ tls }: PostgresFacts, url: string): Finding | undefined {
   const { hostname } = new URL(url);
-  if (tls || /^(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(hostname)) return [];
-  return [
-    warning(
-      "PostgreSQL TLS",
-      "records travel unencrypted to an address that is not of a private network",
-      "Add ?sslmode=require to HEADRACE_DATABASE_URL.",
-    ),
-  ];
+  if (tls || /^(localhost|127\.|\[::1\]|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(hostname)) return undefined;
+  return warning(
+    "PostgreSQL TLS",
+    "records travel unencrypted to an address that is not of a private network",
+    "Add ?sslmode=require to HEADRACE_DATABASE_URL.",
+  );
 }
 
 function rights({ mayCreate, foreignTable }: PostgresFacts): Finding {

@@ -61,7 +61,7 @@ export async function runCheck(
     // A turn later, so that what one does at once does not keep the others from beginning.
     await Promise.resolve();
     const found = await Promise.race([check.run(AbortSignal.any([signal, late.signal])), over]);
-    return Array.isArray(found) ? found : [found as Finding];
+    return [found].flat().filter((finding) => finding !== undefined);
   } catch (error) {
     signal.throwIfAborted();
     if (late.signal.aborted) return [notInTime(check.name, ownMs)];

@@ -16,11 +16,14 @@ export interface Finding {
   sent?: string;
 }
 
+/** What a look found; undefined stands for what there is nothing to say of. */
+export type Findings = Finding | undefined | readonly (Finding | undefined)[];
+
 /** One look; it gives up when `signal` is aborted. What it throws is told as a failure of itself. */
 export interface Check {
   /** The name in words, shown when the check does not end in time. */
   name: string;
-  run(signal: AbortSignal): Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+  run(signal: AbortSignal): Findings | Promise<Findings>;
   /** Milliseconds; left out: as for all. */
   deadlineMs?: number;
 }

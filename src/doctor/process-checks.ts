@@ -20,7 +20,7 @@ export function processChecks({ server, env }: Subject): Check[] {
   const whose = server?.facts ? `the server, process ${facts.pid}` : "this shell";
   const environment = server ? server.facts?.environment : env;
   return [
-    { name: "Bun", run: () => [bun(), ...requestLimit(environment)] },
+    { name: "Bun", run: () => [bun(), requestLimit(environment)] },
     { name: "file descriptors", run: () => fileDescriptors(facts, whose) },
     { name: "memory", run: () => memory(facts) },
     { name: "processors", run: () => processors(facts) },
@@ -39,26 +39,26 @@ function bun(): Finding {
 }
 
 /** Undefined: it cannot be seen. */
-function requestLimit(environment: Readonly<Record<string, string | undefined>> | undefined): Finding[] {
-  if (!environment) return [];
+function requestLimit(environment: Readonly<Record<string, string | undefined>> | undefined): Finding | undefined {
+  if (!environment) return undefined;
   const [problem] = requestLimitProblems(environment);
-  if (problem) return [failure("outgoing requests", `${problem.path} ${problem.message}`, problem.fix)];
-  return [ok("outgoing requests", `Bun's limit is lifted to ${environment["BUN_CONFIG_MAX_HTTP_REQUESTS"]}`)];
+  if (problem) return failure("outgoing requests", `${problem.path} ${problem.message}`, problem.fix);
+  return ok("outgoing requests", `Bun's limit is lifted to ${environment["BUN_CONFIG_MAX_HTTP_REQUESTS"]}`);
 }
 
 /** Each open stream has two: of its client, and of the model server. */
-function fileDescriptors({ openFilesLimit, openFiles }: ProcessFacts, whose: string): Finding[] {
+function fileDescriptors({ openFilesLimit, openFiles }: ProcessFacts, whose: string): Finding | undefined {
   const limit = openFilesLimit ?? ownLimit();
-  if (limit === undefined) return [];
+  if (limit === undefined) return undefined;
   const name = "file descriptors";
   const now = openFiles === undefined ? "" : `, ${openFiles} in use`;
-  if (limit === Number.POSITIVE_INFINITY) return [ok(name, `no limit for ${whose}${now}`)];
+  if (limit === Number.POSITIVE_INFINITY) return ok(name, `no limit for ${whose}${now}`);
   const streams = Math.max(0, Math.floor((limit - descriptorsOfOurOwn) / 2));
   const found = `${limit} for ${whose}${now}: about ${streams} open streams`;
   const remedy =
     "Raise it: LimitNOFILE=65536 in the systemd unit, --ulimit nofile=65536 of a container, or ulimit -n 65536.";
-  if (openFiles !== undefined && openFiles > limit * fullPart) return [failure(name, found, remedy)];
-  return [limit < fewDescriptors ? warning(name, found, remedy) : ok(name, found)];
+  if (openFiles !== undefined && openFiles > limit * fullPart) return failure(name, found, remedy);
+  return limit < fewDescriptors ? warning(name, found, remedy) : ok(name, found);
 }
 
 function ownLimit(): number | undefined {

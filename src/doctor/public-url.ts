@@ -75,17 +75,15 @@ export function certificateFindings(name: string, certificate: Certificate | und
 }
 
 /** TLS is not ours, so an https address means that a proxy is in front, whose address every request would have. */
-function trustedProxies({ trustedProxies: ranges, host }: Config, url: string): Finding[] {
+function trustedProxies({ trustedProxies: ranges, host }: Config, url: string): Finding | undefined {
   const name = "trusted proxies";
-  if (ranges.length > 0) return [ok(name, ranges.join(", "))];
-  if (!url.startsWith("https:")) return [];
+  if (ranges.length > 0) return ok(name, ranges.join(", "));
+  if (!url.startsWith("https:")) return undefined;
   const isLocal = host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
   const example = isLocal ? "127.0.0.1" : "the address of the proxy";
-  return [
-    warning(
-      name,
-      "none, and https means that a proxy is in front: all clients seem to come from it",
-      `Set trusted_proxies to ${example}: allowed addresses of keys and limits on sign-ins go by the client's own.`,
-    ),
-  ];
+  return warning(
+    name,
+    "none, and https means that a proxy is in front: all clients seem to come from it",
+    `Set trusted_proxies to ${example}: allowed addresses of keys and limits on sign-ins go by the client's own.`,
+  );
 }

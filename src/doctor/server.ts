@@ -6,7 +6,7 @@ import type { NodeIdentity } from "../domain/models/node-identity.ts";
 import { readNodeIdentity, readNodeReport } from "../storage/files/node-files.ts";
 import { askedServer, fetchJson, fieldOf } from "./ask-server.ts";
 import { withoutStop } from "./examine.ts";
-import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
+import { type Check, type Finding, type Findings, failure, ok, skipped, warning } from "./finding.ts";
 import { codeOf } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
@@ -24,18 +24,18 @@ export function serverChecks(subject: Subject): Check[] {
 }
 
 /** Whoever set HEADRACE_BASE_URL asks about that server, of which nothing but its answers can be seen from here. */
-async function named({ localUrl, config }: Subject, url: string, signal: AbortSignal): Promise<Finding[]> {
+async function named({ localUrl, config }: Subject, url: string, signal: AbortSignal): Promise<Findings> {
   const name = "named server";
   const isThisOne = [localUrl, config?.publicUrl].some((own) => own !== undefined && isSameServer(own, url));
-  if (isThisOne) return [ok(name, `${url}, which HEADRACE_BASE_URL or --base-url names, is the one that is looked at`)];
+  if (isThisOne) return ok(name, `${url}, which HEADRACE_BASE_URL or --base-url names, is the one that is looked at`);
   const answer = await askedServer(url, signal);
   if (answer.kind === "silent") {
     const remedy = "Correct HEADRACE_BASE_URL or --base-url, or start that server.";
-    return [failure(name, `${url} does not answer (${answer.reason})`, remedy)];
+    return failure(name, `${url} does not answer (${answer.reason})`, remedy);
   }
   if (answer.kind === "other") {
     const remedy = "Correct HEADRACE_BASE_URL or --base-url: it is the server's address with /v1 at its end.";
-    return [failure(name, `${url} answers ${answer.status}, and not as a Headrace`, remedy)];
+    return failure(name, `${url} answers ${answer.status}, and not as a Headrace`, remedy);
   }
   const where = `${url}, Headrace ${answer.version ?? "of unknown version"}: of that one only this is seen from here`;
   return [ok(name, where), { ...(await readiness(url, signal)), name: "readiness there" }];
@@ -47,29 +47,27 @@ function isSameServer(one: string, other: string): boolean {
   return a.origin === b.origin || (isLoopback(a) && isLoopback(b) && a.port === b.port && a.protocol === b.protocol);
 }
 
-async function port({ config, server, localUrl }: Subject, signal: AbortSignal): Promise<Finding[]> {
+async function port({ config, server, localUrl }: Subject, signal: AbortSignal): Promise<Findings> {
   const running = server ? runningAs(server.pid) : undefined;
   if (localUrl === undefined) {
-    if (running === undefined) return [skipped("port", "any free one, as port is 0; no server runs")];
-    return [warning("server", `${running}, at a port that is not known here`, "See the line `listening` of its log.")];
+    if (running === undefined) return skipped("port", "any free one, as port is 0; no server runs");
+    return warning("server", `${running}, at a port that is not known here`, "See the line `listening` of its log.");
   }
   const place = new URL(localUrl).host;
   const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
   // Only where something listens is there anybody to ask.
-  if (fault !== "EADDRINUSE") return [notListened(fault, place)];
+  if (fault !== "EADDRINUSE") return notListened(fault, place);
   const answer = await askedServer(localUrl, signal);
-  if (answer.kind === "silent") return [silent(answer.reason, running, config !== undefined, place)];
-  if (answer.kind === "other") return [failure("port", `another program answers at ${place}`, otherPort)];
+  if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, place);
+  if (answer.kind === "other") return failure("port", `another program answers at ${place}`, otherPort);
   if (running === undefined) {
-    return [
-      failure(
-        "port",
-        `a Headrace answers at ${place}, and it does not use this data directory`,
-        "Name the data directory that it uses (--data-dir), or give one of the two another port.",
-      ),
-    ];
+    return failure(
+      "port",
+      `a Headrace answers at ${place}, and it does not use this data directory`,
+      "Name the data directory that it uses (--data-dir), or give one of the two another port.",
+    );
   }
-  return [...version(answer.version, `${running} at ${place}`), await readiness(localUrl, signal)];
+  return [version(answer.version, `${running} at ${place}`), await readiness(localUrl, signal)];
 }
 
 const otherPort = "Stop that program (ss -ltnp shows which it is), or choose another port: --port or HEADRACE_PORT.";
@@ -90,16 +88,14 @@ function runningAs(pid: number | undefined): string {
   return pid === undefined ? "it runs" : `it runs as process ${pid}`;
 }
 
-function version(theirs: string | undefined, where: string): Finding[] {
+function version(theirs: string | undefined, where: string): Finding {
   const { version: own } = packageJson;
-  if (theirs === own) return [ok("server", `${where}, Headrace ${theirs}`)];
-  return [
-    warning(
-      "server",
-      `${where}, Headrace ${theirs ?? "of unknown version"}; this command is ${own}`,
-      "Restart the server, where it was meant to be updated.",
-    ),
-  ];
+  if (theirs === own) return ok("server", `${where}, Headrace ${theirs}`);
+  return warning(
+    "server",
+    `${where}, Headrace ${theirs ?? "of unknown version"}; this command is ${own}`,
+    "Restart the server, where it was meant to be updated.",
+  );
 }
 
 async function readiness(localUrl: string, signal: AbortSignal): Promise<Finding> {
@@ -134,17 +130,19 @@ function listenFault(host: string, number: number): Promise<string | undefined> 
   });
 }
 
-async function node({ server }: Subject, dataDir: string, signal: AbortSignal): Promise<Finding[]> {
+async function node({ server }: Subject, dataDir: string, signal: AbortSignal): Promise<Findings> {
   let identity: NodeIdentity | undefined;
   try {
     identity = readNodeIdentity(dataDir);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    return [
-      failure("node", withoutStop(error.message), "Delete the file and join again: headrace node join … --token …"),
-    ];
+    return failure(
+      "node",
+      withoutStop(error.message),
+      "Delete the file and join again: headrace node join … --token …",
+    );
   }
-  if (!identity) return [];
+  if (!identity) return undefined;
   return [await gateway(identity, signal), link(identity, dataDir, server !== undefined)];
 }
 

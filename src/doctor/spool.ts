@@ -15,7 +15,7 @@ export function spoolChecks({ dataDir, server }: Subject): Check[] {
   if (dataDir === undefined) return [];
   const run = async () => {
     const facts = await spoolFacts(dataDir, { isWritten: server !== undefined, budgetMs: readMs });
-    return facts ? [waiting(facts, server !== undefined), ...damage(facts, dataDir)] : [];
+    return facts && [waiting(facts, server !== undefined), damage(facts, dataDir)];
   };
   return [{ name: "spool", run }];
 }
@@ -36,14 +36,12 @@ function waiting({ segments, bytes, settled, open, oldestMs, complete }: SpoolFa
   );
 }
 
-function damage({ damaged, damagedFile }: SpoolFacts, dataDir: string): Finding[] {
-  if (damaged === 0) return [];
+function damage({ damaged, damagedFile }: SpoolFacts, dataDir: string): Finding | undefined {
+  if (damaged === 0) return undefined;
   const file = damagedFile === undefined ? "" : `, first in ${relative(dataDir, damagedFile)}`;
-  return [
-    warning(
-      "spool files",
-      `${count(damaged, "line")} cannot be read${file}: a write that was cut off, or a damaged disk`,
-      "The next start skips them. Where there was no crash or loss of power, look at the disk: dmesg, smartctl.",
-    ),
-  ];
+  return warning(
+    "spool files",
+    `${count(damaged, "line")} cannot be read${file}: a write that was cut off, or a damaged disk`,
+    "The next start skips them. Where there was no crash or loss of power, look at the disk: dmesg, smartctl.",
+  );
 }

@@ -174,7 +174,7 @@ describe("the database", () => {
   test.each([
     ["older", "DELETE FROM schema_migrations WHERE version > 1", "start the server again with this Headrace"],
     ["newer", "INSERT INTO schema_migrations (version, applied_at) VALUES (999, 0)", "use the newer Headrace"],
-  ])("of an %s version is left to the Headrace that runs on it", async (_which, change, message) => {
+  ])("the database of an %s version is left to the Headrace that runs on it", async (_which, change, message) => {
     await db.unsafe(change);
     const { code, stderr } = await run();
     expect(code).toBe(1);

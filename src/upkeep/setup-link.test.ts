@@ -52,7 +52,7 @@ describe("the link", () => {
     });
   });
 
-  test("ends those made before", async () => {
+  test("the link ends those made before", async () => {
     const before = (await run()).stdout;
     expect(await linkOf((await run()).stdout)).toBeDefined();
     expect(await linkOf(before)).toBeUndefined();

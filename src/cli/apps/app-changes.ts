@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { appScopes, defaultAppScopes, defaultSecretOverlapSeconds } from "../../domain/people/app.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
-import { examples, type OptionValues, refuseNoChange } from "../command.ts";
+import { type OptionValues, refuseNoChange } from "../command.ts";
 import { parseOverlap } from "../keys/key-changes.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { parseNames } from "../keys/key-settings.ts";
@@ -34,16 +34,13 @@ export const createCommand = serverCommand({
     quiet: ["-q, --quiet", "print the secret and nothing else"],
     json: ["--json", "print what the API gives, the secret included"],
   },
-  help: [
-    examples(
-      "headrace apps create Notes --redirect-uri https://notes.example/callback",
-      `headrace apps create "Notes for phones" --public --redirect-uri com.example.notes:/callback`,
-      "headrace apps create Editor --public --redirect-uri http://127.0.0.1/callback",
-      "headrace apps create Television --public",
-    ),
-    scopesHelp,
-    `${secretHelp} Of a public app, which has none, the client id is printed instead.`,
+  examples: [
+    "headrace apps create Notes --redirect-uri https://notes.example/callback",
+    `headrace apps create "Notes for phones" --public --redirect-uri com.example.notes:/callback`,
+    "headrace apps create Editor --public --redirect-uri http://127.0.0.1/callback",
+    "headrace apps create Television --public",
   ],
+  help: [scopesHelp, `${secretHelp} Of a public app, which has none, the client id is printed instead.`],
   async run({ connect, request, options, terminal }, name) {
     refuseSecret(name);
     const body = { name, ...(options.public ? { type: "public" } : {}), ...settingFields(options) };
@@ -71,14 +68,12 @@ export const updateCommand = serverCommand({
     noRequirePkce: ["--no-require-pkce", "take requests without PKCE; not of a public app"],
     json: ["--json", "print the app as the API gives it"],
   },
-  help: [
-    examples(
-      "headrace apps update Notes --redirect-uri https://notes.example/callback --redirect-uri http://127.0.0.1/callback",
-      "headrace apps update Notes --scopes chat:write,chat:read --homepage https://notes.example/",
-      `headrace apps update Notes --name "Notes 2" --homepage none`,
-    ),
-    scopesHelp,
+  examples: [
+    "headrace apps update Notes --redirect-uri https://notes.example/callback --redirect-uri http://127.0.0.1/callback",
+    "headrace apps update Notes --scopes chat:write,chat:read --homepage https://notes.example/",
+    `headrace apps update Notes --name "Notes 2" --homepage none`,
   ],
+  help: [scopesHelp],
   async run({ connect, ask, context, options, terminal }, wanted) {
     const { name } = options;
     if (name !== undefined) refuseSecret(name);
@@ -109,14 +104,12 @@ export const rotateSecretCommand = serverCommand({
     quiet: ["-q, --quiet", "print the new secret and nothing else"],
     json: ["--json", "print what the API gives, the new secret included"],
   },
-  help: [
-    examples(
-      "headrace apps rotate-secret Notes",
-      "headrace apps rotate-secret Notes --overlap 7d --quiet",
-      "headrace apps rotate-secret Notes --overlap 0 --yes",
-    ),
-    secretHelp,
+  examples: [
+    "headrace apps rotate-secret Notes",
+    "headrace apps rotate-secret Notes --overlap 7d --quiet",
+    "headrace apps rotate-secret Notes --overlap 0 --yes",
   ],
+  help: [secretHelp],
   async run({ connect, ask, request, confirm, options, terminal, nowSeconds }, wanted) {
     const { overlap, quiet } = options;
     const { app } = await ask((connection, signal) => findApp(connection, wanted, signal));

@@ -1,8 +1,8 @@
 // Apps as the API describes them, which one a person means, and how it is shown.
 import { z } from "zod";
 import { refuseSecret } from "../keys/key-records.ts";
-import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
+import { type Found, recordsOf } from "../login/records.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 
@@ -30,25 +30,17 @@ export const appRecord = z.object({
 
 export type ListedApp = z.infer<typeof appRecord>;
 
-/** An app as the API gave it, and what this version reads of it. */
-export interface FoundApp {
-  raw: unknown;
-  app: ListedApp;
-}
+export type FoundApp = Found<"app", typeof appRecord>;
+const records = recordsOf("app", appRecord);
+export const { path: appPath, list: listApps } = records;
 
 /** `<app>` as commander reads it. */
 export const appArgument = ["<app>", "id (the client id) or name"] as const;
 
-/** Every app that the connection may see, newest first. */
-export async function listApps(connection: Connection, signal: AbortSignal): Promise<FoundApp[]> {
-  const entries = await requestList(connection, "/apps", signal);
-  return entries.map((raw) => ({ raw, app: understood(appRecord, raw, connection, "list of apps") }));
-}
-
 /** The one app with that id or name. Rejects with a CliError that lists the candidates where several have the name. */
 export async function findApp(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundApp> {
   refuseSecret(wanted);
-  const direct = wanted.startsWith("app_") ? await findById(connection, wanted, signal) : undefined;
+  const direct = wanted.startsWith("app_") ? await records.withId(connection, wanted, signal) : undefined;
   if (direct) return direct;
   const matches = (await listApps(connection, signal)).filter(({ app }) => app.id === wanted || app.name === wanted);
   const [only, ...others] = matches;
@@ -60,21 +52,6 @@ export async function findApp(connection: Connection, wanted: string, signal: Ab
   }
   const candidates = matches.map(({ app }) => `  ${printable(`${app.id}  ${app.type}  ${app.name}`)}`);
   throw new CliError(`Several apps have this name. Name the one you mean by its id:\n${candidates.join("\n")}`);
-}
-
-/** Undefined where there is none: a name may look like an id. */
-async function findById(connection: Connection, id: string, signal: AbortSignal): Promise<FoundApp | undefined> {
-  try {
-    const raw = await requestJson(connection, appPath(id), signal);
-    return { raw, app: understood(appRecord, raw, connection, "app") };
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined;
-    throw error;
-  }
-}
-
-export function appPath(id: string): string {
-  return `/apps/${encodeURIComponent(id)}`;
 }
 
 /** `"Notes" (app_…)`, as questions and answers name it. */

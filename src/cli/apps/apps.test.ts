@@ -167,7 +167,7 @@ test("show tells everything but the secret", async () => {
 });
 
 describe("create", () => {
-  test("prints the secret alone on standard output, and the client id beside", async () => {
+  test("create prints the secret alone on standard output, and the client id beside", async () => {
     const { code, stdout, stderr } = await run(["create", "Notes", "--redirect-uri", "https://notes.example/callback"]);
     expect([code, stdout]).toEqual([0, `${secret}\n`]);
     expect(stderr).toContain('App "Notes" (app_Notes) is registered: confidential, live, chat:write, models:read.');
@@ -179,7 +179,7 @@ describe("create", () => {
     ]);
   });
 
-  test("says nothing else with --quiet, and everything with --json", async () => {
+  test("create says nothing else with --quiet, and everything with --json", async () => {
     expect(await run(["create", "Notes", "--quiet"])).toEqual({ code: 0, stdout: `${secret}\n`, stderr: "" });
     const { stdout, stderr } = await run(["create", "Notes", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ client_id: "app_Notes", client_secret: secret });
@@ -192,7 +192,7 @@ describe("create", () => {
     expect(sent("POST")[0]?.body).toEqual({ name: "Phone", type: "public" });
   });
 
-  test("sends every setting as the API names it", async () => {
+  test("create sends every setting as the API names it", async () => {
     const uris = ["--redirect-uri", "https://a.example/", "--redirect-uri", "com.example.a:/cb"];
     const more = ["--homepage", "https://a.example/about", "--scopes", "chat:read, usage:read", "--require-pkce"];
     expect((await run(["create", "A", ...uris, ...more])).code).toBe(0);
@@ -205,7 +205,7 @@ describe("create", () => {
     });
   });
 
-  test("tells the API's own reason", async () => {
+  test("create tells the API's own reason", async () => {
     api.answer = () => refusal(400, "invalid_request", "redirect_uris[0]: must have no fragment.");
     const { code, stdout, stderr } = await run(["create", "A", "--redirect-uri", "https://a.example/#"]);
     expect([code, stdout]).toEqual([1, ""]);
@@ -225,7 +225,7 @@ describe("update", () => {
     expect(stdout).toStartWith("Notes 2  confidential\n");
   });
 
-  test("replaces addresses whole, and clears with none", async () => {
+  test("update replaces addresses whole, and clears with none", async () => {
     const uris = ["--redirect-uri", "https://b.example/1", "--redirect-uri", "https://b.example/2"];
     await run(["update", "Notes", ...uris]);
     await run(["update", "Notes", "--redirect-uri", "none", "--homepage", "none"]);
@@ -248,14 +248,14 @@ describe("rotate-secret", () => {
     apps = [fakeApp({ name: "Notes" })];
   });
 
-  test("prints the new secret alone and says how long the old one lives", async () => {
+  test("rotate-secret prints the new secret alone and says how long the old one lives", async () => {
     const { stdout, stderr } = await run(["rotate-secret", "Notes", "--overlap", "12h"]);
     expect(stdout).toBe(`${secret}\n`);
     expect(stderr).toContain("The old secret works until 2026-11-21 06:30 (in 12 h).");
     expect(sent("POST")).toMatchObject([{ path: "/apps/app_Notes/rotate-secret", body: { overlap_seconds: 43_200 } }]);
   });
 
-  test("leaves the overlap to the server unless told", async () => {
+  test("rotate-secret leaves the overlap to the server unless told", async () => {
     const { stderr } = await run(["rotate-secret", "Notes"]);
     expect(sent("POST")[0]?.body).toEqual({});
     expect(stderr).toContain("works until 2026-11-21 18:30 (in 24 h)");
@@ -277,7 +277,7 @@ describe("delete", () => {
     apps = [fakeApp({ name: "Notes" })];
   });
 
-  test("asks a person first, with the app's name and what comes of it", async () => {
+  test("delete asks a person first, with the app's name and what comes of it", async () => {
     const { code, stdout, stderr } = await run(["delete", "Notes"], { isTTY: true, answers: ["y"] });
     expect(code).toBe(0);
     expect(stderr).toContain('Delete app "Notes" (app_Notes)? It can do nothing any more');
@@ -292,7 +292,7 @@ describe("delete", () => {
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("refuses where nobody can be asked, and does not ask with --yes", async () => {
+  test("delete refuses where nobody can be asked, and does not ask with --yes", async () => {
     expect((await run(["delete", "Notes"])).code).toBe(2);
     expect(sent("DELETE")).toEqual([]);
     const { code, stdout } = await run(["delete", "Notes", "--yes", "--json"]);

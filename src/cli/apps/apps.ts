@@ -1,5 +1,5 @@
 // `headrace apps`: lists, shows and deletes apps; making and changing them is in app-changes.ts.
-import { command, examples, printRows } from "../command.ts";
+import { command, printRows } from "../command.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatRelative } from "../terminal/figures.ts";
 import { usageCommand } from "../usage/usage.ts";
@@ -11,7 +11,7 @@ const listCommand = serverCommand({
   summary: "list the apps",
   description: "List the apps that you may see.",
   options: { json: ["--json", "print all of them as the API gives them"] },
-  help: [examples("headrace apps list", "headrace apps list --json")],
+  examples: ["headrace apps list", "headrace apps list --json"],
   async run({ ask, terminal, nowSeconds }) {
     const found = await ask(listApps);
     const show = () => {
@@ -36,7 +36,7 @@ const showCommand = serverCommand({
   description: "Show everything about one app but its secret.",
   arguments: [appArgument],
   options: { json: ["--json", "print the app as the API gives it"] },
-  help: [examples("headrace apps show Notes", "headrace apps show Notes --json")],
+  examples: ["headrace apps show Notes", "headrace apps show Notes --json"],
   async run({ ask, context, terminal }, wanted) {
     const { raw, app } = await ask((connection, signal) => findApp(connection, wanted, signal));
     return { json: raw, show: () => printApp(terminal, app, context.nowMs()) };
@@ -49,7 +49,7 @@ const deleteCommand = serverCommand({
   description: "Delete an app with everything that people allowed it: its tokens are refused from then on.",
   arguments: [appArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
-  help: [examples("headrace apps delete Notes", "headrace apps delete Notes --yes")],
+  examples: ["headrace apps delete Notes", "headrace apps delete Notes --yes"],
   async run({ ask, request, confirm, terminal }, wanted) {
     const { app } = await ask((connection, signal) => findApp(connection, wanted, signal));
     await confirm({
@@ -77,13 +77,11 @@ export const appsCommand = command({
   summary: "register and manage apps that people can allow (OAuth clients)",
   description:
     "Manage the third-party apps of the account: OAuth clients that people can allow to act for them. Needs a login, or a key with the scope keys:manage.",
-  help: [
-    examples(
-      "headrace apps create Notes --redirect-uri https://notes.example/callback",
-      "headrace apps list",
-      "headrace apps rotate-secret Notes --overlap 12h",
-      "headrace apps delete Notes",
-    ),
+  examples: [
+    "headrace apps create Notes --redirect-uri https://notes.example/callback",
+    "headrace apps list",
+    "headrace apps rotate-secret Notes --overlap 12h",
+    "headrace apps delete Notes",
   ],
   commands: [
     ...[listCommand, showCommand, createCommand, updateCommand, rotateSecretCommand],

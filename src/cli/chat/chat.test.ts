@@ -68,7 +68,7 @@ const talk = (lines: readonly (string | Typed)[], surroundings: CommandSurroundi
   });
 
 describe("one answer", () => {
-  test("is printed as it is, with tokens and speed on standard error", async () => {
+  test("one answer is printed as it is, with tokens and speed on standard error", async () => {
     const { code, stdout, stderr } = await chat(["Name", "two rivers."]);
     expect([code, stdout]).toEqual([0, "The Rhône, the Elbe.\n"]);
     expect(stderr).toMatch(/^12 tokens in, 3 out; first token after \d\.\d\d s(; \d+\.\d tokens\/s)?\n$/);
@@ -82,7 +82,7 @@ describe("one answer", () => {
     ]);
   });
 
-  test("has what the options say", async () => {
+  test("one answer has what the options say", async () => {
     const options = ["--model", "other", "--system", "Be brief.", "--temperature", "0", "--max-tokens", "9", "--store"];
     await chat([...options, "Hi"]);
     expect(sent()[0]).toMatchObject({
@@ -98,18 +98,18 @@ describe("one answer", () => {
     expect(api.seen.map(({ path }) => path)).toEqual(["/chat/completions"]);
   });
 
-  test("takes the prompt from standard input where that is no terminal, or where - stands for it", async () => {
+  test("one answer takes the prompt from standard input where that is no terminal, or where - stands for it", async () => {
     await chat([], { stdin: "From a file.\n" });
     await chat(["Sum up:", "-"], { stdin: "long\ntext\n" });
     expect(sent().map(({ messages }) => messages[0].content)).toEqual(["From a file.", "Sum up:\n\nlong\ntext"]);
   });
 
-  test("does not let the model command the terminal; ends of lines, tabs and joiners stay", async () => {
+  test("one answer does not let the model command the terminal; ends of lines, tabs and joiners stay", async () => {
     answers = [says("a\x1b]0;own", "ed\x07b\r\n\tc\u202ed\u009b2J 👩\u200d🔬")];
     expect((await chat(["Hi"])).stdout).toBe("a]0;ownedb\n\tcd2J 👩\u200d🔬\n");
   });
 
-  test("in one piece with --no-stream", async () => {
+  test("one answer comes in one piece with --no-stream", async () => {
     const message = { role: "assistant", content: "Whole." };
     answers = [() => Response.json({ choices: [{ message, finish_reason: "length" }], usage })];
     const { stdout, stderr } = await chat(["Hi", "--no-stream"]);
@@ -119,7 +119,7 @@ describe("one answer", () => {
     expect(sent()[0]).not.toHaveProperty("stream");
   });
 
-  test("is the API's completion with --json", async () => {
+  test("one answer is the API's completion with --json", async () => {
     const completion = { id: "chatcmpl-1", choices: [{ message: { content: "\x1b[2J" } }], later: "kept" };
     answers = [() => Response.json(completion)];
     const { stdout, stderr } = await chat(["Hi", "--json"]);
@@ -128,7 +128,7 @@ describe("one answer", () => {
     expect(stderr).toBe("");
   });
 
-  test("shows what the model thinks before it to a person only", async () => {
+  test("one answer shows what the model thinks before it to a person only", async () => {
     answers = [() => stream([chunk({ reasoning_content: "Hm. " }), chunk({ content: "Yes." }, "stop")])];
     const person = await chat(["Hi"], { isTTY: true });
     expect([person.stdout, person.stderr.startsWith("Hm. \n")]).toEqual(["Yes.\n", true]);
@@ -142,14 +142,14 @@ describe("one answer", () => {
     [["--json"], { isTTY: true }],
     [["Hi", "--temperature", "3"], {}],
     [["Hi", "--max-tokens", "0"], {}],
-  ])("is refused for %p before anything is sent", async (args, surroundings) => {
+  ])("one answer is refused for %p before anything is sent", async (args, surroundings) => {
     expect((await chat(args, surroundings)).code).toBe(2);
     expect(api.seen).toEqual([]);
   });
 });
 
 describe("the model, where none is named,", () => {
-  test("is the first that can chat, the demo model last", async () => {
+  test("the model, where none is named, is the first that can chat, the demo model last", async () => {
     models = [
       { id: "embedder", capabilities: { chat: false } },
       { id: "tiny-demo", capabilities: { chat: true } },
@@ -164,14 +164,14 @@ describe("the model, where none is named,", () => {
     expect(sent().map(({ model }) => model)).toEqual(["big", "tiny-demo", "unknown"]);
   });
 
-  test("must be named by a key that may not list models", async () => {
+  test("the model, where none is named, must be named by a key that may not list models", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: models:read");
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(2);
     expect(stderr).toContain("--model");
   });
 
-  test("may be missing altogether, and then how to get one is said", async () => {
+  test("the model, where none is named, may be missing altogether, and then how to get one is said", async () => {
     models = [{ id: "embedder", capabilities: { chat: false } }];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
@@ -184,7 +184,7 @@ describe("a busy server", () => {
   const busy = (status: number, headers: Record<string, string>) => () =>
     refusal(status, "busy", "Try later.", headers);
 
-  test("is asked again after the time that it names, with a note", async () => {
+  test("a busy server is asked again after the time that it names, with a note", async () => {
     answers = [
       busy(429, { "retry-after-ms": "5", "retry-after": "60" }),
       busy(503, { "retry-after": "0" }),
@@ -196,7 +196,7 @@ describe("a busy server", () => {
     expect(sent()).toHaveLength(3);
   });
 
-  test("is asked three times at most", async () => {
+  test("a busy server is asked three times at most", async () => {
     answers = [busy(429, { "retry-after-ms": "1" })];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
@@ -207,7 +207,7 @@ describe("a busy server", () => {
   test.each([
     ["says that it is no use", { "x-should-retry": "false", "retry-after-ms": "1" }],
     ["wants minutes", { "retry-after": "600" }],
-  ])("is not asked again where it %s", async (_, headers) => {
+  ])("a busy server is not asked again where it %s", async (_, headers) => {
     answers = [busy(429, headers)];
     expect((await chat(["Hi"])).code).toBe(1);
     expect(sent()).toHaveLength(1);
@@ -215,7 +215,7 @@ describe("a busy server", () => {
 });
 
 describe("a stream that fails", () => {
-  test("with an error event shows what came, and the error, and ends with 1", async () => {
+  test("a stream that fails with an error event shows what came, and the error, and ends with 1", async () => {
     const error = { error: { message: "The model \x1bfailed.", type: "api_error", code: "upstream_error" } };
     answers = [() => stream([chunk({ content: "The Rh" }), error], { done: false })];
     const { code, stdout, stderr } = await chat(["Hi"]);
@@ -223,21 +223,21 @@ describe("a stream that fails", () => {
     expect(stderr).toBe("error: The answer failed: The model failed.\n");
   });
 
-  test("by ending too early is not taken for whole", async () => {
+  test("a stream that fails by ending too early is not taken for whole", async () => {
     answers = [() => stream([chunk({ content: "The Rh" })], { done: false })];
     const { code, stderr } = await chat(["Hi"]);
     expect(code).toBe(1);
     expect(stderr).toContain("The answer broke off: the connection was closed before its end.");
   });
 
-  test("with something that is no chunk says so", async () => {
+  test("a stream that fails with something that is no chunk says so", async () => {
     answers = [() => stream([{ choices: "none" }])];
     expect((await chat(["Hi"])).stderr).toContain("an event that is no chunk");
   });
 });
 
 describe("a conversation", () => {
-  test("carries what was said before, and ends with Ctrl-D", async () => {
+  test("a conversation carries what was said before, and ends with Ctrl-D", async () => {
     answers = [says("One."), says("Two.")];
     const { code, stdout } = await talk(["first", "second"], {}, ["--system", "Be brief."]);
     expect([code, stdout]).toEqual([0, "One.\nTwo.\n"]);
@@ -249,7 +249,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("takes texts of several lines", async () => {
+  test("a conversation takes texts of several lines", async () => {
     await talk(["one \\", "two", '"""three', "", ' four"""', '"""', "five", '"""', "pasted\nlines", " /not a command"]);
     expect(sent().map(({ messages }) => messages.at(-1).content)).toEqual([
       "one \ntwo",
@@ -260,7 +260,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("keeps what was there of an answer that Ctrl-C stopped", async () => {
+  test("a conversation keeps what was there of an answer that Ctrl-C stopped", async () => {
     answers = [() => stream([chunk({ content: "The Rh" })], { open: true, done: false }), says("Again.")];
     let interrupt = () => {};
     const outcome = await talk(["first", "second"], {
@@ -279,7 +279,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("goes on after an error, without the question that got no answer", async () => {
+  test("a conversation goes on after an error, without the question that got no answer", async () => {
     answers = [() => refusal(500, "internal_error", "The gateway failed."), says("Better.")];
     const { code, stdout, stderr } = await talk(["first", "second"]);
     expect([code, stdout]).toEqual([0, "Better.\n"]);
@@ -313,7 +313,7 @@ describe("a conversation", () => {
     expect(stderr).toContain("  qwen\n* other\n");
   });
 
-  test("says what is wrong with a command and goes on", async () => {
+  test("a conversation says what is wrong with a command and goes on", async () => {
     const { code, stdout, stderr } = await talk(["/nope", "/model gone", "/retry", "/save", "/help", "hello"]);
     expect([code, stdout]).toEqual([0, "The Rhône, the Elbe.\n"]);
     for (const text of [
@@ -327,7 +327,7 @@ describe("a conversation", () => {
     }
   });
 
-  test("ends with /exit, and with the second of two Ctrl-C at an empty prompt", async () => {
+  test("a conversation ends with /exit, and with the second of two Ctrl-C at an empty prompt", async () => {
     const controlC: Typed = { kind: "interrupted", empty: true };
     const abandoned: Typed = { kind: "interrupted", empty: false };
     await talk(["/exit", "not asked"]);
@@ -343,7 +343,7 @@ describe("/save", () => {
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
-  test("writes the conversation for its owner only, as Markdown or JSON", async () => {
+  test("/save writes the conversation for its owner only, as Markdown or JSON", async () => {
     const [markdown, json] = [join(directory, "talk.md"), join(directory, "talk.json")];
     answers = [says("The \x1b[2JRhône.")];
     const { stderr } = await talk(["Name a river.", `/save ${markdown}`, `/save ${json}`]);
@@ -361,7 +361,7 @@ describe("/save", () => {
     expect((await stat(json)).mode & 0o777).toBe(0o600);
   });
 
-  test("replaces no file", async () => {
+  test("/save replaces no file", async () => {
     const path = join(directory, "talk.md");
     await writeFile(path, "mine");
     const { stderr } = await talk(["Name a river.", `/save ${path}`, `/save ${directory}/no/where.md`]);

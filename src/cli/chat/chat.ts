@@ -1,7 +1,7 @@
 // `headrace chat`: one answer to a prompt, or a conversation at the terminal.
 import { InvalidArgumentError } from "commander";
 import { demoId } from "../../engines/llama/model-store.ts";
-import { examples, type OptionValues } from "../command.ts";
+import type { OptionValues } from "../command.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { ApiError } from "../login/api-request.ts";
 import type { connectionOptions } from "../login/client.ts";
@@ -31,16 +31,14 @@ export const chatCommand = serverCommand({
   description: "Ask a model once, or talk to it: without a prompt, at a terminal, a conversation begins.",
   arguments: [["[prompt...]", "what to ask; - stands for standard input"]],
   options: chatOptions,
-  help: [
-    examples(
-      "headrace chat",
-      `headrace chat "Name three rivers."`,
-      `headrace chat --model qwen --system "Answer in French." "Who are you?"`,
-      `git diff | headrace chat "Describe this change:" -`,
-      "headrace chat < question.txt",
-    ),
-    "In a conversation, /help lists the commands. Ctrl-C stops an answer, Ctrl-D ends.",
+  examples: [
+    "headrace chat",
+    `headrace chat "Name three rivers."`,
+    `headrace chat --model qwen --system "Answer in French." "Who are you?"`,
+    `git diff | headrace chat "Describe this change:" -`,
+    "headrace chat < question.txt",
   ],
+  help: ["In a conversation, /help lists the commands. Ctrl-C stops an answer, Ctrl-D ends."],
   async run({ connect, ask, context, options, terminal }, words) {
     const prompt = await readPrompt(context, words, options);
     const connection = await connect();

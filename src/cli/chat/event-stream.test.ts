@@ -29,7 +29,7 @@ test.each([1, 2, 3, 7, 1000])(
   },
 );
 
-test.each(["\r\n", "\r"])("end with %j too", async (end) => {
+test.each(["\r\n", "\r"])("lines end with %j too", async (end) => {
   for (const size of [1, 2, 5, 1000]) {
     // One more line: a CR at the very end could be half of a CRLF.
     expect(await eventsOf(`${stream.replaceAll("\n", end)}:${end}`, size)).toEqual(["one é", "two\nlines", "[DONE]"]);

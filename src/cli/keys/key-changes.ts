@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { readCredentials, writeCredentials } from "../../storage/files/credentials-file.ts";
-import { examples, refuseNoChange } from "../command.ts";
+import { refuseNoChange } from "../command.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
@@ -38,15 +38,13 @@ export const createCommand = serverCommand({
     quiet: ["-q, --quiet", "print the key and nothing else"],
     json: ["--json", "print what the API gives, the key included"],
   },
-  help: [
-    examples(
-      "headrace keys create laptop",
-      "headrace keys create ci --scopes chat:write,models:read --expires 30d --rate-limit 100",
-      "headrace keys create office --allowed-ips 192.0.2.0/24,2001:db8::/32",
-      `export OPENAI_API_KEY="$(headrace keys create app --quiet)"`,
-    ),
-    ...[scopesHelp, newKeyHelp],
+  examples: [
+    "headrace keys create laptop",
+    "headrace keys create ci --scopes chat:write,models:read --expires 30d --rate-limit 100",
+    "headrace keys create office --allowed-ips 192.0.2.0/24,2001:db8::/32",
+    `export OPENAI_API_KEY="$(headrace keys create app --quiet)"`,
   ],
+  help: [scopesHelp, newKeyHelp],
   async run({ connect, request, options, terminal, nowSeconds }, name) {
     refuseSecret(name);
     const connection = await connect();
@@ -74,14 +72,12 @@ export const rotateCommand = serverCommand({
     quiet: ["-q, --quiet", "print the new key and nothing else"],
     json: ["--json", "print what the API gives, the new key included"],
   },
-  help: [
-    examples(
-      "headrace keys rotate ci",
-      "headrace keys rotate ci --overlap 7d --quiet",
-      "headrace keys rotate ci --overlap 0 --yes",
-    ),
-    ...[newKeyHelp, keyArgumentHelp],
+  examples: [
+    "headrace keys rotate ci",
+    "headrace keys rotate ci --overlap 7d --quiet",
+    "headrace keys rotate ci --overlap 0 --yes",
   ],
+  help: [newKeyHelp, keyArgumentHelp],
   async run({ connect, ask, request, confirm, context, options, terminal, nowSeconds }, wanted) {
     const name = await readKeyArgument(wanted, context.input, options);
     const connection = await connect();
@@ -116,14 +112,12 @@ export const updateCommand = serverCommand({
     ...keySettings({ clearable: true }),
     json: ["--json", "print the key as the API gives it"],
   },
-  help: [
-    examples(
-      "headrace keys update ci --allowed-ips 192.0.2.7,10.0.0.0/8",
-      "headrace keys update ci --rate-limit 100 --rate-limit-window 60",
-      "headrace keys update ci --rate-limit none --expires never",
-    ),
-    ...[scopesHelp, keyArgumentHelp],
+  examples: [
+    "headrace keys update ci --allowed-ips 192.0.2.7,10.0.0.0/8",
+    "headrace keys update ci --rate-limit 100 --rate-limit-window 60",
+    "headrace keys update ci --rate-limit none --expires never",
   ],
+  help: [scopesHelp, keyArgumentHelp],
   async run({ connect, ask, context, options, terminal }, wanted) {
     const found = await readKeyArgument(wanted, context.input, options);
     const { name, ...settings } = options;

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { environments, showsAs } from "../../domain/api-key.ts";
 import { byWire, keyAmounts } from "../../domain/limits/amounts.ts";
-import { ApiError, requestJson, requestList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
+import { type Found, recordsOf } from "../login/records.ts";
 import { formatTime } from "../terminal/figures.ts";
 import type { CliInput } from "../terminal/input.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
@@ -31,17 +31,9 @@ export const keyRecord = z.object({
 
 export type ListedKey = z.infer<typeof keyRecord>;
 
-/** A key as the API gave it, and what this version reads of it. */
-export interface FoundKey {
-  raw: unknown;
-  key: ListedKey;
-}
-
-/** Every key that the connection's key may see, newest first. */
-export async function listKeys(connection: Connection, signal: AbortSignal): Promise<FoundKey[]> {
-  const entries = await requestList(connection, "/keys", signal);
-  return entries.map((raw) => ({ raw, key: understood(keyRecord, raw, connection, "list of keys") }));
-}
+export type FoundKey = Found<"key", typeof keyRecord>;
+const records = recordsOf("key", keyRecord);
+export const { path: keyPath, list: listKeys } = records;
 
 /** What may be shown of a key: `sk_live_hr_…x7Qp`. */
 export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">): string {
@@ -89,7 +81,7 @@ export async function readKeyArgument(
  * with a CliError that lists the candidates where that leaves more than one.
  */
 export async function findKey(connection: Connection, wanted: string, signal: AbortSignal): Promise<FoundKey> {
-  const direct = wanted.startsWith("key_") ? await findById(connection, wanted, signal) : undefined;
+  const direct = wanted.startsWith("key_") ? await records.withId(connection, wanted, signal) : undefined;
   if (direct) return direct;
   const keys = await listKeys(connection, signal);
   const whole = wholeKey.test(wanted);
@@ -110,19 +102,4 @@ export async function findKey(connection: Connection, wanted: string, signal: Ab
 function noSuchKey(wanted: string | undefined): string {
   const what = wanted === undefined ? "the key on standard input" : `\`${printable(wanted)}\``;
   return `No key fits ${what}: neither an id, nor a name, nor last four characters. headrace keys list --all shows those that this key may see.`;
-}
-
-/** Undefined where there is none: a name may look like an id. */
-async function findById(connection: Connection, id: string, signal: AbortSignal): Promise<FoundKey | undefined> {
-  try {
-    const raw = await requestJson(connection, keyPath(id), signal);
-    return { raw, key: understood(keyRecord, raw, connection, "key") };
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined;
-    throw error;
-  }
-}
-
-export function keyPath(id: string): string {
-  return `/keys/${encodeURIComponent(id)}`;
 }

@@ -65,18 +65,18 @@ describe("list", () => {
     expect(await header(50)).toEndWith("ENDS");
   });
 
-  test("with --json is everything as the API gives it", async () => {
+  test("list with --json is everything as the API gives it", async () => {
     const { stdout } = await keys(["list", "--json"]);
     expect(JSON.parse(stdout)).toEqual(api.keys);
   });
 
-  test("tells which scope is missing, in the API's words", async () => {
+  test("list tells which scope is missing, in the API's words", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: keys:manage");
     const { code, stderr } = await keys(["list"]);
     expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: API key lacks required scope: keys:manage (403)\n`]);
   });
 
-  test("tells who comes with an ordinary key where operators get theirs", async () => {
+  test("list tells who comes with an ordinary key where operators get theirs", async () => {
     api.answer = () => refusal(403, "insufficient_scope", "API key lacks required scope: admin:manage");
     expect((await keys(["list"])).stderr).toContain("(403). It takes an operator's key: on the server's machine, ");
   });
@@ -127,7 +127,7 @@ describe("the key that is meant", () => {
     expect(stderr).toContain("headrace keys list --all");
   });
 
-  test("comes from standard input for -, as a whole key too, which is not sent anywhere", async () => {
+  test("the key that is meant comes from standard input for -, as a whole key too, which is not sent anywhere", async () => {
     const secret = generateApiKey("live");
     api.keys.push(fakeKey({ name: "mine", last4: secret.slice(-4) }));
     const { stdout } = await keys(["show", "-", "--json"], { stdin: `${secret}\n` });
@@ -195,19 +195,19 @@ describe("create", () => {
     expect(sent("POST").map(({ body }) => body)).toEqual([{ name: "ci" }]);
   });
 
-  test("says nothing else with --quiet", async () => {
+  test("create says nothing else with --quiet", async () => {
     const { stdout, stderr } = await keys(["create", "ci", "--quiet"]);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
     expect(stderr).toBe("");
   });
 
-  test("gives the API's answer with --json", async () => {
+  test("create gives the API's answer with --json", async () => {
     const { stdout, stderr } = await keys(["create", "ci", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ name: "ci", key: expect.stringMatching(secretPattern) });
     expect(stderr).toBe("");
   });
 
-  test("sends every setting as the API names it", async () => {
+  test("create sends every setting as the API names it", async () => {
     const settings = ["--scopes", "chat:write, usage:read", "--expires", "30d", "--allowed-ips", "10.0.0.0/8,::1"];
     const limits = [
       "--rate-limit",
@@ -236,7 +236,7 @@ describe("create", () => {
     ["2026-12-31", { expires_at: Date.UTC(2027, 0, 1) / 1000 }],
     ["2026-12-31T18:00", { expires_at: Date.UTC(2026, 11, 31, 18) / 1000 }],
     ["never", {}],
-  ])("takes %p as the end", async (when, expiry) => {
+  ])("create takes %p as the end", async (when, expiry) => {
     await keys(["create", "ci", "--expires", when]);
     expect(sent("POST")[0]?.body).toEqual({ name: "ci", ...expiry });
   });
@@ -250,14 +250,14 @@ describe("create", () => {
     ["--monthly-tokens", "1e6"],
     ["--monthly-spend", "$5"],
     ["--scopes", ","],
-  ])("refuses %s %s before anything is sent", async (flag, value) => {
+  ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
     expect(stderr).toContain(flag);
     expect(api.seen).toEqual([]);
   });
 
-  test("tells the API's own reason", async () => {
+  test("create tells the API's own reason", async () => {
     api.answer = () => refusal(403, "permission_denied", "scopes: admin:manage is not among your own.");
     const { code, stdout, stderr } = await keys(["create", "ci", "--scopes", "admin:manage"]);
     expect([code, stdout]).toEqual([1, ""]);
@@ -308,7 +308,7 @@ describe("revoke", () => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("asks a person first, with the key's name", async () => {
+  test("revoke asks a person first, with the key's name", async () => {
     const { code, stdout, stderr } = await keys(["revoke", "ci"], { isTTY: true, answers: ["y"] });
     expect(code).toBe(0);
     expect(stderr).toContain('Revoke key "ci" (sk_live_hr_…AbC1)?');
@@ -324,14 +324,14 @@ describe("revoke", () => {
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("refuses where nobody can be asked, and names --yes", async () => {
+  test("revoke refuses where nobody can be asked, and names --yes", async () => {
     const { code, stderr } = await keys(["revoke", "ci"]);
     expect(code).toBe(2);
     expect(stderr).toContain("add --yes");
     expect(sent("DELETE")).toEqual([]);
   });
 
-  test("does not ask with --yes", async () => {
+  test("revoke does not ask with --yes", async () => {
     const { code, stderr } = await keys(["revoke", "AbC1", "--yes"]);
     expect([code, stderr]).toEqual([0, ""]);
     expect(sent("DELETE")).toHaveLength(1);
@@ -355,7 +355,7 @@ describe("rotate", () => {
     api.keys.push(fakeKey({ name: "ci", last4: "AbC1" }));
   });
 
-  test("prints the new key alone and says how long the old one lives", async () => {
+  test("rotate prints the new key alone and says how long the old one lives", async () => {
     const { code, stdout, stderr } = await keys(["rotate", "ci", "--overlap", "12h"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sk_live_hr_[0-9A-Za-z]{36}\n$/);
@@ -363,7 +363,7 @@ describe("rotate", () => {
     expect(sent("POST")).toMatchObject([{ path: "/keys/key_ci/rotate", body: { overlap_seconds: 43_200 } }]);
   });
 
-  test("leaves the overlap to the server unless told", async () => {
+  test("rotate leaves the overlap to the server unless told", async () => {
     const { stderr } = await keys(["rotate", "ci"]);
     expect(sent("POST")[0]?.body).toEqual({});
     expect(stderr).toContain("valid until 2026-11-21 18:30 (in 24 h)");

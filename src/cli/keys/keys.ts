@@ -1,5 +1,5 @@
 // `headrace keys`: lists, shows and revokes API keys; making and changing them is in key-changes.ts.
-import { command, examples } from "../command.ts";
+import { command } from "../command.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatRelative } from "../terminal/figures.ts";
 import { formatTable, printable, type Terminal } from "../terminal/terminal.ts";
@@ -28,7 +28,7 @@ const listCommand = serverCommand({
     all: ["--all", "also those that are revoked"],
     json: ["--json", "print all of them as the API gives them, revoked ones included"],
   },
-  help: [examples("headrace keys list", "headrace keys list --all", "headrace keys list --json")],
+  examples: ["headrace keys list", "headrace keys list --all", "headrace keys list --json"],
   async run({ ask, options, terminal, nowSeconds }) {
     const found = await ask(listKeys);
     const show = () => {
@@ -49,7 +49,8 @@ const showCommand = serverCommand({
   description: "Show everything about one key but its secret.",
   arguments: [keyArgument],
   options: { json: ["--json", "print the key as the API gives it"] },
-  help: [examples("headrace keys show ci", "headrace keys show - < key.txt"), keyArgumentHelp],
+  examples: ["headrace keys show ci", "headrace keys show - < key.txt"],
+  help: [keyArgumentHelp],
   async run({ ask, context, options, terminal }, wanted) {
     const name = await readKeyArgument(wanted, context.input, options);
     const { raw, key } = await ask((connection, signal) => findKey(connection, name, signal));
@@ -63,7 +64,8 @@ const revokeCommand = serverCommand({
   description: "Revoke a key: from then on it is refused, for good.",
   arguments: [keyArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print the key as the API gives it"] },
-  help: [examples("headrace keys revoke ci", "headrace keys revoke x7Qp --yes"), keyArgumentHelp],
+  examples: ["headrace keys revoke ci", "headrace keys revoke x7Qp --yes"],
+  help: [keyArgumentHelp],
   async run({ connect, ask, request, confirm, context, options, terminal }, wanted) {
     const name = await readKeyArgument(wanted, context.input, options);
     const connection = await connect();
@@ -104,13 +106,11 @@ export const keysCommand = command({
   name: "keys",
   summary: "list, create, change and revoke API keys",
   description: "Manage the API keys of a running Headrace. Needs a key with the scope keys:manage.",
-  help: [
-    examples(
-      "headrace keys list",
-      "headrace keys create ci --scopes chat:write,models:read --expires 30d",
-      "headrace keys rotate ci --overlap 12h",
-      "headrace keys revoke ci",
-    ),
+  examples: [
+    "headrace keys list",
+    "headrace keys create ci --scopes chat:write,models:read --expires 30d",
+    "headrace keys rotate ci --overlap 12h",
+    "headrace keys revoke ci",
   ],
   commands: [
     ...[listCommand, showCommand, createCommand, rotateCommand, updateCommand],

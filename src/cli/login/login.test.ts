@@ -35,7 +35,7 @@ const isStored = () => existsSync(join(folder, "login.json"));
 const polls = () => server.seen.filter((line) => line.includes("grant-type%3Adevice_code"));
 
 describe("login", () => {
-  test("asks for all scopes of an account, shows page and code, and says who is signed in where", async () => {
+  test("login asks for all scopes of an account, shows page and code, and says who is signed in where", async () => {
     const { code, stdout, stderr } = await login();
     expect([code, stdout]).toEqual([
       0,
@@ -51,7 +51,7 @@ describe("login", () => {
     expect(stdout + stderr).not.toMatch(/access-|refresh-|device-1/);
   });
 
-  test("keeps the login for its owner alone, by the server's origin", async () => {
+  test("login keeps the login for its owner alone, by the server's origin", async () => {
     await login();
     expect(stored()).toEqual({
       [server.root]: {
@@ -68,7 +68,7 @@ describe("login", () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  test("asks no faster than the server allows, and slower when told to", async () => {
+  test("login asks no faster than the server allows, and slower when told to", async () => {
     server.device = { interval: 7 };
     server.outcomes = ["authorization_pending", "slow_down", "authorization_pending", "slow_down"];
     const pauses: number[] = [];
@@ -76,7 +76,7 @@ describe("login", () => {
     expect(pauses).toEqual([7_000, 7_000, 12_000, 12_000, 17_000]);
   });
 
-  test("asks every 5 s where the server says nothing, and less often while it is away", async () => {
+  test("login asks every 5 s where the server says nothing, and less often while it is away", async () => {
     server.device = { interval: undefined };
     server.outcomes = ["authorization_pending", 503, 429];
     const pauses: number[] = [];
@@ -84,7 +84,7 @@ describe("login", () => {
     expect(pauses).toEqual([5_000, 5_000, 10_000, 20_000]);
   });
 
-  test("ends when the code has expired, by its own clock too", async () => {
+  test("login ends when the code has expired, by its own clock too", async () => {
     server.device = { expires_in: 12 };
     server.outcomes = Array<string>(10).fill("authorization_pending");
     const pauses: number[] = [];
@@ -98,7 +98,7 @@ describe("login", () => {
     ["expired_token", "The code has expired. For another one: headrace login"],
     ["access_denied", "The sign-in was denied in the browser."],
     ["invalid_client", "it is invalid_client (400)"],
-  ])("ends when the server says %s", async (outcome, message) => {
+  ])("login ends when the server says %s", async (outcome, message) => {
     server.outcomes = ["authorization_pending", outcome];
     const { code, stderr } = await login();
     expect([code, isStored()]).toEqual([1, false]);
@@ -106,7 +106,7 @@ describe("login", () => {
     expect(polls()).toHaveLength(2);
   });
 
-  test("is given up with Ctrl-C, with nothing kept", async () => {
+  test("login is given up with Ctrl-C, with nothing kept", async () => {
     server.outcomes = ["authorization_pending"];
     const onPause = () => void (polls().length === 1 && process.emit("SIGINT", "SIGINT"));
     const { code, stderr } = await login([], { onPause });
@@ -114,7 +114,7 @@ describe("login", () => {
     expect(stderr).toContain("Interrupted. You are not signed in.");
   });
 
-  test("leaves no login behind at the server that nobody here has", async () => {
+  test("login leaves no login behind at the server that nobody here has", async () => {
     server.onRequest = (path) => {
       if (path === "/v1/session") process.emit("SIGINT", "SIGINT");
       return undefined;
@@ -123,14 +123,14 @@ describe("login", () => {
     expect([server.revoked, isStored()]).toEqual([["refresh-1"], false]);
   });
 
-  test("ends the earlier login at the same server, which nobody has any more", async () => {
+  test("login ends the earlier login at the same server, which nobody has any more", async () => {
     await login();
     expect((await login()).code).toBe(0);
     expect(server.revoked).toEqual(["refresh-1"]);
     expect(stored()[server.root].refresh_token).toBe("refresh-2");
   });
 
-  test("is another's account only if that was chosen: otherwise it is ended", async () => {
+  test("login is another's account only if that was chosen: otherwise it is ended", async () => {
     expect((await login(["--account", "Engines"])).code).toBe(0);
     expect((await login(["--account", "acct_1"])).code).toBe(0);
     const { code, stderr } = await login(["--account", "Looms"]);
@@ -160,7 +160,7 @@ describe("login", () => {
     expect(unwatched.stderr + unwatched.stdout).not.toContain("\r");
   });
 
-  test("lets no text of the server command the terminal", async () => {
+  test("login lets no text of the server command the terminal", async () => {
     server.person.name = "Ada\x1b[2J";
     server.account.name = "En\x1b]0;gines\x07";
     server.device = { user_code: "BC\x1b[1A" };
@@ -168,12 +168,12 @@ describe("login", () => {
     expect((stdout + stderr).replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   });
 
-  test("says which variables come before it", async () => {
+  test("login says which variables come before it", async () => {
     const { stderr } = await login([], { env: { HEADRACE_API_KEY: "sk_live_hr_x" } });
     expect(stderr).toContain("Commands look at HEADRACE_API_KEY first");
   });
 
-  test("is at the server of the last login where none is named", async () => {
+  test("login is at the server of the last login where none is named", async () => {
     await login();
     const { code, stdout } = await run(["login"]);
     expect([code, stdout]).toEqual([0, expect.stringContaining(`Signed in to ${server.root}/v1`)]);
@@ -206,12 +206,12 @@ describe("a server gets no code of a person", () => {
     expect(stderr).not.toContain("BCDF");
   });
 
-  test("that is no Headrace with people", async () => {
+  test("a server that is no Headrace with people gets no code of a person", async () => {
     server.onRequest = () => new Response("nothing here", { status: 404 });
     expect((await login()).stderr).toContain(`${server.root} offers no sign-in (404)`);
   });
 
-  test("that cannot be reached", async () => {
+  test("a server that cannot be reached gets no code of a person", async () => {
     await server.stop();
     expect(await login()).toMatchObject({
       code: 1,
@@ -221,7 +221,7 @@ describe("a server gets no code of a person", () => {
 });
 
 describe("a file of logins", () => {
-  test("that is damaged is told before anybody goes to a browser", async () => {
+  test("a file of logins that is damaged is told before anybody goes to a browser", async () => {
     await login();
     writeFileSync(join(folder, "login.json"), "{");
     server.seen.length = 0;
@@ -230,7 +230,7 @@ describe("a file of logins", () => {
     expect(stderr).toContain(`${join(folder, "login.json")} is damaged`);
   });
 
-  test("that was open to others is closed", async () => {
+  test("a file of logins that was open to others is closed", async () => {
     await login();
     chmodSync(join(folder, "login.json"), 0o644);
     chmodSync(folder, 0o755);
@@ -239,14 +239,14 @@ describe("a file of logins", () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  test("cannot be kept where a file is in the way, and the login is ended", async () => {
+  test("a file of logins cannot be kept where a file is in the way, and the login is ended", async () => {
     writeFileSync(join(parent, "config"), "");
     const { code, stderr } = await login();
     expect([code, server.revoked]).toEqual([1, ["refresh-1"]]);
     expect(stderr).toContain(`Logins cannot be kept in ${folder}`);
   });
 
-  test("is where the system keeps settings", () => {
+  test("a file of logins is where the system keeps settings", () => {
     const of = (env: Record<string, string>, platform: NodeJS.Platform) =>
       configFolder({ HOME: "/h", ...env }, platform);
     expect(of({}, "linux")).toBe("/h/.config/headrace");
@@ -258,7 +258,7 @@ describe("a file of logins", () => {
 });
 
 describe("logout", () => {
-  test("ends the login at the server and here", async () => {
+  test("logout ends the login at the server and here", async () => {
     await login();
     const { code, stdout, stderr } = await run(["logout"]);
     expect([code, stderr]).toEqual([0, ""]);
@@ -279,7 +279,7 @@ describe("logout", () => {
     expect(stored()).toEqual({});
   });
 
-  test("with --local tells the server nothing, and says so", async () => {
+  test("logout with --local tells the server nothing, and says so", async () => {
     await login();
     server.seen.length = 0;
     const { code, stderr } = await run(["logout", "--local"]);
@@ -287,7 +287,7 @@ describe("logout", () => {
     expect(stderr).toContain("At the server the login stays valid");
   });
 
-  test("is of the server that is named, else of the last login, and names the next", async () => {
+  test("logout is of the server that is named, else of the last login, and names the next", async () => {
     const other = startSignInServer();
     try {
       await login();
@@ -303,7 +303,7 @@ describe("logout", () => {
     }
   });
 
-  test("of nobody is said and does nothing", async () => {
+  test("logout of nobody is said and does nothing", async () => {
     expect(await run(["logout"])).toEqual({ code: 0, stdout: "", stderr: "You are not signed in.\n" });
   });
 });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import { accountScopes } from "../../domain/scope.ts";
-import { command, examples, type OptionValues } from "../command.ts";
+import { command, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import {
   CliError,
@@ -55,12 +55,12 @@ export const loginCommand = command({
   summary: "sign in as a person",
   description: "Sign in to a Headrace with a browser, here or on any other device.",
   options: loginOptions,
+  examples: [
+    "headrace login",
+    "headrace login --base-url https://ai.example.com/v1 --open",
+    `headrace login --account "Web shop"`,
+  ],
   help: [
-    examples(
-      "headrace login",
-      "headrace login --base-url https://ai.example.com/v1 --open",
-      `headrace login --account "Web shop"`,
-    ),
     ({ configFolder }) => `\
 The login is kept for you alone, one for each server, in ${new LoginStore(configFolder).path}
 Commands use the last one until headrace logout. It ends after 30 days without use.`,

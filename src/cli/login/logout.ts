@@ -1,6 +1,6 @@
 // `headrace logout`: ends a login, at the server and here.
 import { commandLineAppId } from "../../domain/people/app.ts";
-import { command, examples } from "../command.ts";
+import { command } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, interruptible } from "../terminal/terminal.ts";
 import { findLogin, givenBaseUrl } from "./client.ts";
@@ -16,10 +16,8 @@ export const logoutCommand = command({
     baseUrl: ["--base-url <url>", "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login)"],
     local: ["--local", "only forget it here; at the server it stays until it expires or is revoked there"],
   },
-  help: [
-    examples("headrace logout", "headrace logout --base-url https://ai.example.com/v1", "headrace logout --local"),
-    "Keys are not touched, those made while signed in included: headrace keys revoke.",
-  ],
+  examples: ["headrace logout", "headrace logout --base-url https://ai.example.com/v1", "headrace logout --local"],
+  help: ["Keys are not touched, those made while signed in included: headrace keys revoke."],
   async run({ context, options, terminal }) {
     const login = await findLogin(context, givenBaseUrl(options, context.env));
     if (login === undefined) return terminal.note(await notSignedIn(context));

@@ -64,7 +64,7 @@ const changes = () =>
   api.seen.filter(({ method }) => method !== "GET").map(({ method, path, body }) => [method, path, body]);
 
 describe("list", () => {
-  test("is a table of all pages, with those who are invited", async () => {
+  test("list is a table of all pages, with those who are invited", async () => {
     expect(await members(["list"])).toEqual({
       code: 0,
       stderr: "",
@@ -79,14 +79,14 @@ describe("list", () => {
     });
   });
 
-  test("with --json is both lists as the API gives them", async () => {
+  test("list with --json is both lists as the API gives them", async () => {
     expect(JSON.parse((await members(["list", "--json"])).stdout)).toEqual({
       members: [ada, bob, cy],
       invitations: [dee],
     });
   });
 
-  test("tells in the API's words that a key is not for this", async () => {
+  test("list tells in the API's words that a key is not for this", async () => {
     api.answer = () => refusal(403, "permission_denied", "This is for people, not for keys and apps.");
     const { code, stderr } = await members(["list"]);
     expect([code, stderr]).toEqual([1, `error: ${api.baseUrl}: This is for people, not for keys and apps. (403)\n`]);
@@ -94,7 +94,7 @@ describe("list", () => {
 });
 
 describe("invite", () => {
-  test("prints the link alone, and tells the rest to the person", async () => {
+  test("invite prints the link alone, and tells the rest to the person", async () => {
     const { code, stdout, stderr } = await members(["invite", "dee@example.com", "--role", "admin"]);
     expect([code, stdout]).toEqual([0, `${link}\n`]);
     expect(stderr).toStartWith("dee@example.com is invited as an admin. The link works once, until ");
@@ -102,7 +102,7 @@ describe("invite", () => {
     expect(changes()).toEqual([["POST", "/invitations", { email: "dee@example.com", role: "admin" }]]);
   });
 
-  test("that the server mails has no link to print", async () => {
+  test("invite that the server mails has no link to print", async () => {
     const answer = api.answer;
     api.answer = (method, path, url) =>
       method === "POST" ? Response.json({ ...dee, link: null, mailed: true }) : answer(method, path, url);
@@ -115,7 +115,7 @@ describe("invite", () => {
     });
   });
 
-  test("is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {
+  test("invite is for a member unless said otherwise; --quiet prints nothing else, --json all of it", async () => {
     expect(await members(["invite", "dee@example.com", "--quiet"])).toEqual({
       code: 0,
       stdout: `${link}\n`,
@@ -126,7 +126,7 @@ describe("invite", () => {
     expect(JSON.parse(stdout)).toMatchObject({ link, mailed: false });
   });
 
-  test("asks for a role that there is, and sends nothing that is a key", async () => {
+  test("invite asks for a role that there is, and sends nothing that is a key", async () => {
     const { code, stderr } = await members(["invite", "dee@example.com", "--role", "king"]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("must be one of owner, admin, member")]);
     expect((await members(["invite", generateApiKey("live")])).code).toBe(2);
@@ -142,7 +142,7 @@ describe("role", () => {
     expect(changes()).toEqual(Array(2).fill(["PATCH", "/members/mbr_2", { role: "admin" }]));
   });
 
-  test("of somebody who is only invited is told how to change", async () => {
+  test("role of somebody who is only invited is told how to change", async () => {
     const { code, stderr } = await members(["role", "dee@example.com", "owner"]);
     expect([code, stderr]).toEqual([
       1,
@@ -151,14 +151,14 @@ describe("role", () => {
     expect(changes()).toEqual([]);
   });
 
-  test("of nobody is an error", async () => {
+  test("role of nobody is an error", async () => {
     const { code, stderr } = await members(["role", "eve@example.com", "owner"]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("headrace members list shows who is")]);
   });
 });
 
 describe("remove", () => {
-  test("asks first, and says what ends", async () => {
+  test("remove asks first, and says what ends", async () => {
     const no = await members(["remove", "bob@example.com"], { isTTY: true, answers: ["n"] });
     expect(no.stderr).toContain("Remove bob@example.com from the account? Keys that they made as a member");
     expect([no.code, changes()]).toEqual([1, []]);
@@ -168,13 +168,13 @@ describe("remove", () => {
     expect((await members(["remove", "cy@example.com"])).code).toBe(2);
   });
 
-  test("takes an invitation back", async () => {
+  test("remove takes an invitation back", async () => {
     const { stdout } = await members(["remove", "dee@example.com", "--yes"]);
     expect(stdout).toBe("dee@example.com is no longer invited.\n");
     expect(changes()).toEqual([["DELETE", "/invitations/lnk_1", undefined]]);
   });
 
-  test("of oneself needs no list, which members do not see", async () => {
+  test("remove of oneself needs no list, which members do not see", async () => {
     const answer = api.answer;
     api.answer = (method, path, url) =>
       path === "/members" ? refusal(403, "permission_denied", "Not for members.") : answer(method, path, url);

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type Role, roles } from "../../domain/people/role.ts";
-import { command, examples } from "../command.ts";
+import { command } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, formatTable, printable } from "../terminal/terminal.ts";
@@ -43,7 +43,7 @@ const listCommand = serverCommand({
   summary: "list the members, and who is invited",
   description: "List the members of the account, and the invitations that nobody has followed yet.",
   options: { json: ["--json", "print both lists as the API gives them"] },
-  help: [examples("headrace members list", "headrace members list --json")],
+  examples: ["headrace members list", "headrace members list --json"],
   async run({ connect, ask, terminal, nowSeconds }) {
     const connection = await connect();
     const lists = await ask(async (_, signal) => ({
@@ -75,8 +75,8 @@ const inviteCommand = serverCommand({
     quiet: ["-q, --quiet", "print nothing but the link, or on standard error the address that it was mailed to"],
     json: ["--json", "print what the API gives, the link included"],
   },
+  examples: ["headrace members invite ada@example.com", "headrace members invite ada@example.com --role admin --quiet"],
   help: [
-    examples("headrace members invite ada@example.com", "headrace members invite ada@example.com --role admin --quiet"),
     `Where the server sends mail, the link goes to the address and is not shown. Otherwise it
 is printed once, alone on standard output; everything else goes to standard error.
 Whoever has it can join: hand it over where nobody else reads it.`,
@@ -109,7 +109,8 @@ const roleCommand = serverCommand({
   description: "Change a member's role. For owners.",
   arguments: [whoArgument, ["<role>", `one of ${roles.join(", ")}`, parseRole]],
   options: { json: ["--json", "print the member as the API gives it"] },
-  help: [examples("headrace members role ada@example.com owner"), roleMeanings],
+  examples: ["headrace members role ada@example.com owner"],
+  help: [roleMeanings],
   async run({ ask, request, terminal }, who, role) {
     const { kind, one } = await ask((connection, signal) => findOne(connection, who, signal));
     const email = printable(one.email);
@@ -129,7 +130,7 @@ const removeCommand = serverCommand({
   description: "Remove somebody from the account, or take back an invitation; one's own address: leave it.",
   arguments: [whoArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
-  help: [examples("headrace members remove ada@example.com", "headrace members remove ada@example.com --yes")],
+  examples: ["headrace members remove ada@example.com", "headrace members remove ada@example.com --yes"],
   async run({ ask, request, confirm, terminal }, who) {
     const { kind, one } = await ask(
       async (connection, signal) => (await findSelf(connection, who, signal)) ?? findOne(connection, who, signal),
@@ -154,15 +155,13 @@ export const membersCommand = command({
   name: "members",
   summary: "list, invite and remove the people of the account",
   description: "Manage who is a member of the account. For its owners and admins, with headrace login.",
-  help: [
-    examples(
-      "headrace members list",
-      "headrace members invite ada@example.com",
-      "headrace members role ada@example.com admin",
-      "headrace members remove ada@example.com",
-    ),
-    roleMeanings,
+  examples: [
+    "headrace members list",
+    "headrace members invite ada@example.com",
+    "headrace members role ada@example.com admin",
+    "headrace members remove ada@example.com",
   ],
+  help: [roleMeanings],
   commands: [listCommand, inviteCommand, roleCommand, removeCommand],
 });
 

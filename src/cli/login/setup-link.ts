@@ -1,7 +1,7 @@
 // `headrace setup-link`: makes the link with which whoever has the data directory creates an operator's sign-in.
 import { loadDatabaseUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../upkeep/setup-link.ts";
-import { command, dataDirOption, examples } from "../command.ts";
+import { command, dataDirOption } from "../command.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { givenBaseUrl } from "./client.ts";
 
@@ -16,12 +16,12 @@ export const setupLinkCommand = command({
     quiet: ["-q, --quiet", "print the link and nothing else"],
     json: ["--json", "print one JSON object: url, expires_at"],
   },
+  examples: [
+    "headrace setup-link",
+    "headrace setup-link --data-dir /var/lib/headrace",
+    "headrace setup-link --base-url https://ai.example.com/v1",
+  ],
   help: [
-    examples(
-      "headrace setup-link",
-      "headrace setup-link --data-dir /var/lib/headrace",
-      "headrace setup-link --base-url https://ai.example.com/v1",
-    ),
     `The link is printed once, alone on standard output; everything else goes to
 standard error. A server that runs accepts it at once. It also lets a person back
 in who has lost the password: with the same address, it becomes theirs again.`,

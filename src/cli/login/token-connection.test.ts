@@ -50,13 +50,13 @@ const stored = () => JSON.parse(readFileSync(join(folder, "login.json"), "utf8")
 const renewals = () => server.seen.filter((line) => line.includes("grant_type=refresh_token"));
 
 describe("an access token", () => {
-  test("is used as it is while it lasts", async () => {
+  test("an access token is used as it is while it lasts", async () => {
     signedIn(61);
     expect(await run(["models"])).toMatchObject({ code: 0, stdout: expect.stringContaining("tiny-demo") });
     expect(server.seen).toEqual(["GET /v1/models"]);
   });
 
-  test("is renewed within a minute of its end, and the new one is kept for its owner alone", async () => {
+  test("an access token is renewed within a minute of its end, and the new one is kept for its owner alone", async () => {
     signedIn(60);
     expect((await run(["models"])).code).toBe(0);
     expect(renewals()).toEqual([
@@ -71,14 +71,14 @@ describe("an access token", () => {
     expect(statSync(join(folder, "login.json")).mode & 0o777).toBe(0o600);
   });
 
-  test("is renewed once by many commands at once, whose refresh token works once", async () => {
+  test("an access token is renewed once by many commands at once, whose refresh token works once", async () => {
     signedIn(-5);
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => run(["models"])));
     expect(outcomes.map(({ code }) => code)).toEqual(Array(8).fill(0));
     expect(renewals()).toHaveLength(1);
   });
 
-  test("that is refused before its end is replaced, once", async () => {
+  test("an access token that is refused before its end is replaced, once", async () => {
     signedIn(3000);
     server.accessToken = "of another address";
     expect((await run(["models"])).code).toBe(0);
@@ -91,7 +91,7 @@ describe("an access token", () => {
     expect(stderr).toContain(`refused your login at ${server.root}/v1 (401). Sign in again: headrace login --base-url`);
   });
 
-  test("is asked for again where the answer was lost: the server has it for a moment", async () => {
+  test("an access token is asked for again where the answer was lost: the server has it for a moment", async () => {
     signedIn(0);
     server.onRequest = (path) => {
       return path === "/oauth/token" && renewals().length === 1 ? new Response('{"access_tok') : undefined;
@@ -100,7 +100,7 @@ describe("an access token", () => {
     expect(renewals()).toEqual(Array(2).fill(renewals()[0]));
   });
 
-  test("that came is kept, also where Ctrl-C came first: the one before it works no more", async () => {
+  test("an access token that came is kept, also where Ctrl-C came first: the one before it works no more", async () => {
     signedIn(0);
     server.onRequest = (path) => {
       if (path === "/oauth/token") process.emit("SIGINT", "SIGINT");
@@ -118,7 +118,7 @@ describe("a login that has ended", () => {
     server.refreshTokens.clear();
   });
 
-  test("says to sign in again, and where; nothing else is used in its place", async () => {
+  test("a login that has ended says to sign in again, and where; nothing else is used in its place", async () => {
     mkdirSync(join(parent, "data"));
     const credentials = { base_url: `${server.root}/v1`, api_key: "access-0" };
     writeFileSync(join(parent, "data", "credentials.json"), JSON.stringify(credentials));
@@ -130,7 +130,7 @@ describe("a login that has ended", () => {
     expect(server.seen).not.toContain("GET /v1/models");
   });
 
-  test("is a refusal for headrace status too", async () => {
+  test("a login that has ended is a refusal for headrace status too", async () => {
     server.onRequest = (path) =>
       path === "/readyz" ? Response.json({ status: "ready", checks: { database: "ok" } }) : undefined;
     const { code, stdout, stderr } = await run(["status"]);
@@ -139,7 +139,7 @@ describe("a login that has ended", () => {
     expect(stderr).toContain("has ended");
   });
 
-  test("is told apart from a server that is away for a moment", async () => {
+  test("a login that has ended is told apart from a server that is away for a moment", async () => {
     server.onRequest = (path) => (path === "/oauth/token" ? new Response("", { status: 503 }) : undefined);
     const { stderr } = await run(["models"]);
     expect(stderr).toContain("(503)");
@@ -168,35 +168,35 @@ describe("the credential that a command uses", () => {
 
   afterEach(() => local.stop());
 
-  test("is the login, which is newer than credentials.json", async () => {
+  test("the credential that a command uses is the login, which is newer than credentials.json", async () => {
     expect(await usedBy([])).toBe("login");
   });
 
-  test("is credentials.json once the person has signed out", async () => {
+  test("the credential that a command uses is credentials.json once the person has signed out", async () => {
     await run(["logout"]);
     expect(await usedBy([])).toBe("key");
   });
 
-  test("is that of the server that is named", async () => {
+  test("the credential that a command uses is that of the server that is named", async () => {
     expect(await usedBy(["--base-url", local.baseUrl])).toBe("key");
     expect(await usedBy(["--base-url", `${server.root}/v1`])).toBe("login");
     expect(await usedBy([], { env: { HEADRACE_BASE_URL: local.baseUrl } })).toBe("key");
     expect(await usedBy(["--base-url", "http://127.0.0.1:9/v1"])).toBe("none");
   });
 
-  test("is the newest of several logins where no server is named", async () => {
+  test("the credential that a command uses is the newest of several logins where no server is named", async () => {
     signedIn(3600, ["http://127.0.0.1:9", server.root]);
     expect(await usedBy([])).toBe("login");
     signedIn(3600, [server.root, "http://127.0.0.1:9"]);
     expect(await usedBy([])).toBe("none");
   });
 
-  test("is that of the data directory that is named", async () => {
+  test("the credential that a command uses is that of the data directory that is named", async () => {
     expect(await usedBy(["--data-dir", join(parent, "data")])).toBe("key");
     expect(await usedBy(["--data-dir", join(parent, "elsewhere")])).toBe("none");
   });
 
-  test("is a key that is given, and that one alone", async () => {
+  test("the credential that a command uses is a key that is given, and that one alone", async () => {
     const env = { HEADRACE_API_KEY: local.key };
     expect(await usedBy([], { env })).toBe("key");
     expect(await usedBy(["--api-key-stdin"], { stdin: local.key })).toBe("key");
@@ -207,7 +207,7 @@ describe("the credential that a command uses", () => {
 });
 
 describe("whoami", () => {
-  test("names person, account, role, scopes, server and end", async () => {
+  test("whoami names person, account, role, scopes, server and end", async () => {
     signedIn(3600);
     const { code, stdout } = await run(["whoami"]);
     expect(code).toBe(0);
@@ -226,7 +226,7 @@ describe("whoami", () => {
     );
   });
 
-  test("says that an operator is one only of what can operate, which a login cannot", async () => {
+  test("whoami says that an operator is one only of what can operate, which a login cannot", async () => {
     signedIn(3600);
     expect(server.person.is_operator).toBe(true);
     expect((await run(["whoami"])).stdout).not.toContain("operator");
@@ -234,7 +234,7 @@ describe("whoami", () => {
     expect((await run(["whoami"])).stdout).toContain("  Person       Ada Lovelace <ada@example.com>, operator\n");
   });
 
-  test("with --json is one object without a secret", async () => {
+  test("whoami with --json is one object without a secret", async () => {
     signedIn(3600);
     const { stdout } = await run(["whoami", "--json"]);
     expect(JSON.parse(stdout)).toEqual({

@@ -1,6 +1,5 @@
 // `headrace whoami`: as whom the commands act, at which server, and with what.
 import { z } from "zod";
-import { examples } from "../command.ts";
 import { isOwnKey, listKeys, shownKey } from "../keys/key-records.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { formatFacts, printable } from "../terminal/terminal.ts";
@@ -28,10 +27,8 @@ export const whoamiCommand = serverCommand({
   summary: "who is signed in, or which key is used",
   description: "Show who is signed in, for which account, at which server; of an API key, which one it is.",
   options: { json: ["--json", "print one JSON object"] },
-  help: [
-    examples("headrace whoami", "headrace whoami --json"),
-    "Exit code 1 when the server cannot be reached or refuses the login or key.",
-  ],
+  examples: ["headrace whoami", "headrace whoami --json"],
+  help: ["Exit code 1 when the server cannot be reached or refuses the login or key."],
   async run({ connect, ask, terminal, nowSeconds }) {
     const connection = await connect();
     const identity = await ask(identify);

@@ -1,5 +1,5 @@
 // `headrace models show`, `add`, `set` and `remove`: what operators declare of models at a server.
-import { examples, type Outcome, refuseNoChange } from "../command.ts";
+import { type Outcome, refuseNoChange } from "../command.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { printable } from "../terminal/terminal.ts";
 import { modelArgument, modelPath, operatorNeeds, printModel, understoodModel } from "./model-records.ts";
@@ -13,7 +13,7 @@ export const showCommand = serverCommand({
   description: `Show everything about one model. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { json },
-  help: [examples("headrace models show gpt-4o-mini")],
+  examples: ["headrace models show gpt-4o-mini"],
   run: async (call, id) => tell(call, await call.request(modelPath(id))),
 });
 
@@ -23,13 +23,11 @@ export const addCommand = serverCommand({
   description: `Declare a model: a new name, or the id under which an upstream lists it. ${operatorNeeds}`,
   arguments: [["<id>", "what clients send"]],
   options: { ...modelSettings, json },
-  help: [
-    examples(
-      "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
-      "headrace models add best --deployment a*3=qwen3 --deployment b=qwen3 --fallbacks fast",
-    ),
-    settingsHelp,
+  examples: [
+    "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
+    "headrace models add best --deployment a*3=qwen3 --deployment b=qwen3 --fallbacks fast",
   ],
+  help: [settingsHelp],
   async run(call, id) {
     const body = { id, ...modelFields(call.options) };
     return tell(call, await call.request("/admin/models", { method: "POST", body }));
@@ -42,14 +40,12 @@ export const setCommand = serverCommand({
   description: `Change a model of any upstream; what is not given stays. What headrace.yaml declares is changed there alone. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { ...modelSettings, json },
-  help: [
-    examples(
-      "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
-      "headrace models set fast --fallbacks gpt-4o-mini --context 8192",
-      "headrace models set fast --price none",
-    ),
-    settingsHelp,
+  examples: [
+    "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
+    "headrace models set fast --fallbacks gpt-4o-mini --context 8192",
+    "headrace models set fast --price none",
   ],
+  help: [settingsHelp],
   async run(call, id) {
     const body = modelFields(call.options);
     refuseNoChange(body, "--price input=0.15,output=0.60");
@@ -63,7 +59,8 @@ export const removeCommand = serverCommand({
   description: `Remove what was declared of a model at the server, its price included. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
-  help: [examples("headrace models remove fast"), "A GGUF file that was pulled is deleted with: headrace rm <model>"],
+  examples: ["headrace models remove fast"],
+  help: ["A GGUF file that was pulled is deleted with: headrace rm <model>"],
   async run({ connect, request, confirm, terminal }, id) {
     const { settings } = understoodModel(await request(modelPath(id)), await connect());
     await confirm({

@@ -58,7 +58,7 @@ function writeCredentials(content: unknown = { base_url: baseUrl(), api_key: key
 }
 
 describe("the list", () => {
-  test("is a table for people", async () => {
+  test("the list is a table for people", async () => {
     await writeCredentials();
     expect(await models()).toEqual({
       code: 0,
@@ -73,12 +73,12 @@ describe("the list", () => {
     expect(paths).toEqual(["/v1/models"]);
   });
 
-  test("with --json is the API's own data, with fields that this version does not know", async () => {
+  test("the list with --json is the API's own data, with fields that this version does not know", async () => {
     await writeCredentials();
     expect(JSON.parse((await models(["--json"])).stdout)).toEqual(data);
   });
 
-  test("that is empty says how to get a model", async () => {
+  test("the list that is empty says how to get a model", async () => {
     await writeCredentials();
     answer = () => Response.json({ object: "list", data: [] });
     const { code, stdout, stderr } = await models();
@@ -88,13 +88,13 @@ describe("the list", () => {
 });
 
 describe("server and key", () => {
-  test("come from the environment before the file", async () => {
+  test("server and key come from the environment before the file", async () => {
     await writeCredentials({ base_url: "http://127.0.0.1:1/v1", api_key: "sk_dev_hr_other" });
     const env = { HEADRACE_BASE_URL: `${baseUrl()}/`, HEADRACE_API_KEY: key };
     expect((await models([], { env })).code).toBe(0);
   });
 
-  test("come from flag and standard input before the environment", async () => {
+  test("server and key come from flag and standard input before the environment", async () => {
     const env = { HEADRACE_BASE_URL: "http://127.0.0.1:1/v1", HEADRACE_API_KEY: "sk_dev_hr_other" };
     const outcome = await models(["--base-url", baseUrl(), "--api-key-stdin"], { env, stdin: `${key}\n` });
     expect(outcome.code).toBe(0);
@@ -118,7 +118,7 @@ describe("server and key", () => {
 });
 
 describe("an error says what to do", () => {
-  test("when nothing is configured", async () => {
+  test("an error says what to do when nothing is configured", async () => {
     const { code, stderr } = await models();
     expect(code).toBe(1);
     expect(stderr).toBe(
@@ -126,7 +126,7 @@ describe("an error says what to do", () => {
     );
   });
 
-  test("when no server runs", async () => {
+  test("an error says what to do when no server runs", async () => {
     await writeCredentials();
     const address = baseUrl();
     await server.stop(true);
@@ -135,7 +135,7 @@ describe("an error says what to do", () => {
     expect(stderr).toBe(`error: No server answers at ${address} (ECONNREFUSED). Start it with: headrace serve\n`);
   });
 
-  test("when the key is refused, naming where it came from and not the key", async () => {
+  test("an error says what to do when the key is refused, naming where it came from and not the key", async () => {
     await writeCredentials({ base_url: baseUrl(), api_key: "sk_dev_hr_wrong" });
     const { code, stderr } = await models();
     expect(code).toBe(1);
@@ -143,7 +143,7 @@ describe("an error says what to do", () => {
     expect(stderr).not.toContain("sk_dev_hr_wrong");
   });
 
-  test("when something else answers", async () => {
+  test("an error says what to do when something else answers", async () => {
     await writeCredentials({ base_url: `http://127.0.0.1:${server.port}`, api_key: key });
     answer = () => new Response("<html>", { status: 404 });
     expect((await models()).stderr).toContain("The base URL of a Headrace ends in /v1.");
@@ -151,24 +151,24 @@ describe("an error says what to do", () => {
     expect((await models()).stderr).toContain("JSON that is no model list");
   });
 
-  test("when the API explains itself, in its words", async () => {
+  test("an error says what to do when the API explains itself, in its words", async () => {
     await writeCredentials();
     answer = () => Response.json({ error: { message: "API key lacks required scope: models:read" } }, { status: 403 });
     expect((await models()).stderr).toContain("API key lacks required scope: models:read (403)");
   });
 
-  test("when credentials.json is damaged", async () => {
+  test("an error says what to do when credentials.json is damaged", async () => {
     await writeCredentials("{");
     expect((await models()).stderr).toContain("credentials.json is damaged");
   });
 
-  test("when the key holds what no header may, without showing it", async () => {
+  test("an error says what to do when the key holds what no header may, without showing it", async () => {
     const { stderr } = await models([], { env: { HEADRACE_API_KEY: "sk dev\nhr" } });
     expect(stderr).toContain("The API key from HEADRACE_API_KEY has blanks");
     expect(stderr).not.toContain("sk dev");
   });
 
-  test("when a flag is wrong, with exit code 2", async () => {
+  test("an error says what to do when a flag is wrong, with exit code 2", async () => {
     expect((await models(["--base-url", "localhost:7545"])).code).toBe(2);
     expect((await models(["--api-key-stdin"])).code).toBe(2);
     expect((await models(["--api-key", "x"])).code).toBe(2);

@@ -1,6 +1,6 @@
 // `headrace models`: lists what a running server serves; what operators change of it is in model-changes.ts.
 import { z } from "zod";
-import { command, examples, type Outcome, printRows } from "../command.ts";
+import { command, type Outcome, printRows } from "../command.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";
 import { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
@@ -19,13 +19,11 @@ const listCommand = serverCommand({
     all: ["-a, --all", "all models with price, state and who declares them; for operators"],
     json: ["--json", "print the list as the API gives it"],
   },
-  help: [
-    examples(
-      "headrace models",
-      "headrace models --json",
-      "headrace models --all",
-      "headrace models --base-url https://ai.example.com/v1 --api-key-stdin < key.txt",
-    ),
+  examples: [
+    "headrace models",
+    "headrace models --json",
+    "headrace models --all",
+    "headrace models --base-url https://ai.example.com/v1 --api-key-stdin < key.txt",
   ],
   run: (call) => (call.options.all ? listAllModels(call) : listModels(call)),
 });
@@ -34,16 +32,14 @@ export const modelsCommand = command({
   name: "models",
   summary: "list the models of a running server; set their prices and places",
   description: "The models that a running Headrace serves, and what operators declare of them.",
-  help: [
-    examples(
-      "headrace models                              those that this key may use",
-      "headrace models --all                        all, with price and state",
-      "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
-      "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
-      "headrace models remove fast",
-    ),
-    "Pulled files are listed by headrace list, and deleted by headrace rm.",
+  examples: [
+    "headrace models                              those that this key may use",
+    "headrace models --all                        all, with price and state",
+    "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
+    "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
+    "headrace models remove fast",
   ],
+  help: ["Pulled files are listed by headrace list, and deleted by headrace rm."],
   commands: [listCommand, showCommand, addCommand, setCommand, removeCommand],
 });
 

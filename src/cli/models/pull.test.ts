@@ -39,7 +39,7 @@ function pull(args: string[], surroundings: CommandSurroundings = {}): Promise<C
 }
 
 describe("the text", () => {
-  test("says what was chosen and why, that it was verified, and what to do next", async () => {
+  test("the text says what was chosen and why, that it was verified, and what to do next", async () => {
     const { code, stdout, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(stderr).toContain("Tiny-Q8_0.gguf (4.64 MB), as model tiny-q8_0\n");
     expect(stderr).toContain("Taken by preference (Q4_K_M, Q5_K_M, Q4_0, Q8_0, …); name another after a colon.\n");
@@ -53,7 +53,7 @@ describe("the text", () => {
     expect(code).toBe(0);
   });
 
-  test("has no control codes away from a terminal, and draws one line on one", async () => {
+  test("the text has no control codes away from a terminal, and draws one line on one", async () => {
     const plain = await pull(["hf:acme/tiny-GGUF:Q8_0"]);
     expect(plain.stdout + plain.stderr).not.toContain("\x1b");
     await rm(dataDir, { recursive: true });
@@ -62,21 +62,21 @@ describe("the text", () => {
     expect(drawn.stderr).toContain("━");
   });
 
-  test("tells of a lost connection, and goes on", async () => {
+  test("the text tells of a lost connection, and goes on", async () => {
     server.faults = [{ cutAfterBytes: 1_000_000 }];
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(code).toBe(0);
     expect(stderr).toContain(`The connection to ${server.storageHost} was lost (ECONNRESET); trying again in 1 s.\n`);
   });
 
-  test("of a second run says that nothing was fetched", async () => {
+  test("the text of a second run says that nothing was fetched", async () => {
     await pull(["hf:acme/tiny-GGUF"]);
     const { stdout, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(stdout).toContain("Model tiny-q8_0 was here already");
     expect(stderr).not.toContain("%");
   });
 
-  test("does not let a file's name command the terminal", async () => {
+  test("the text does not let a file's name command the terminal", async () => {
     server.put("acme/tiny-GGUF", [{ path: "a\x1b[2Jb.gguf", content: gguf }]);
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect([code, stderr.includes("\x1b")]).toEqual([0, false]);
@@ -113,14 +113,14 @@ test("--json tells a failure as an event too", async () => {
 });
 
 describe("the exit code", () => {
-  test("is 2 for a source or an id that cannot be one", async () => {
+  test("the exit code is 2 for a source or an id that cannot be one", async () => {
     expect((await pull(["qwen"])).code).toBe(2);
     expect((await pull(["hf:acme/tiny-GGUF", "--name", "A B"])).code).toBe(2);
     expect((await pull([])).code).toBe(2);
     expect(server.requests).toEqual([]);
   });
 
-  test("is 1 offline, where the text names the way without a network", async () => {
+  test("the exit code is 1 offline, where the text names the way without a network", async () => {
     const gone = await HubServer.start();
     await gone.stop();
     const { code, stderr } = await pull(["hf:acme/tiny-GGUF"], { env: { HF_ENDPOINT: "http://127.0.0.1:1" } });
@@ -130,7 +130,7 @@ describe("the exit code", () => {
     );
   });
 
-  test("is 2 for a wrong HF_ENDPOINT, and no token is shown", async () => {
+  test("the exit code is 2 for a wrong HF_ENDPOINT, and no token is shown", async () => {
     const { code, stderr } = await pull(["hf:a/b"], { env: { HF_ENDPOINT: "ftp://x", HF_TOKEN: "hf_secret" } });
     expect(code).toBe(2);
     expect(stderr).toContain("HF_ENDPOINT");

@@ -5,7 +5,7 @@ import { type ModelFiles, preferredQuantizations } from "../../engines/llama/mod
 import type { ModelManifest } from "../../engines/llama/model-store.ts";
 import { type PullObserver, pullModel } from "../../engines/llama/pull-model.ts";
 import { SetupError } from "../../engines/llama/setup-error.ts";
-import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
+import { command, dataDirOption, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { Interrupted, interruptible, printable, type Terminal } from "../terminal/terminal.ts";
@@ -42,14 +42,12 @@ export const pullCommand = command({
     "Download a GGUF model from the Hugging Face hub into the data directory, where headrace serve finds it.",
   arguments: [["<source>", "hf:owner/repo or hf:owner/repo:file"]],
   options: pullOptions,
-  help: [
-    examples(
-      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF",
-      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
-      "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf --name qwen",
-    ),
-    pullHelp,
+  examples: [
+    "headrace pull hf:Qwen/Qwen3-0.6B-GGUF",
+    "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
+    "headrace pull hf:Qwen/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf --name qwen",
   ],
+  help: [pullHelp],
   run: ({ context, options }, source) => pull(context, source, options),
 });
 

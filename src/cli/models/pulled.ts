@@ -3,7 +3,7 @@ import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { demoId } from "../../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../../engines/llama/pulled-models.ts";
-import { type Column, command, dataDirOption, examples, printRows } from "../command.ts";
+import { type Column, command, dataDirOption, printRows } from "../command.ts";
 import { formatRelative } from "../terminal/figures.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
 
@@ -12,10 +12,8 @@ export const listCommand = command({
   summary: "list the models that were pulled to this machine",
   description: "List the models that headrace pull has fetched into the data directory, with their size.",
   options: { ...dataDirOption, json: ["--json", "print the list as JSON"] },
-  help: [
-    examples("headrace list", "headrace list --json"),
-    "What a running server serves, also from elsewhere, is listed by headrace models.",
-  ],
+  examples: ["headrace list", "headrace list --json"],
+  help: ["What a running server serves, also from elsewhere, is listed by headrace models."],
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
     const show = () => {
@@ -48,7 +46,7 @@ export const rmCommand = command({
   description: "Delete the files of models that headrace pull has fetched, interrupted downloads included.",
   arguments: [["<models...>", "their ids, as headrace list shows them"]],
   options: { yes: ["-y, --yes", "do not ask"], ...dataDirOption, json: ["--json", "print what was deleted as JSON"] },
-  help: [examples("headrace rm qwen3-0.6b-q8_0", "headrace rm qwen3-0.6b-q8_0 phi-4 --yes")],
+  examples: ["headrace rm qwen3-0.6b-q8_0", "headrace rm qwen3-0.6b-q8_0 phi-4 --yes"],
   async run({ context, options, terminal, confirm }, ids) {
     const dataDir = await context.dataDir(options.dataDir);
     const all = await listPulledModels(dataDir);

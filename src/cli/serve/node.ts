@@ -16,7 +16,7 @@ import {
   readNodeReport,
   writeNodeIdentity,
 } from "../../storage/files/node-files.ts";
-import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
+import { command, dataDirOption, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatFacts, interruptible, printable } from "../terminal/terminal.ts";
@@ -50,14 +50,12 @@ const joinCommand = command({
   description: "Join a gateway as a node, and serve it.",
   arguments: [["<gateway>", "address of the gateway", parseGateway]],
   options: { ...joinOptions, ...serveOptions() },
-  help: [
-    examples(
-      "headrace node join https://ai.example.com --token hrn_…",
-      "headrace node join https://ai.example.com --token hrn_… --name gpu-1 --model ./qwen3.gguf",
-      "headrace node join https://ai.example.com --token-stdin < token.txt",
-    ),
-    joinHelp,
+  examples: [
+    "headrace node join https://ai.example.com --token hrn_…",
+    "headrace node join https://ai.example.com --token hrn_… --name gpu-1 --model ./qwen3.gguf",
+    "headrace node join https://ai.example.com --token-stdin < token.txt",
   ],
+  help: [joinHelp],
   keepsRunning: true,
   run: ({ context, options }, gateway) => joinAndServe(context, gateway, options as JoinFlags),
 });
@@ -67,7 +65,8 @@ const statusCommand = command({
   summary: "whether this machine is a node, and connected",
   description: "Show which gateway this machine serves, and how the connection does.",
   options: { ...dataDirOption, json: ["--json", "print one JSON object"] },
-  help: [examples("headrace node status"), "Exit code 1 where it is not connected."],
+  examples: ["headrace node status"],
+  help: ["Exit code 1 where it is not connected."],
   async run({ context, options, terminal, nowSeconds }) {
     const dataDir = await context.dataDir(options.dataDir);
     const identity = readNodeIdentity(dataDir);
@@ -93,7 +92,7 @@ const leaveCommand = command({
   summary: "stop being a node",
   description: "Forget the gateway, and the key by which it knows this machine. A server that runs disconnects.",
   options: { ...dataDirOption, yes: ["-y, --yes", "do not ask"] },
-  help: [examples("headrace node leave")],
+  examples: ["headrace node leave"],
   async run({ context, options, terminal, confirm }) {
     const dataDir = await context.dataDir(options.dataDir);
     const identity = readNodeIdentity(dataDir);
@@ -114,9 +113,7 @@ export const nodeCommand = command({
   name: "node",
   summary: "make this machine serve its models to a gateway",
   description: "Make this machine a node: it serves its models to a gateway, over a connection that it opens.",
-  help: [
-    examples("headrace node join https://ai.example.com --token hrn_…", "headrace node status", "headrace node leave"),
-  ],
+  examples: ["headrace node join https://ai.example.com --token hrn_…", "headrace node status", "headrace node leave"],
   commands: [joinCommand, statusCommand, leaveCommand],
 });
 

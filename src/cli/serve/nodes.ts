@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "commander";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import { everyModel } from "../../domain/models/node.ts";
 import { createdJoinTokenShape, type NodeWire, nodeShape } from "../../wire/nodes.ts";
-import { type Column, type CommandEntry, command, examples, type Outcome, printRows } from "../command.ts";
+import { type Column, type CommandEntry, command, type Outcome, printRows } from "../command.ts";
 import { requestJson, requestWholeList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
@@ -19,7 +19,7 @@ const listCommand = serverCommand({
   summary: "list the nodes (the default)",
   description: "List the nodes, with what they announce and what of it they may serve.",
   options: { json: ["--json", "print the list as the API gives it"] },
-  help: [examples("headrace nodes list", "headrace nodes --json")],
+  examples: ["headrace nodes list", "headrace nodes --json"],
   async run({ connect, ask, terminal, nowSeconds }) {
     const connection = await connect();
     const raw = await ask((_, signal) => requestWholeList(connection, nodesPath, "list of nodes", signal));
@@ -59,8 +59,8 @@ const tokenCommand = serverCommand({
     quiet: ["-q, --quiet", "print nothing but the token"],
     json: ["--json", "print what the API gives, the token included"],
   },
+  examples: ["headrace nodes token --models qwen3-8b", "headrace nodes token --all-models --expires 15m"],
   help: [
-    examples("headrace nodes token --models qwen3-8b", "headrace nodes token --all-models --expires 15m"),
     `Without --models or --all-models, what the node announces has to be approved once it is
 there. The command for the machine is printed on standard output, everything else on
 standard error.`,
@@ -106,7 +106,7 @@ const approveCommand = serverCommand({
     none: ["--none", "nothing"],
     json: ["--json", "print the node as the API gives it"],
   },
-  help: [examples("headrace nodes approve gpu-1 qwen3-8b llama-3", "headrace nodes approve gpu-1 --all")],
+  examples: ["headrace nodes approve gpu-1 qwen3-8b llama-3", "headrace nodes approve gpu-1 --all"],
   async run(call, which, models) {
     const { all, none } = call.options;
     const ways = [models.length > 0, all, none].filter(Boolean).length;
@@ -150,7 +150,7 @@ function drainingCommand(draining: boolean, { told, ...fields }: DrainingFields)
     ...fields,
     arguments: [whichArgument],
     options: { json: ["--json", "print the node as the API gives it"] },
-    help: [examples(`headrace nodes ${fields.name} gpu-1`)],
+    examples: [`headrace nodes ${fields.name} gpu-1`],
     run: (call, which) => change(call, which, { draining }, (node) => `${printable(node.name)} ${told(node)}`),
   });
 }
@@ -161,7 +161,7 @@ const removeCommand = serverCommand({
   description: "Remove a node. Its requests end with an error; drain it first to let them end.",
   arguments: [whichArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
-  help: [examples("headrace nodes remove gpu-1")],
+  examples: ["headrace nodes remove gpu-1"],
   async run({ ask, request, confirm, terminal }, which) {
     const { id, name, running } = await ask((connection, signal) => findNode(connection, which, signal));
     const has = running === 0 ? "" : ` It has ${running} requests from here, which end with an error.`;
@@ -179,14 +179,12 @@ export const nodesCommand = command({
   summary: "list and manage the machines that serve this gateway",
   description:
     "Manage the nodes of a gateway: machines that serve their models to it. Needs a key with admin:manage, or an operator's headrace login.",
-  help: [
-    examples(
-      "headrace nodes                                   list them",
-      "headrace nodes token --models qwen3-8b           a token, and the command for the machine",
-      "headrace nodes approve gpu-1 qwen3-8b llama-3",
-      "headrace nodes drain gpu-1",
-      "headrace nodes remove gpu-1",
-    ),
+  examples: [
+    "headrace nodes                                   list them",
+    "headrace nodes token --models qwen3-8b           a token, and the command for the machine",
+    "headrace nodes approve gpu-1 qwen3-8b llama-3",
+    "headrace nodes drain gpu-1",
+    "headrace nodes remove gpu-1",
   ],
   commands: [listCommand, tokenCommand, approveCommand, drainCommand, undrainCommand, removeCommand],
 });

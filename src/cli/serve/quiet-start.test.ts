@@ -9,7 +9,7 @@ describe("what only starting needed", () => {
     jest.useRealTimers();
   });
 
-  test("is released after a second in which hardly anybody asked, and only once", () => {
+  test("what only starting needed is released after a second in which hardly anybody asked, and only once", () => {
     const { requests, released } = start();
     expect(released()).toBe(0);
     requests.ended += 9;
@@ -19,7 +19,7 @@ describe("what only starting needed", () => {
     expect(released()).toBe(1);
   });
 
-  test("stays while requests come or one is open", () => {
+  test("what only starting needed stays while requests come or one is open", () => {
     const { requests, released } = start();
     requests.ended += 10;
     jest.advanceTimersByTime(1_000);
@@ -31,7 +31,7 @@ describe("what only starting needed", () => {
     expect(released()).toBe(1);
   });
 
-  test("stays for good where the first minute was busy", () => {
+  test("what only starting needed stays for good where the first minute was busy", () => {
     const { requests, released } = start();
     for (let second = 0; second < 60; second++) {
       requests.ended += 100;

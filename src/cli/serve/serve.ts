@@ -13,7 +13,7 @@ import { StreamLog } from "../../logging/logging.ts";
 import { logSettings } from "../../logging/settings.ts";
 import { type RunningServer, serve } from "../../server/serve.ts";
 import { credentialsPath } from "../../storage/files/credentials-file.ts";
-import { command, examples, type OptionEntries } from "../command.ts";
+import { command, type OptionEntries } from "../command.ts";
 import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
@@ -47,12 +47,10 @@ export const serveCommand = command({
   summary: "start the gateway or local node (the default command)",
   description: "Start the gateway or local node.",
   options: serveOptions(),
-  help: [
-    examples(
-      "headrace serve                                  on http://127.0.0.1:7545, for this machine only",
-      "headrace serve --model ./qwen3.gguf             with a model of your own",
-      "headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com",
-    ),
+  examples: [
+    "headrace serve                                  on http://127.0.0.1:7545, for this machine only",
+    "headrace serve --model ./qwen3.gguf             with a model of your own",
+    "headrace serve --mode production --host 0.0.0.0 --public-url https://ai.example.com",
   ],
   keepsRunning: true,
   async run({ context, options }) {

@@ -55,7 +55,7 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
 }
 
 describe("status", () => {
-  test("shows server, key, account, limits and quota", async () => {
+  test("status shows server, key, account, limits and quota", async () => {
     expect(await run(["status"])).toEqual({
       code: 0,
       stderr: "",
@@ -80,13 +80,13 @@ describe("status", () => {
     });
   });
 
-  test("asks without the key for what needs none", async () => {
+  test("status asks without the key for what needs none", async () => {
     await run(["status"]);
     const without = api.seen.filter(({ authorization }) => authorization === null).map(({ path }) => path);
     expect(without.toSorted()).toEqual(["/openapi.json", "/readyz"]);
   });
 
-  test("with --json is one object with the API's own answers", async () => {
+  test("status with --json is one object with the API's own answers", async () => {
     expect(JSON.parse((await run(["status", "--json"])).stdout)).toEqual({
       base_url: api.baseUrl,
       reachable: true,
@@ -101,7 +101,7 @@ describe("status", () => {
     });
   });
 
-  test("shows the rest where a scope is missing, and says which", async () => {
+  test("status shows the rest where a scope is missing, and says which", async () => {
     const missing = (scope: string) => () =>
       refusal(403, "insufficient_scope", `API key lacks required scope: ${scope}`);
     answers["/account"] = missing("usage:read");
@@ -114,7 +114,7 @@ describe("status", () => {
     expect(stdout).not.toContain("Tier");
   });
 
-  test("ends with 1 when the server is not ready, naming what is not", async () => {
+  test("status ends with 1 when the server is not ready, naming what is not", async () => {
     const checks = { database: "ok", engines: "starting" };
     answers["/readyz"] = () => Response.json({ status: "not_ready", checks }, { status: 503 });
     const { code, stdout, stderr } = await run(["status"]);
@@ -123,7 +123,7 @@ describe("status", () => {
     expect(stderr).toContain("The server is not ready: engines is starting.");
   });
 
-  test("ends with 1 when the key is refused, and still shows the server", async () => {
+  test("status ends with 1 when the key is refused, and still shows the server", async () => {
     const { code, stdout, stderr } = await run(["status"], { env: { HEADRACE_API_KEY: "sk_live_hr_wrong" } });
     expect(code).toBe(1);
     expect(stdout).toContain("ready");
@@ -132,7 +132,7 @@ describe("status", () => {
     expect(stdout + stderr).not.toContain("sk_live_hr_wrong");
   });
 
-  test("ends with 1 when no server answers, also for programs", async () => {
+  test("status ends with 1 when no server answers, also for programs", async () => {
     await api.stop();
     const { code, stdout, stderr } = await run(["status", "--json"]);
     expect(code).toBe(1);
@@ -142,7 +142,7 @@ describe("status", () => {
 });
 
 describe("tiers", () => {
-  test("are a table with the account's own marked", async () => {
+  test("tiers are a table with the account's own marked", async () => {
     expect((await run(["tiers"])).stdout).toBe(
       [
         "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  LIMITS APPLY TO",
@@ -153,11 +153,11 @@ describe("tiers", () => {
     );
   });
 
-  test("with --json are as the API gives them", async () => {
+  test("tiers with --json are as the API gives them", async () => {
     expect(JSON.parse((await run(["tiers", "--json"])).stdout)).toEqual(tiers);
   });
 
-  test("that something else answers are an error that says so", async () => {
+  test("tiers that something else answers are an error that says so", async () => {
     answers["/tiers"] = () => Response.json({ object: "list", data: [{ name: 7 }] });
     const { code, stderr } = await run(["tiers"]);
     expect(code).toBe(1);

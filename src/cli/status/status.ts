@@ -1,6 +1,5 @@
 // `headrace status`: one look at a server and at what this key may do there.
 import { z } from "zod";
-import { examples } from "../command.ts";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
 import { ApiError, parseJson, requestJson, send, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -14,8 +13,8 @@ export const statusCommand = serverCommand({
   summary: "whether the server is ready, and what this key may do",
   description: "Show whether the server is ready, and the account, limits and quota of this key.",
   options: { json: ["--json", "print one JSON object"] },
+  examples: ["headrace status", "headrace status --json", `headrace status > /dev/null || echo "not ready"`],
   help: [
-    examples("headrace status", "headrace status --json", `headrace status > /dev/null || echo "not ready"`),
     `Exit code 1 when the server is not ready, cannot be reached or refuses the key.
 What the key has no scope for is left out and named.`,
   ],

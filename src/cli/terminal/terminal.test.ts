@@ -41,7 +41,7 @@ describe("colours", () => {
   const coloured = (isTTY: boolean, env: Record<string, string>) =>
     terminalOn(isTTY, env).terminal.err.red("x") !== "x";
 
-  test("are for a terminal only, and not with NO_COLOR or on a dumb terminal", () => {
+  test("colours are for a terminal only, and not with NO_COLOR or on a dumb terminal", () => {
     expect(coloured(true, {})).toBe(true);
     expect(coloured(false, {})).toBe(false);
     expect(coloured(true, { NO_COLOR: "1" })).toBe(false);
@@ -94,17 +94,17 @@ describe("the exit code", () => {
     return { code: reportError(error, terminal), text: err.text };
   };
 
-  test("is 1 for a failure, which is told without a stack", () => {
+  test("the exit code is 1 for a failure, which is told without a stack", () => {
     expect(report(new CliError("no server"))).toEqual({ code: 1, text: "error: no server\n" });
     expect(report(new SetupError("no disk"))).toEqual({ code: 1, text: "error: no disk\n" });
   });
 
-  test("is 2 for a wrong call", () => {
+  test("the exit code is 2 for a wrong call", () => {
     expect(report(new SetupError("bad name", { kind: "misuse" })).code).toBe(2);
     expect(report(new CliError("bad flag", exitCodes.usage)).code).toBe(2);
   });
 
-  test("is 2 for commander's complaints, which it has written itself, and 0 for its help", async () => {
+  test("the exit code is 2 for commander's complaints, which it has written itself, and 0 for its help", async () => {
     const program = new Command("x").exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} });
     const unknown = await program.parseAsync(["--nope"], { from: "user" }).catch((error: unknown) => error);
     const help = await program.parseAsync(["--help"], { from: "user" }).catch((error: unknown) => error);
@@ -115,11 +115,11 @@ describe("the exit code", () => {
     ]);
   });
 
-  test("is 130 after Ctrl-C", () => {
+  test("the exit code is 130 after Ctrl-C", () => {
     expect(report(new Interrupted("SIGINT").with("Kept."))).toEqual({ code: 130, text: "Kept.\n" });
   });
 
-  test("of what nobody foresaw is 1, with the stack", () => {
+  test("the exit code of what nobody foresaw is 1, with the stack", () => {
     const { code, text } = report(new TypeError("x is undefined"));
     expect(code).toBe(1);
     expect(text).toContain("terminal.test.ts");
@@ -142,7 +142,7 @@ test("a signal aborts the work and lets it tidy up", async () => {
 });
 
 describe("progress", () => {
-  test("on a terminal is one line that fits, with share, amount, speed and time left", () => {
+  test("progress on a terminal is one line that fits, with share, amount, speed and time left", () => {
     const { err, terminal } = terminalOn(true, { LANG: "C.UTF-8", NO_COLOR: "1" });
     let nowMs = 0;
     const progress = startProgress(terminal, { totalBytes: 400_000_000, now: () => nowMs });
@@ -155,7 +155,7 @@ describe("progress", () => {
     expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  test("falls back to ASCII, and to the figures alone on a narrow terminal", () => {
+  test("progress falls back to ASCII, and to the figures alone on a narrow terminal", () => {
     const { err, terminal } = terminalOn(true, { LANG: "C", NO_COLOR: "1" });
     err.columns = 30;
     const progress = startProgress(terminal, { totalBytes: 400 });
@@ -165,7 +165,7 @@ describe("progress", () => {
     expect(err.text).not.toContain("━");
   });
 
-  test("in a log is plain lines without control codes", () => {
+  test("progress in a log is plain lines without control codes", () => {
     const { err, terminal } = terminalOn(false);
     const progress = startProgress(terminal, { totalBytes: 400 });
     progress.update(400);

@@ -12,7 +12,7 @@ import { makeDirectory } from "../../storage/files/durable-file.ts";
 import { loadSecrets, secretFile } from "../../storage/files/secret-file.ts";
 import { type Backup, makeBackup } from "../../upkeep/backup.ts";
 import { backupsName } from "../../upkeep/upgrade.ts";
-import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
+import { command, dataDirOption, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
 import { CliError, exitCodes, formatDuration, interruptible } from "../terminal/terminal.ts";
@@ -38,12 +38,12 @@ export const backupCommand = command({
     "Make a consistent copy of the records in the data directory, while the server runs or without one. Where PATH is a folder, it is made in there and named by the time; else it becomes PATH.",
   arguments: [["[path]", ""]],
   options: backupOptions,
+  examples: [
+    "headrace backup                                 into the folder backups of the data directory",
+    "headrace backup /mnt/backups --keep 14 --quiet  for cron; the folder is made where it is missing",
+    "headrace backup ./before-the-move",
+  ],
   help: [
-    examples(
-      "headrace backup                                 into the folder backups of the data directory",
-      "headrace backup /mnt/backups --keep 14 --quiet  for cron; the folder is made where it is missing",
-      "headrace backup ./before-the-move",
-    ),
     `In it: the database, and the usage that is on its way there. Not in it: the secret,
 unless asked for (HEADRACE_SECRET, or the file \`secret\` of the data directory: without it
 every key is refused after a restore), headrace.yaml, credentials.json, models.

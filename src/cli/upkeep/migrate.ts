@@ -3,7 +3,7 @@ import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import type { Recovered } from "../../ledger/ledger-recovery.ts";
 import type { ComparedTable, CopyProgress } from "../../storage/backup/copy-records.ts";
 import type { Moved } from "../../upkeep/move-to-postgres.ts";
-import { command, dataDirOption, examples } from "../command.ts";
+import { command, dataDirOption } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatDuration, formatTable, type Terminal } from "../terminal/terminal.ts";
@@ -16,11 +16,11 @@ const toPostgresCommand = command({
     ...dataDirOption,
     json: ["--json", "print one JSON object a line: progress, and at the end the comparison"],
   },
+  examples: [
+    "createdb --host db.example.com --owner headrace headrace",
+    "HEADRACE_DATABASE_URL=postgres://… headrace migrate sqlite-to-postgres",
+  ],
   help: [
-    examples(
-      "createdb --host db.example.com --owner headrace headrace",
-      "HEADRACE_DATABASE_URL=postgres://… headrace migrate sqlite-to-postgres",
-    ),
     `Stop the server first. Interrupted, the same command goes on where it stopped; no
 server starts on the new database before it is whole. The SQLite file stays as it
 is, apart from a note that it was copied.`,

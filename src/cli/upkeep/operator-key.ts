@@ -5,7 +5,7 @@ import { environments } from "../../domain/api-key.ts";
 import { scopes } from "../../domain/scope.ts";
 import { makeOperatorKey, type OperatorKey } from "../../upkeep/operator-key.ts";
 import { type CreateKeyRequest, createKeyRequest } from "../../wire/keys.ts";
-import { command, dataDirOption, examples } from "../command.ts";
+import { command, dataDirOption } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { creationFields, type KeySettings, parseExpiry } from "../keys/key-settings.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
@@ -30,12 +30,12 @@ export const operatorKeyCommand = command({
     quiet: ["-q, --quiet", "print the key and nothing else"],
     json: ["--json", "print the key's record, the key included"],
   },
+  examples: [
+    "headrace operator-key",
+    "headrace operator-key --name deploy --expires 30d",
+    `export HEADRACE_API_KEY="$(headrace operator-key --quiet)"`,
+  ],
   help: [
-    examples(
-      "headrace operator-key",
-      "headrace operator-key --name deploy --expires 30d",
-      `export HEADRACE_API_KEY="$(headrace operator-key --quiet)"`,
-    ),
     `The key itself is printed once, alone on standard output; everything else goes to
 standard error. A server that runs accepts it at once. Where the server is given
 HEADRACE_SECRET, this command needs the same.`,

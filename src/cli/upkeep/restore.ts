@@ -5,7 +5,7 @@ import { formatBytes } from "../../engines/llama/byte-size.ts";
 import { type BackupManifest, bytesOf } from "../../storage/backup/backup-manifest.ts";
 import { loadSecrets } from "../../storage/files/secret-file.ts";
 import type { Restored } from "../../upkeep/restore.ts";
-import { command, dataDirOption, examples, type OptionValues } from "../command.ts";
+import { command, dataDirOption, type OptionValues } from "../command.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { type Progress, startProgress } from "../terminal/progress.ts";
@@ -27,11 +27,11 @@ export const restoreCommand = command({
   description: "Put a backup in the place of the records of a data directory. Stop the server first.",
   arguments: [["<path>", ""]],
   options: restoreOptions,
+  examples: [
+    "headrace restore /mnt/backups/headrace-20261121T030000Z",
+    "headrace restore ./backups/before-schema-9-20261121T101500Z --replace",
+  ],
   help: [
-    examples(
-      "headrace restore /mnt/backups/headrace-20261121T030000Z",
-      "headrace restore ./backups/before-schema-9-20261121T101500Z --replace",
-    ),
     `Everything is as of the backup: keys, sessions and what apps were allowed that ended
 since are VALID AGAIN; usage since then counts against no quota. The secret has to be
 the one of then: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,

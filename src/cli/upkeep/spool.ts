@@ -1,7 +1,7 @@
 // `headrace spool drain`: brings the usage that a lost server had not written yet into the database.
 import { resolve } from "node:path";
 import { loadDatabaseUrl, loadRedisUrl } from "../../config/config.ts";
-import { command, examples } from "../command.ts";
+import { command } from "../command.ts";
 import { formatCount } from "../terminal/figures.ts";
 
 const drainCommand = command({
@@ -13,11 +13,11 @@ const drainCommand = command({
     dataDir: ["--data-dir <path>", "where headrace.db is, without HEADRACE_DATABASE_URL (default: as headrace serve)"],
     json: ["--json", "print one JSON object: spool, settled, interrupted, damaged, too_old"],
   },
+  examples: [
+    "HEADRACE_DATABASE_URL=postgres://… headrace spool drain /mnt/lost/headrace",
+    "headrace spool drain ./copy-of-the-spool --data-dir /var/lib/headrace",
+  ],
   help: [
-    examples(
-      "HEADRACE_DATABASE_URL=postgres://… headrace spool drain /mnt/lost/headrace",
-      "headrace spool drain ./copy-of-the-spool --data-dir /var/lib/headrace",
-    ),
     `A server that starts again on its data directory does this by itself. Done twice,
 nothing is counted twice; what is in the database is deleted from the directory.`,
   ],

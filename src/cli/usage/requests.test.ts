@@ -62,7 +62,7 @@ const queries = () =>
   api.seen.filter(({ path }) => path.includes("/requests?")).map(({ path }) => new URL(`http://x${path}`).searchParams);
 
 describe("headrace requests", () => {
-  test("is one line for each request of all pages, where nobody looks at a terminal", async () => {
+  test("headrace requests is one line for each request of all pages, where nobody looks at a terminal", async () => {
     const { stdout, stderr, code } = await run([]);
     expect([code, stderr]).toEqual([0, ""]);
     const lines = stdout.trimEnd().split("\n");
@@ -72,7 +72,7 @@ describe("headrace requests", () => {
     expect(lines[2]).toEndWith(`refused 429  llama       0      1 ms  ${idOf(2)}  key_9`);
   });
 
-  test("fits 80 columns with whole ids, whatever models and keys are called, and cuts names where they are alike", async () => {
+  test("headrace requests fits 80 columns with whole ids, whatever models and keys are called, and cuts names where they are alike", async () => {
     const model = "an-organization-with-a-long-name/a-model-with-a-longer-one-70b-instruct";
     rows = [row(1, { model, key: `mbr_${"k".repeat(60)}` }), row(2, { ...refused, model: null })];
     const { stdout } = await run([], { columns: 80, isTTY: true });
@@ -83,7 +83,7 @@ describe("headrace requests", () => {
     expect([lines[2], lines[4]].map((line) => line?.trim().split(" ")[0])).toEqual([idOf(1), idOf(2)]);
   });
 
-  test("asks for what the filters say, and for no more than was wanted", async () => {
+  test("headrace requests asks for what the filters say, and for no more than was wanted", async () => {
     await run(
       ["--model", "m", "--key", "key_9", "--app", "app_1", "--outcome", "refused", "--stream", "false"].concat([
         "--start",
@@ -108,18 +108,18 @@ describe("headrace requests", () => {
     }
   });
 
-  test("with --json is the requests of all pages as the API gives them", async () => {
+  test("headrace requests with --json is the requests of all pages as the API gives them", async () => {
     expect(JSON.parse((await run(["--json"])).stdout)).toEqual(rows);
   });
 
-  test("says so where there is none", async () => {
+  test("headrace requests says so where there is none", async () => {
     rows = [];
     expect(await run([])).toMatchObject({ code: 0, stdout: "", stderr: "No such request.\n" });
   });
 });
 
 describe("headrace requests show", () => {
-  test("has what was tried, in order, with what model servers said, which cannot command the terminal", async () => {
+  test("headrace requests show has what was tried, in order, with what model servers said, which cannot command the terminal", async () => {
     api.answer = (_method, path) =>
       path.includes("/requests/") ? Response.json({ ...row(1), trail, chat: null }) : undefined;
     const { stdout, code } = await run(["show", idOf(1)]);
@@ -136,7 +136,7 @@ describe("headrace requests show", () => {
     );
   });
 
-  test("says where steps are left out of it", async () => {
+  test("headrace requests show says where steps are left out of it", async () => {
     const short = trail.map((step, i) => ({ ...step, left_out: i === 1 ? 7 : 0 }));
     api.answer = (_method, path) =>
       path.includes("/requests/") ? Response.json({ ...row(1), trail: short, chat: null }) : undefined;
@@ -144,13 +144,13 @@ describe("headrace requests show", () => {
     expect(stdout).toContain("\n         7 steps are left out\n  1.0 s  model server 2");
   });
 
-  test("of a refused one says why, and has no figures", async () => {
+  test("headrace requests show of a refused one says why, and has no figures", async () => {
     const { stdout } = await run(["show", idOf(2)]);
     expect(stdout).toStartWith(`${idOf(2)}  refused 429\n\nrate_limit_exceeded: ${refused.error_message}\n`);
     expect(stdout).not.toContain("Tokens");
   });
 
-  test("with --json is what the API gives; what is not there is said with what it may be", async () => {
+  test("headrace requests show with --json is what the API gives; what is not there is said with what it may be", async () => {
     expect(JSON.parse((await run(["show", idOf(1), "--json"])).stdout)).toEqual({ ...rows[0], trail: [], chat: null });
     api.answer = () => Response.json({ error: { message: "x", type: "y", code: "not_found" } }, { status: 404 });
     const { code, stderr } = await run(["show", idOf(3)]);

@@ -1,7 +1,7 @@
 // `headrace requests`: the requests of the account that ended or were refused, and why one of them ended as it did.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { examples, type OptionValues } from "../command.ts";
+import type { OptionValues } from "../command.ts";
 import { findKey } from "../keys/key-records.ts";
 import { ApiError, requestJson, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -42,8 +42,8 @@ const showCommand = serverCommand({
   description: "Show one request with its trail: which model servers were tried, and what came of each.",
   arguments: [["<id>", "the x-request-id of its answer, req_…"]],
   options: { json: ["--json", "print the request as the API gives it"] },
+  examples: ["headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11"],
   help: [
-    examples("headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11"),
     `Names of model servers, and what they said, are shown to operators: use a key
 with the scope admin:manage.`,
   ],
@@ -68,14 +68,12 @@ export const requestsCommand = serverCommand({
   summary: "single requests, and why one ended as it did",
   description: "List the requests that ended or were refused, newest first. Needs a key with the scope usage:read.",
   options: listOptions,
-  help: [
-    examples(
-      "headrace requests --outcome refused",
-      "headrace requests --model llama3.2:3b --start 2026-11-20",
-      "headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11",
-    ),
-    "Times are of this machine's zone, dates alone whole days of UTC.",
+  examples: [
+    "headrace requests --outcome refused",
+    "headrace requests --model llama3.2:3b --start 2026-11-20",
+    "headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11",
   ],
+  help: ["Times are of this machine's zone, dates alone whole days of UTC."],
   commands: [showCommand],
   async run({ connect, ask, options, terminal }) {
     const { start, end, limit } = options;

@@ -1,7 +1,7 @@
 // `headrace tiers`: how much each tier may use, and which one is this account's.
 import { z } from "zod";
 import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
-import { type Column, examples, printRows } from "../command.ts";
+import { type Column, printRows } from "../command.ts";
 import { requestWholeList, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
@@ -31,7 +31,7 @@ export const tiersCommand = serverCommand({
   summary: "list the tiers and their limits",
   description: "List the tiers and their limits. Needs a key with the scope usage:read.",
   options: { json: ["--json", "print the list as the API gives it"] },
-  help: [examples("headrace tiers", "headrace tiers --json")],
+  examples: ["headrace tiers", "headrace tiers --json"],
   async run({ connect, ask, terminal }) {
     const connection = await connect();
     const raw = await ask((_, signal) => requestWholeList(connection, "/tiers", "list of tiers", signal));

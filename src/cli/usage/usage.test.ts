@@ -36,7 +36,7 @@ function run(args: string[], surroundings: CommandSurroundings = {}): Promise<Co
 
 const asked = () => Object.fromEntries(new URL(`http://x${api.seen.at(-1)?.path}`).searchParams);
 
-test("is a table of all pages with a sum, days being those of UTC", async () => {
+test("usage is a table of all pages with a sum, days being those of UTC", async () => {
   expect(await run(["usage"])).toEqual({
     code: 0,
     stderr: "",
@@ -50,11 +50,11 @@ test("is a table of all pages with a sum, days being those of UTC", async () => 
   });
 });
 
-test("with --json is the rows of all pages as the API gives them", async () => {
+test("usage with --json is the rows of all pages as the API gives them", async () => {
   expect(JSON.parse((await run(["usage", "--json"])).stdout)).toEqual(rows);
 });
 
-test("with --csv is the API's CSV, byte for byte", async () => {
+test("usage with --csv is the API's CSV, byte for byte", async () => {
   const csv = "start,end\r\n2026-11-20T00:00:00Z,2026-11-21T00:00:00Z\r\n";
   api.answer = () => new Response(csv);
   expect((await run(["usage", "--csv"])).stdout).toBe(csv);
@@ -62,32 +62,32 @@ test("with --csv is the API's CSV, byte for byte", async () => {
   expect((await run(["usage", "--csv", "--json"])).code).toBe(2);
 });
 
-test("that is nothing is said", async () => {
+test("usage that is nothing is said", async () => {
   api.answer = () => Response.json({ object: "list", data: [], next: null });
   expect(await run(["usage"])).toEqual({ code: 0, stdout: "", stderr: "Nothing was used in that time.\n" });
 });
 
 describe("the time", () => {
-  test("is left to the API unless given", async () => {
+  test("the time is left to the API unless given", async () => {
     rows = [row(0, 1)];
     await run(["usage"]);
     expect(asked()).toEqual({});
   });
 
-  test("of --days counts today", async () => {
+  test("the time of --days counts today", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--days", "7"]);
     expect(asked()).toEqual({ start: String(day - 6 * 86_400) });
   });
 
-  test("of dates is whole days, the last one included", async () => {
+  test("the time of dates is whole days, the last one included", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--start", "2026-11-01", "--end", "2026-11-20", "--bucket", "month"]);
     const expected = { start: String(Date.UTC(2026, 10, 1) / 1000), end: String(day + 86_400), bucket: "month" };
     expect(asked()).toEqual(expected);
   });
 
-  test("may be to the minute", async () => {
+  test("the time may be to the minute", async () => {
     rows = [row(0, 1)];
     await run(["usage", "--start", "2026-11-20T16:00Z", "--end", "2026-11-20T18:00Z"]);
     expect(asked()).toEqual({ start: String(day + 16 * 3600), end: String(day + 18 * 3600) });
@@ -100,7 +100,7 @@ describe("the time", () => {
     [["--start", "2026-11-02", "--end", "2026-11-01"]],
     [["--bucket", "week"]],
     [["--group-by", "model,weather"]],
-  ])("and the rows are refused as %p before anything is sent", async (args) => {
+  ])("the time and the rows %p are refused before anything is sent", async (args) => {
     expect((await run(["usage", ...args])).code).toBe(2);
     expect(api.seen).toEqual([]);
   });
@@ -112,14 +112,14 @@ describe("groups", () => {
     rows = [row(0, 3, { model: "qwen", key: "key_ci" }), row(0, 2, { model: "tiny", key: "key_gone", app: null })];
   });
 
-  test("have a column each; keys by name, where they are known", async () => {
+  test("groups have a column each; keys by name, where they are known", async () => {
     const { stdout } = await run(["usage", "--group-by", "model,key"]);
     expect(stdout).toMatch(/^2026-11-20 {2}qwen {3}ci \(AbC1\) +3 /m);
     expect(stdout).toMatch(/^2026-11-20 {2}tiny {3}key_gone +2 /m);
     expect(api.seen[0]?.path).toBe("/usage?group_by=model%2Ckey");
   });
 
-  test("have the ids of keys where this key may not list them", async () => {
+  test("groups have the ids of keys where this key may not list them", async () => {
     const usage = api.answer;
     api.answer = (method, path, url) =>
       path === "/keys" ? refusal(403, "insufficient_scope", "no") : usage(method, path, url);
@@ -163,7 +163,7 @@ describe("names", () => {
     };
   });
 
-  /** Of each row, what stands in the columns of its groups. */
+  /** What stands in the columns of the groups, row by row. */
   async function shown(groupBy: string): Promise<string[]> {
     const { code, stdout } = await run(["usage", "--group-by", groupBy]);
     expect(code).toBe(0);
@@ -171,14 +171,14 @@ describe("names", () => {
     return lines.map((line) => /^2026-11-20 {2}(.+?) +\d+ +\d+,000 /.exec(line)?.[1] ?? line);
   }
 
-  test("of apps stand beside their ids; the command line tool is called that", async () => {
+  test("names of apps stand beside their ids; the command line tool is called that", async () => {
     expect(await shown("app")).toEqual([
       ...["-", "-", "Notes (app_own)", "Maps (app_other)", "command line", "app_gone"],
     ]);
     expect(api.seen.map(({ path }) => path.replace(/\?.*/, ""))).toEqual(["/usage", "/apps", "/authorizations"]);
   });
 
-  test("of members and of the apps of grants stand beside theirs, also where apps have no column", async () => {
+  test("names of members and of the apps of grants stand beside theirs, also where apps have no column", async () => {
     const named = [
       ...[
         "ada@example.com (mbr_1_live)",
@@ -194,14 +194,14 @@ describe("names", () => {
     expect(both.map((line) => line.split(/ {2,}/)[0])).toEqual(named);
   });
 
-  test("are left out where the credential may not see them", async () => {
+  test("names are left out where the credential may not see them", async () => {
     const usage = api.answer;
     api.answer = (method, path, url) =>
       lists[path] ? refusal(403, "permission_denied", "no") : usage(method, path, url);
     expect(await shown("key")).toEqual([member, "mbr_2_test", "grt_1", "grt_2", "command line (grt_3)", "grt_4"]);
   });
 
-  test("are in tables alone: JSON and CSV are as the API gives them, and nothing more is asked", async () => {
+  test("names are in tables alone: JSON and CSV are as the API gives them, and nothing more is asked", async () => {
     rows = [row(0, 1, { key: "grt_1", app: "app_own" })];
     expect(JSON.parse((await run(["usage", "--json", "--group-by", "key,app"])).stdout)).toEqual(rows);
     await run(["usage", "--csv", "--group-by", "key,app"]);
@@ -210,7 +210,7 @@ describe("names", () => {
 });
 
 describe("bars", () => {
-  test("are drawn on a terminal that is wide enough", async () => {
+  test("bars are drawn on a terminal that is wide enough", async () => {
     const { stdout } = await run(["usage"], { isTTY: true, columns: 100, env: { NO_COLOR: "1" } });
     const [, small = "", large = ""] = stdout.split("\n");
     expect(large).toEndWith(`  ${"█".repeat(30)}`);
@@ -221,16 +221,16 @@ describe("bars", () => {
     ["narrow", { isTTY: true, columns: 70 }],
     ["ASCII", { isTTY: true, columns: 100, env: { LANG: "C" } }],
     ["no", { isTTY: false, columns: 100 }],
-  ])("are left out on %s terminal", async (_, surroundings) => {
+  ])("bars are left out on %s terminal", async (_, surroundings) => {
     expect((await run(["usage"], surroundings)).stdout).not.toContain("█");
   });
 
-  test("are exact to an eighth, and never nothing for something", () => {
+  test("bars are exact to an eighth, and never nothing for something", () => {
     expect([bar(0, 10), bar(0.0001, 10), bar(0.5, 3), bar(1, 3)]).toEqual(["", "▏", "█▌", "███"]);
   });
 });
 
-test("of one key is asked of that key", async () => {
+test("usage of one key is asked of that key", async () => {
   api.keys.push(fakeKey({ id: "key_7", name: "ci", last4: "AbC1" }));
   const { code, stdout } = await run(["keys", "usage", "ci", "--days", "1"]);
   expect(code).toBe(0);

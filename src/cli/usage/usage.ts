@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { type UsageGroup, usageBuckets, usageGroups } from "../../domain/usage/usage.ts";
-import { type ArgumentEntry, type CommandEntry, examples, type OptionValues } from "../command.ts";
+import type { ArgumentEntry, CommandEntry, OptionValues } from "../command.ts";
 import { parseCount } from "../keys/key-settings.ts";
 import { requestJson, requestText, understood } from "../login/api-request.ts";
 import type { connectionOptions } from "../login/client.ts";
@@ -48,7 +48,8 @@ export function usageCommand(fields: UsageFields): CommandEntry {
     ...{ name: "usage", summary, description },
     arguments: fields.arguments ?? [],
     options: usageOptions,
-    help: [examples(...fields.examples), usageHelp, ...notes],
+    examples: fields.examples,
+    help: [usageHelp, ...notes],
     async run(call, ...[wanted = ""]: string[]) {
       const { connect, options, context } = call;
       const path = await fields.path(call, wanted);
