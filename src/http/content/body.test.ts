@@ -135,7 +135,7 @@ describe("a compressed body", () => {
     expect(held).toBeLessThanOrEqual(limits.bodyBytes);
   });
 
-  /** Of more than one block, so that much of it comes out before an end is missed. */
+  /** A text of more than one block, so that much of it comes out before an end is missed. */
   const long = JSON.stringify({ model: "m", x: Array.from({ length: 60_000 }, (_, n) => (n * n) % 977) });
   const codings = [
     ["gzip", gzipSync],
