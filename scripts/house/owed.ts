@@ -14,11 +14,8 @@ export const cycles = 0;
 
 /** Comments and names of tests that begin as the second half of a sentence, by room. */
 export const headless: Readonly<Record<string, number>> = {
-  "src/accounts": 6,
   "src/dialects": 1,
-  "src/http": 30,
   "src/inference": 7,
-  "src/policy": 8,
   "tests/browser": 7,
   "tests/e2e": 1,
   "tests/faults": 5,

@@ -5,9 +5,9 @@ import { GatewayError } from "../base/errors.ts";
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;
 /** Scheme and, where there is one, authority. */
 const uriParts = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?]*))?(.*)$/;
-/** Of the answer itself (RFC 6749, 4.1.2; RFC 9207, 2), which has each once. */
+/** The parameters of the answer itself (RFC 6749, 4.1.2; RFC 9207, 2), which has each once. */
 const ofAnswers = ["code", "state", "iss", "error", "error_description", "error_uri"];
-/** As a client writes them, and not every form that a URL parser takes for one. */
+/** Loopback hosts in the form that a client writes, and not every form that a URL parser takes for one. */
 const loopbackHost = /^(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/;
 
 /** Kept byte for byte, as they are compared. Throws `invalid_request` that names the place and what to write instead. */

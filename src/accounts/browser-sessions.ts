@@ -46,7 +46,7 @@ export interface CurrentSession {
 
 /** Without a request in this time a session has ended. */
 export const idleSeconds = 14 * 86_400;
-/** And after this whatever happens. */
+/** It ends after this, whatever happens. */
 const longestSeconds = 90 * 86_400;
 const rotateAfterSeconds = 3_600;
 /** What was on its way with the token before arrives by then. */

@@ -10,7 +10,7 @@ export function cookieIn(header: string | null, name: string): string | undefine
   const start = `${name}=`;
   const found = (header ?? "")
     .split(";")
-    // Of blanks only those that browsers put there: any other before the prefix keeps it from binding the cookie.
+    // The only blanks to go are those that browsers put there: any other before the prefix keeps it from binding the cookie.
     .map(withoutBlanks)
     .filter((pair) => pair.startsWith(start));
   return found.length === 1 ? found[0]?.slice(start.length) : undefined;

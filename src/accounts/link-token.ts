@@ -18,7 +18,7 @@ export function newLinkId(): string {
   return `lnk_${Bun.randomUUIDv7()}`;
 }
 
-/** Of a set-up link, for every process that has the installation's secret; nobody else can tell it from a random one. */
+/** The token of a set-up link, for every process that has the installation's secret; nobody else can tell it from a random one. */
 export function setupToken(id: string, key: Uint8Array): string {
   return createHmac("sha256", key).update(`setup ${id}`).digest("base64url");
 }

@@ -84,7 +84,7 @@ describe("the set-up link", () => {
     const made = await links.createSetupLink({ type: "system" });
     expect(made.url).toMatch(/^https:\/\/models\.example\/setup\/[\w-]{43}$/);
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 86_400);
-    const { person, cookie } = await links.acceptSetup(tokenOf(made), setUp, testOrigin);
+    const { person, cookie } = await links.acceptance.setup(tokenOf(made), setUp, testOrigin);
     expect(person).toMatchObject({ email: "ada@example.com", name: "Ada", isOperator: true });
     const current = await all.sessions.find(cookieHeader(cookie), testOrigin);
     expect(current?.signedIn).toMatchObject({ person, membership: { accountId: all.accountId, role: "owner" } });
@@ -101,11 +101,13 @@ describe("the set-up link", () => {
   test("works once, for one of many at the same time", async () => {
     const token = tokenOf(await links.createSetupLink());
     const outcomes = await Promise.allSettled(
-      Array.from({ length: 8 }, (_, i) => links.acceptSetup(token, { ...setUp, email: `p${i}@x.org` }, testOrigin)),
+      Array.from({ length: 8 }, (_, i) =>
+        links.acceptance.setup(token, { ...setUp, email: `p${i}@x.org` }, testOrigin),
+      ),
     );
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await operators(all.people)).toBe(1);
-    await expect(links.acceptSetup(token, setUp, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.setup(token, setUp, testOrigin)).rejects.toThrow(ended);
   });
 
   test("ends after a day, and when there is a newer one", async () => {
@@ -114,12 +116,12 @@ describe("the set-up link", () => {
     expect(await links.find(tokenOf(newer), "setup")).toBeDefined();
     all.clock.advance(24 * hourMs);
     expect(await links.find(tokenOf(newer), "setup")).toBeUndefined();
-    await expect(links.acceptSetup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.setup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
   });
 
   test("makes the operator an admin of a first account that has an owner, as who is in no account can use nothing", async () => {
     await owner();
-    const { person } = await links.acceptSetup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
+    const { person } = await links.acceptance.setup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
     expect(person.isOperator).toBe(true);
     expect(await all.people.membershipsOf(person.id)).toMatchObject([{ accountId: all.accountId, role: "admin" }]);
   });
@@ -128,7 +130,7 @@ describe("the set-up link", () => {
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
     const { cookie } = await all.startSession(ada);
     const token = tokenOf(await links.createSetupLink());
-    const { person } = await links.acceptSetup(token, setUp, testOrigin);
+    const { person } = await links.acceptance.setup(token, setUp, testOrigin);
     expect(person.id).toBe(ada.id);
     expect(await all.people.findPerson(ada.id)).toMatchObject({ isOperator: true, name: "Ada" });
     expect(await all.sessions.find(cookie, testOrigin)).toBeUndefined();
@@ -143,7 +145,7 @@ describe("the set-up link", () => {
     ["password", { ...setUp, password: setUp.email }],
   ])("stays where %s is wrong, which is told", async (field, given) => {
     const token = tokenOf(await links.createSetupLink());
-    await expect(links.acceptSetup(token, given, testOrigin)).rejects.toThrow(new RegExp(`^${field}: `));
+    await expect(links.acceptance.setup(token, given, testOrigin)).rejects.toThrow(new RegExp(`^${field}: `));
     expect(await links.find(token, "setup")).toBeDefined();
   });
 });
@@ -154,7 +156,7 @@ describe("an invitation", () => {
     const made = await invite(by, " Ada@Example.com", "admin");
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 7 * 86_400);
     expect(made.url).toMatch(/^https:\/\/models\.example\/invitations\/[\w-]{43}$/);
-    const joined = await links.acceptInvitation(tokenOf(made), guest, testOrigin);
+    const joined = await links.acceptance.invitation(tokenOf(made), guest, testOrigin);
     expect(joined.person).toMatchObject({ email: "ada@example.com", name: "Ada", isOperator: false });
     const current = await all.sessions.find(cookieHeader(joined.cookie ?? ""), testOrigin);
     expect(current?.signedIn.membership).toMatchObject({ id: joined.membership.id, role: "admin" });
@@ -166,7 +168,7 @@ describe("an invitation", () => {
     expect(await events("invitation.created")).toMatchObject([
       { actor: { type: "person", id: person.id }, detail: { email: "ada@example.com", role: "admin" } },
     ]);
-    await expect(links.acceptInvitation(tokenOf(made), guest, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.invitation(tokenOf(made), guest, testOrigin)).rejects.toThrow(ended);
   });
 
   test("takes in somebody who is signed in with that address, and nobody else", async () => {
@@ -176,10 +178,10 @@ describe("an invitation", () => {
       await all.addPerson({ email: "ada@example.com" }),
       await all.addPerson({ email: "eve@example.com" }),
     ];
-    await expect(links.acceptInvitation(token, { person: eve }, testOrigin)).rejects.toMatchObject({
+    await expect(links.acceptance.invitation(token, { person: eve }, testOrigin)).rejects.toMatchObject({
       code: "permission_denied",
     });
-    const joined = await links.acceptInvitation(token, { person: ada }, testOrigin);
+    const joined = await links.acceptance.invitation(token, { person: ada }, testOrigin);
     expect(joined).toMatchObject({ person: ada, membership: { role: "member" }, cookie: undefined });
     expect(await all.people.membershipsOf(eve.id)).toEqual([]);
   });
@@ -188,7 +190,7 @@ describe("an invitation", () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by));
     await all.addPerson({ email: "ada@example.com", password: "their own password" });
-    await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(/sign in first/);
+    await expect(links.acceptance.invitation(token, guest, testOrigin)).rejects.toThrow(/sign in first/);
     expect(await links.find(token, "invitation")).toBeDefined();
     const hash = (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
     expect(await Bun.password.verify(password, hash)).toBe(false);
@@ -215,7 +217,7 @@ describe("an invitation", () => {
     const [event] = await events("invitation.created");
     if (!event) throw new Error("not audited");
     await all.people.removeMembership(membership.id, { ...event, id: "audit_x", actor: { type: "operator" } });
-    await expect(links.acceptInvitation(token, guest, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.invitation(token, guest, testOrigin)).rejects.toThrow(ended);
   });
 
   test("every link ends where its maker is no operator any more", async () => {
@@ -230,7 +232,7 @@ describe("an invitation", () => {
     const unmade = { ...event, id: "audit_x", actor: { type: "operator" } } as const;
     await all.people.apply({ setOperator: { personId: maker.id, isOperator: false } }, unmade);
     expect(await links.find(reset, "password_reset")).toBeUndefined();
-    await expect(links.acceptInvitation(invitation, guest, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.invitation(invitation, guest, testOrigin)).rejects.toThrow(ended);
   });
 
   test("of a higher role is not replaced by whoever could not take it back", async () => {
@@ -311,14 +313,14 @@ describe("a new password", () => {
     expect(sent).toMatchObject([{ to: "ada@example.com", subject: "Set a new password for Headrace" }]);
     const url = linkIn(sent[0]);
     expect(url).toMatch(/^https:\/\/models\.example\/reset\/[\w-]{43}$/);
-    const { person, cookie } = await links.resetPassword(tokenOf({ url }), password, testOrigin);
+    const { person, cookie } = await links.acceptance.passwordReset(tokenOf({ url }), password, testOrigin);
     expect(person).toEqual(ada);
     expect(await all.sessions.find(before, testOrigin)).toBeUndefined();
     const current = await all.sessions.find(cookieHeader(cookie), testOrigin);
     expect(current?.signedIn.membership?.accountId).toBe(all.accountId);
     const hash = (await all.people.findByEmail("ada@example.com"))?.passwordHash ?? "";
     expect(await Bun.password.verify(password, hash)).toBe(true);
-    await expect(links.resetPassword(tokenOf({ url }), password, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.passwordReset(tokenOf({ url }), password, testOrigin)).rejects.toThrow(ended);
     expect(await events("password.changed")).toMatchObject([{ targetId: ada.id, detail: { by: "link" } }]);
   });
 
@@ -343,12 +345,12 @@ describe("a new password", () => {
     await ask("ada@example.com");
     await ask("ada@example.com");
     const [old, newer] = sent.map((message) => tokenOf({ url: linkIn(message) }));
-    await expect(links.resetPassword(old ?? "", password, testOrigin)).rejects.toThrow(ended);
-    await expect(links.resetPassword(newer ?? "", "short", testOrigin)).rejects.toThrow(/^password: /);
+    await expect(links.acceptance.passwordReset(old ?? "", password, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.passwordReset(newer ?? "", "short", testOrigin)).rejects.toThrow(/^password: /);
     all.clock.advance(hourMs - 1_000);
     expect(await links.find(newer ?? "", "password_reset")).toBeDefined();
     all.clock.advance(1_000);
-    await expect(links.resetPassword(newer ?? "", password, testOrigin)).rejects.toThrow(ended);
+    await expect(links.acceptance.passwordReset(newer ?? "", password, testOrigin)).rejects.toThrow(ended);
   });
 
   test("fills nobody's mailbox: three mails an hour, the others are answered as ever", async () => {
@@ -379,7 +381,7 @@ describe("a new password", () => {
     const operator = await signedIn(person, "member", true);
     const made = await links.createReset({ by: operator, ...about });
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 3_600);
-    expect((await links.resetPassword(tokenOf(made), password, testOrigin)).person.id).toBe(ada.id);
+    expect((await links.acceptance.passwordReset(tokenOf(made), password, testOrigin)).person.id).toBe(ada.id);
     expect(await events("password_reset.created")).toMatchObject([
       { actor: { type: "person", id: person.id }, targetId: ada.id },
     ]);
@@ -395,7 +397,7 @@ describe("an address is proven", () => {
     links = open({ mail: keepMail });
     await links.requestReset(ada, testOrigin);
     await links.settled();
-    return links.resetPassword(tokenOf({ url: linkIn(sent.at(-1)) }), password, testOrigin);
+    return links.acceptance.passwordReset(tokenOf({ url: linkIn(sent.at(-1)) }), password, testOrigin);
   };
   const resetByHand = async (personId: string) => {
     const operator = await signedIn(
@@ -404,18 +406,18 @@ describe("an address is proven", () => {
       true,
     );
     const made = await links.createReset({ by: operator, personId, origin: testOrigin });
-    return links.resetPassword(tokenOf(made), password, testOrigin);
+    return links.acceptance.passwordReset(tokenOf(made), password, testOrigin);
   };
 
   test("by an invitation that was mailed alone, and not by one that was shown, nor by the set-up link", async () => {
     const { by } = await owner();
-    const shown = await links.acceptInvitation(tokenOf(await invite(by, "shown@x.org")), guest, testOrigin);
+    const shown = await links.acceptance.invitation(tokenOf(await invite(by, "shown@x.org")), guest, testOrigin);
     links = open({ mail: () => Promise.reject(new Error("refused")) });
-    await links.acceptInvitation(tokenOf(await invite(by, "failed@x.org")), guest, testOrigin);
+    await links.acceptance.invitation(tokenOf(await invite(by, "failed@x.org")), guest, testOrigin);
     links = open({ mail: keepMail });
     await invite(by);
-    const mailed = await links.acceptInvitation(tokenOf({ url: linkIn(sent[0]) }), guest, testOrigin);
-    await links.acceptSetup(tokenOf(await links.createSetupLink()), { ...setUp, email: "root@x.org" }, testOrigin);
+    const mailed = await links.acceptance.invitation(tokenOf({ url: linkIn(sent[0]) }), guest, testOrigin);
+    await links.acceptance.setup(tokenOf(await links.createSetupLink()), { ...setUp, email: "root@x.org" }, testOrigin);
     expect([shown.person.isEmailProven, mailed.person.isEmailProven]).toEqual([false, true]);
     const addresses = ["shown@x.org", "failed@x.org", ada, "root@x.org"];
     expect(await Promise.all(addresses.map(isProven))).toEqual([false, false, true, false]);
@@ -426,7 +428,7 @@ describe("an address is proven", () => {
     const person = await all.addPerson({ email: ada, isEmailProven: false });
     links = open({ mail: keepMail });
     await invite(by);
-    await links.acceptInvitation(tokenOf({ url: linkIn(sent[0]) }), { person }, testOrigin);
+    await links.acceptance.invitation(tokenOf({ url: linkIn(sent[0]) }), { person }, testOrigin);
     expect(await isProven(ada)).toBe(false);
   });
 
@@ -454,7 +456,7 @@ describe("an address is proven", () => {
     expect(await all.people.listPasskeys(person.id)).toHaveLength(1);
     await resetByMail();
     expect(await isProven(ada)).toBe(true);
-    const { person: known } = await links.acceptSetup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
+    const { person: known } = await links.acceptance.setup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
     expect([known.id, known.isEmailProven, await isProven(ada)]).toEqual([person.id, false, false]);
   });
 });
@@ -473,8 +475,8 @@ test("a token opens only what it is for, and no other text opens anything", asyn
   ] as const) {
     for (const purpose of purposes) expect(await links.find(token, purpose)).toBeUndefined();
   }
-  await expect(links.acceptSetup(invitation, setUp, testOrigin)).rejects.toThrow(ended);
-  await expect(links.resetPassword(setup, password, testOrigin)).rejects.toThrow(ended);
+  await expect(links.acceptance.setup(invitation, setUp, testOrigin)).rejects.toThrow(ended);
+  await expect(links.acceptance.passwordReset(setup, password, testOrigin)).rejects.toThrow(ended);
 });
 
 test("no token and no password is in the database, the audit log or the log", async () => {
@@ -482,7 +484,7 @@ test("no token and no password is in the database, the audit log or the log", as
   const made = [await links.createSetupLink(), await invite(by, "eve@example.com")];
   links = open({ mail: keepMail });
   await invite(by);
-  await links.acceptInvitation(tokenOf({ url: linkIn(sent[0]) }), guest, testOrigin);
+  await links.acceptance.invitation(tokenOf({ url: linkIn(sent[0]) }), guest, testOrigin);
   await links.requestReset("ada@example.com", testOrigin);
   await links.settled();
   const tokens = [...made, ...sent.map((message) => ({ url: linkIn(message) }))].map(tokenOf);

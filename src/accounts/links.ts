@@ -8,14 +8,7 @@ import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
 import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import type { MailMessage, MailSender } from "../domain/people/mail.ts";
-import type {
-  LinkDelivery,
-  LinkPurpose,
-  Membership,
-  OneTimeLink,
-  Person,
-  PersonStore,
-} from "../domain/people/person.ts";
+import type { LinkDelivery, LinkPurpose, OneTimeLink, PersonStore } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
 import { clientNetwork } from "../policy/client-network.ts";
@@ -30,7 +23,6 @@ import { LinkAcceptance } from "./link-acceptance.ts";
 import { invitationMail, resetMail } from "./link-mails.ts";
 import { linkDigest, linkUrl, newLinkId, setupToken } from "./link-token.ts";
 import { requireMayInvite, requireMayWithdraw } from "./members.ts";
-import type { StartedSession } from "./sign-in.ts";
 
 export interface OneTimeLinksOptions {
   people: PersonStore;
@@ -83,7 +75,8 @@ const invitationsPerAccount = { limit: 100, windowSeconds: hourSeconds };
 export class OneTimeLinks {
   readonly #options: OneTimeLinksOptions;
   readonly #attempts: Attempts;
-  readonly #acceptance: LinkAcceptance;
+  /** What the links are good for: each of it throws `invalid_request` for one that is of no use any more. */
+  readonly acceptance: LinkAcceptance;
   readonly #resets = new Turns(2, 100);
   #resetting: Promise<unknown> = Promise.resolve();
   #isClosing = false;
@@ -91,7 +84,7 @@ export class OneTimeLinks {
   constructor(options: OneTimeLinksOptions) {
     this.#options = options;
     this.#attempts = new Attempts(options.limits);
-    this.#acceptance = new LinkAcceptance(options, (token, purpose) => this.find(token, purpose));
+    this.acceptance = new LinkAcceptance(options, (token, purpose) => this.find(token, purpose));
   }
 
   /** Whether links reach people by mail. */
@@ -205,27 +198,6 @@ export class OneTimeLinks {
     const isUsable =
       link?.purpose === purpose && link.usedAt === null && link.expiresAt > this.#options.clock.nowSeconds();
     return isUsable ? link : undefined;
-  }
-
-  /** See `LinkAcceptance`, as for the others: each throws `invalid_request` for a link that is of no use any more. */
-  acceptSetup(
-    token: string,
-    given: { email: string; name: string; password: string },
-    origin: BrowserOrigin,
-  ): Promise<StartedSession> {
-    return this.#acceptance.setup(token, given, origin);
-  }
-
-  acceptInvitation(
-    token: string,
-    guest: { name: string; password: string } | { person: Person },
-    origin: BrowserOrigin,
-  ): Promise<{ person: Person; membership: Membership; cookie: string | undefined }> {
-    return this.#acceptance.invitation(token, guest, origin);
-  }
-
-  resetPassword(token: string, password: string, origin: BrowserOrigin): Promise<StartedSession> {
-    return this.#acceptance.passwordReset(token, password, origin);
   }
 
   /** What is slow or differs by whether somebody is known: not part of the answer. */

@@ -16,20 +16,19 @@ export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "r
 /** Throws `permission_denied`: who else is in the account is for its owners and admins to see. */
 export function requireSeesMembers(by: Principal, accountId: string): void {
   if (standingIn(by, accountId) !== "member") return;
-  throw new GatewayError("permission_denied", "Only owners and admins see the members of an account.");
+  throw forbidden("Only owners and admins see the members of an account.");
 }
 
 /** Throws `permission_denied`: what others did is for the account's owners and admins to see. */
 export function requireSeesAudit(by: Principal, accountId: string): void {
   if (standingIn(by, accountId) !== "member") return;
-  throw new GatewayError("permission_denied", "Only owners and admins see the audit log of an account.");
+  throw forbidden("Only owners and admins see the audit log of an account.");
 }
 
 /** Throws `permission_denied`. */
 export function requireMayInvite(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;
-  throw new GatewayError(
-    "permission_denied",
+  throw forbidden(
     role === "member"
       ? "Only owners and admins may invite somebody into an account."
       : `role: only an owner may invite ${role === "owner" ? "an owner" : "an admin"}; admins may invite members.`,
@@ -39,7 +38,7 @@ export function requireMayInvite(by: Principal, accountId: string, role: Role): 
 /** For an invitation that is taken back. Throws `permission_denied`. */
 export function requireMayWithdraw(by: Principal, accountId: string, role: Role): void {
   if (mayActOn(standingIn(by, accountId), role)) return;
-  throw new GatewayError("permission_denied", "Only whoever may make such an invitation may take it back.");
+  throw forbidden("Only whoever may make such an invitation may take it back.");
 }
 
 /** Undefined where that is the role already. Throws `permission_denied`. */
@@ -50,9 +49,9 @@ export function changeRole(
   origin: Origin,
 ): { role: Role; event: AuditEvent } | undefined {
   const standing = standingIn(by, target.accountId);
-  if (isSelf(by, target)) throw new GatewayError("permission_denied", "role: nobody changes their own role.");
+  if (isSelf(by, target)) throw forbidden("role: nobody changes their own role.");
   if (standing !== "owner" && standing !== "operator") {
-    throw new GatewayError("permission_denied", "role: only an owner of the account may change roles.");
+    throw forbidden("role: only an owner of the account may change roles.");
   }
   if (target.role === role) return undefined;
   const detail = { role: { before: target.role, after: role } };
@@ -63,8 +62,7 @@ export function changeRole(
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
   const standing = standingIn(by, target.accountId);
   if (!isSelf(by, target) && !mayActOn(standing, target.role)) {
-    throw new GatewayError(
-      "permission_denied",
+    throw forbidden(
       standing === "admin"
         ? "Only an owner may remove an owner or an admin."
         : "Only owners and admins may remove somebody from an account.",
@@ -78,18 +76,14 @@ export function removeMember(by: Principal, target: TargetMember, origin: Origin
 export function requireChanged(outcome: "done" | "missing" | "last_owner"): void {
   if (outcome === "missing") throw new GatewayError("not_found", "There is no such member of this account.");
   if (outcome === "done") return;
-  throw new GatewayError(
-    "permission_denied",
-    "An account keeps at least one owner. Make somebody else an owner first.",
-  );
+  throw forbidden("An account keeps at least one owner. Make somebody else an owner first.");
 }
 
 /** Throws `permission_denied` for whoever has no say in the account at all: keys and apps, and members of others. */
 function standingIn(by: Principal, accountId: string): Standing {
   if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
   if (by.person && by.account.id === accountId) return by.person.role;
-  throw new GatewayError(
-    "permission_denied",
+  throw forbidden(
     "Members of an account are managed by people who are signed in as its owners or admins; API keys and apps cannot.",
   );
 }
@@ -106,4 +100,8 @@ function isSelf({ person }: Principal, target: TargetMember): boolean {
 
 function about({ id, accountId, personId }: TargetMember, detail: Record<string, unknown>) {
   return { accountId, targetId: id, detail: { person_id: personId, ...detail } };
+}
+
+function forbidden(message: string): GatewayError {
+  return new GatewayError("permission_denied", message);
 }

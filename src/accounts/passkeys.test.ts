@@ -263,7 +263,7 @@ describe("signing in", () => {
 
 test("however often a known passkey is refused, the audit log gets a hundred rows a minute and their count", async () => {
   const { id } = await add();
-  // Of its own: what other tests refused counts as well.
+  // One of its own: what other tests refused counts as well.
   const own = new FailedSignIns({ ...world, log: { info: () => {}, warn: () => {}, error: () => {} } });
   const passkeys = new Passkeys({ ...world, failures: own });
   const attempt = async () => {

@@ -271,7 +271,7 @@ describe("somebody else who came with the address first", () => {
       origin: testOrigin,
     });
     const token = url.slice(url.lastIndexOf("/") + 1);
-    const taken = await links.acceptInvitation(token, { name: "Eve", password }, testOrigin);
+    const taken = await links.acceptance.invitation(token, { name: "Eve", password }, testOrigin);
     const { left } = await withAll(taken.person);
     expect(await left()).toEqual(everything);
     const claims = { sub: `invited-${made}`, email: taken.person.email, email_verified: true };

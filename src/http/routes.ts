@@ -1,98 +1,77 @@
 // The one route table, in the order of the reference page.
 
-import type { Catalog } from "../inference/models/catalog.ts";
-import { type AccountRouteDeps, accountRoutes } from "./api/account-routes.ts";
-import { type AdminRouteDeps, adminRoutes } from "./api/admin/admin-routes.ts";
-import { type AdminPeopleDeps, adminPeopleRoutes } from "./api/admin/people-routes.ts";
-import { type AdminSystemDeps, adminSystemRoutes } from "./api/admin/system-routes.ts";
-import { type ChatRouteDeps, chatRoutes } from "./api/chat-routes.ts";
-import { type InferenceRouteDeps, inferenceRoutes } from "./api/inference-routes.ts";
-import { type KeyRouteDeps, keyRoutes } from "./api/key-routes.ts";
-import { type MetricsRouteDeps, metricsRoutes } from "./api/metrics-routes.ts";
+import { accountRoutes } from "./api/account-routes.ts";
+import { adminRoutes } from "./api/admin/admin-routes.ts";
+import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
+import { adminSystemRoutes } from "./api/admin/system-routes.ts";
+import { chatRoutes } from "./api/chat-routes.ts";
+import { inferenceRoutes } from "./api/inference-routes.ts";
+import { keyRoutes } from "./api/key-routes.ts";
+import { metricsRoutes } from "./api/metrics-routes.ts";
 import { modelRoutes } from "./api/model-routes.ts";
-import { type ModelStatusDeps, modelStatusRoutes } from "./api/model-status-routes.ts";
-import { type NodeRouteDeps, nodeRoutes } from "./api/node-routes.ts";
-import { type OAuthRouteDeps, oauthRoutes } from "./api/oauth-routes.ts";
-import { type AppRouteDeps, appRoutes } from "./api/people/app-routes.ts";
-import { type AuditRouteDeps, auditRoutes } from "./api/people/audit-routes.ts";
-import { type AuthorizationRouteDeps, authorizationRoutes } from "./api/people/authorization-routes.ts";
-import { type InvitationRouteDeps, invitationRoutes } from "./api/people/invitation-routes.ts";
-import { type MemberRouteDeps, memberRoutes } from "./api/people/member-routes.ts";
-import { type PasskeyRouteDeps, passkeyRoutes } from "./api/people/passkey-routes.ts";
-import { type SessionRouteDeps, sessionRoutes } from "./api/people/session-routes.ts";
-import { type ServiceRouteDeps, serviceRoutes } from "./api/service-routes.ts";
-import { type TokenRouteDeps, tokenRoutes } from "./api/token-routes.ts";
-import { type OverviewRouteDeps, overviewRoutes } from "./api/usage/overview-routes.ts";
-import { type RefusalRouteDeps, refusalRoutes } from "./api/usage/refusal-routes.ts";
-import { type RequestRouteDeps, requestRoutes } from "./api/usage/request-routes.ts";
-import { type UsageRouteDeps, usageRoutes } from "./api/usage/usage-routes.ts";
+import { modelStatusRoutes } from "./api/model-status-routes.ts";
+import { nodeRoutes } from "./api/node-routes.ts";
+import { oauthRoutes } from "./api/oauth-routes.ts";
+import { appRoutes } from "./api/people/app-routes.ts";
+import { auditRoutes } from "./api/people/audit-routes.ts";
+import { authorizationRoutes } from "./api/people/authorization-routes.ts";
+import { invitationRoutes } from "./api/people/invitation-routes.ts";
+import { memberRoutes } from "./api/people/member-routes.ts";
+import { passkeyRoutes } from "./api/people/passkey-routes.ts";
+import { sessionRoutes } from "./api/people/session-routes.ts";
+import { serviceRoutes } from "./api/service-routes.ts";
+import { tokenRoutes } from "./api/token-routes.ts";
+import { overviewRoutes } from "./api/usage/overview-routes.ts";
+import { refusalRoutes } from "./api/usage/refusal-routes.ts";
+import { requestRoutes } from "./api/usage/request-routes.ts";
+import { usageRoutes } from "./api/usage/usage-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
 import type { Route } from "./exchange/route.ts";
-import { type AuthorizeDeps, authorizeRoutes } from "./pages/authorize-routes.ts";
-import { type DeviceDeps, deviceRoutes } from "./pages/device-routes.ts";
-import { type PageRouteDeps, pageRoutes } from "./pages/page-routes.ts";
-import { type SsoRouteDeps, ssoRoutes } from "./pages/sso-routes.ts";
+import { authorizeRoutes } from "./pages/authorize-routes.ts";
+import { deviceRoutes } from "./pages/device-routes.ts";
+import { pageRoutes } from "./pages/page-routes.ts";
+import { ssoRoutes } from "./pages/sso-routes.ts";
 
-export type RouteDeps = InferenceRouteDeps &
-  ChatRouteDeps &
-  ModelStatusDeps &
-  UsageRouteDeps &
-  RefusalRouteDeps &
-  RequestRouteDeps &
-  OverviewRouteDeps &
-  AccountRouteDeps &
-  KeyRouteDeps &
-  TokenRouteDeps &
-  AppRouteDeps &
-  AuthorizationRouteDeps &
-  SessionRouteDeps &
-  MemberRouteDeps &
-  InvitationRouteDeps &
-  AuditRouteDeps &
-  PasskeyRouteDeps &
-  OAuthRouteDeps &
-  AdminRouteDeps &
-  AdminPeopleDeps &
-  AdminSystemDeps &
-  NodeRouteDeps &
-  MetricsRouteDeps &
-  PageRouteDeps &
-  SsoRouteDeps &
-  AuthorizeDeps &
-  DeviceDeps & { catalog: Catalog } & ServiceRouteDeps;
+/** What makes the routes, by subject. */
+const makers = [
+  inferenceRoutes,
+  chatRoutes,
+  modelRoutes,
+  modelStatusRoutes,
+  overviewRoutes,
+  usageRoutes,
+  refusalRoutes,
+  requestRoutes,
+  accountRoutes,
+  keyRoutes,
+  tokenRoutes,
+  oauthRoutes,
+  appRoutes,
+  authorizationRoutes,
+  sessionRoutes,
+  passkeyRoutes,
+  memberRoutes,
+  invitationRoutes,
+  auditRoutes,
+  ...adminRoutes,
+  adminPeopleRoutes,
+  adminSystemRoutes,
+  nodeRoutes,
+  serviceRoutes,
+  metricsRoutes,
+  dashboardRoutes,
+  pageRoutes,
+  ssoRoutes,
+  authorizeRoutes,
+  deviceRoutes,
+];
+
+type Maker = (typeof makers)[number];
+
+/** What the routes work with: what each of their makers asks for, together. */
+export type RouteDeps = Maker extends (deps: infer Deps, all: () => readonly Route[]) => unknown ? Deps : never;
 
 export function createRoutes(deps: RouteDeps): readonly Route[] {
-  const routes: Route[] = [
-    ...inferenceRoutes(deps),
-    ...chatRoutes(deps),
-    ...modelRoutes(deps.catalog),
-    ...modelStatusRoutes(deps),
-    ...overviewRoutes(deps),
-    ...usageRoutes(deps),
-    ...refusalRoutes(deps),
-    ...requestRoutes(deps),
-    ...accountRoutes(deps),
-    ...keyRoutes(deps),
-    ...tokenRoutes(deps),
-    ...oauthRoutes(deps),
-    ...appRoutes(deps),
-    ...authorizationRoutes(deps),
-    ...sessionRoutes(deps),
-    ...passkeyRoutes(deps),
-    ...memberRoutes(deps),
-    ...invitationRoutes(deps),
-    ...auditRoutes(deps),
-    ...adminRoutes(deps),
-    ...adminPeopleRoutes(deps),
-    ...adminSystemRoutes(deps),
-    ...nodeRoutes(deps),
-    ...serviceRoutes(deps, () => routes),
-    ...metricsRoutes(deps),
-    ...dashboardRoutes(deps),
-    ...pageRoutes(deps),
-    ...ssoRoutes(deps),
-    ...authorizeRoutes(deps),
-    ...deviceRoutes(deps),
-  ];
+  const routes: Route[] = makers.flatMap((make: Maker): readonly Route[] => make(deps, () => routes));
   return routes;
 }

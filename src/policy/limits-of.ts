@@ -9,7 +9,7 @@ export interface LimitedParty {
   keys: readonly ApiKeyRecord[];
   account: Account;
   environment: Environment;
-  /** Of the account. */
+  /** The tier of the account. */
   tier: Tier;
 }
 

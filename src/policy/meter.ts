@@ -76,7 +76,7 @@ export class Meter {
     return this.#startedMs;
   }
 
-  /** As `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
+  /** The same as `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
   get begun(): Eventual<void> {
     return this.#entry.begun;
   }

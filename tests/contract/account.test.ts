@@ -34,7 +34,7 @@ function start({ account: ofAccount, environment = "live", key: ofKey }: Setting
     environment,
     limits: limitsOf({ keys: [key], account, environment, tier }),
   });
-  const routes = accountRoutes({ limits, tiers, clock });
+  const routes = accountRoutes({ limits, tiers, clock, requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }) });
   const get = async (path: string): Promise<unknown> => {
     const exchange = exchangeFor(incoming({ target: path }));
     const route = routes.find((one) => one.path === path);

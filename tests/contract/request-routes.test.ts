@@ -135,6 +135,7 @@ beforeAll(async () => {
     chats,
     chatWriter: idle,
     clock,
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
 });
 

@@ -1,7 +1,6 @@
 // What the caller's account may use, how much of it is left, and which tiers there are.
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
@@ -10,14 +9,14 @@ import type { Principal } from "../../domain/principal.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
 
 type SourcedTier = Tier & { source: TierSource };
 
-export interface AccountRouteDeps {
+export interface AccountRouteDeps extends EndpointDeps {
   limits: Pick<LimitStore, "peek" | "used">;
   tiers: { find(name: string): SourcedTier; list(): readonly SourcedTier[] };
-  clock: Clock;
 }
 
 const perMinute = z.number().nullable().describe("null: no limit.");
@@ -68,44 +67,34 @@ const tierShape = z
 
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
+const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
+
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/account",
-      access: "usage:read",
-      doc: {
-        operationId: "getAccount",
-        summary: "Tier, limits and quota of the account, and what is left of them",
-        description: "Reading this counts against no limit.",
-        tag: "Usage",
-        response: { description: "The account.", json: accountShape },
-      },
-      handle: async (_exchange, principal) => Response.json(await accountToWire(deps, principal)),
-    },
-    {
-      method: "GET",
-      path: "/v1/tiers",
-      access: "usage:read",
-      doc: {
-        operationId: "listTiers",
-        summary: "List the tiers",
-        tag: "Usage",
-        response: { description: "The tiers.", json: tierList },
-      },
-      handle(_exchange, principal) {
-        const current = deps.tiers.find(principal.account.tier).name;
-        // Those that an operator added at run time may be made for one customer.
-        const shown = deps.tiers.list().filter(({ name, source }) => source !== "database" || name === current);
-        const data = shown.map((tier) => tierToWire(tier, current));
-        return Response.json({ object: "list", data } satisfies z.infer<typeof tierList>);
-      },
-    },
-  ];
+  return [retrieve(deps), listTiers(deps)];
 }
 
+const retrieve = endpoint("GET", "/v1/account", {
+  operationId: "getAccount",
+  summary: "Tier, limits and quota of the account, and what is left of them",
+  description: "Reading this counts against no limit.",
+  response: { description: "The account.", json: accountShape },
+  answer: ({ deps, principal }) => accountToWire(deps, principal),
+});
+
+const listTiers = endpoint("GET", "/v1/tiers", {
+  operationId: "listTiers",
+  summary: "List the tiers",
+  response: { description: "The tiers.", json: tierList },
+  answer({ deps: { tiers }, principal }) {
+    const current = tiers.find(principal.account.tier).name;
+    // Those that an operator added at run time may be made for one customer.
+    const shown = tiers.list().filter(({ name, source }) => source !== "database" || name === current);
+    return { object: "list", data: shown.map((tier) => tierToWire(tier, current)) };
+  },
+});
+
 export async function accountToWire(
-  { limits, tiers, clock }: AccountRouteDeps,
+  { limits, tiers, clock }: Omit<AccountRouteDeps, "requestLimits">,
   principal: Principal,
 ): Promise<z.infer<typeof accountShape>> {
   const { account, environment } = principal;

@@ -8,6 +8,6 @@ export const bodyErrors = ["invalid_request", "request_too_large", "unsupported_
 /** An answer that shows a secret is kept by nobody on the way. */
 export const noStore = { "cache-control": "no-store" };
 
-export function originOf({ clientAddress, requestId }: Exchange, { clock }: { clock: Clock }): Origin {
-  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId };
+export function originOf({ clientAddress, requestId }: Exchange, { clock }: { clock: Clock }) {
+  return { nowSeconds: clock.nowSeconds(), clientAddress, requestId } satisfies Origin;
 }

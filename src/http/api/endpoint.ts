@@ -69,15 +69,19 @@ interface RouteParts<Granted> {
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
-/** Endpoints for whoever has the scope. `admit` is given the principal and throws where that is not enough. */
+/** Endpoints for whoever has the scope. `admit`, where there is one, is given the principal and throws where that is not enough. */
 export function scopedEndpoints<Deps extends EndpointDeps>(
   access: Scope,
-  kind: Pick<Kind<Principal, void, never>, "tag" | "errors" | "admit">,
+  {
+    tag,
+    errors = [],
+    admit,
+  }: Pick<Kind<Principal, void, never>, "tag"> & Partial<Pick<Kind<Principal, void, never>, "errors" | "admit">>,
 ) {
   return endpointsOf<Deps, Principal, Principal, ScopedRoute>({
-    ...kind,
+    ...{ tag, errors },
     admit(principal) {
-      kind.admit(principal);
+      admit?.(principal);
       return principal;
     },
     route: (parts) => ({ ...parts, access }),

@@ -29,7 +29,7 @@ const modelShape = z
 
 const modelList = wholeListOf(modelShape, "ModelList");
 
-export function modelRoutes(catalog: Catalog): ScopedRoute[] {
+export function modelRoutes({ catalog }: { catalog: Catalog }): ScopedRoute[] {
   return [
     {
       method: "GET",

@@ -6,10 +6,11 @@ import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../
 import { mayUseModel } from "../../policy/authorize.ts";
 import { deploymentStates, priceShape } from "../../wire/models.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
+import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
 import { capabilitiesShape, contextShape } from "./model-routes.ts";
 
-export interface ModelStatusDeps {
+export interface ModelStatusDeps extends EndpointDeps {
   modelStatus: Pick<ModelStatus, "list">;
 }
 
@@ -55,28 +56,22 @@ const statusShape = z
 
 const statusList = wholeListOf(statusShape, "ModelStatusList");
 
-export function modelStatusRoutes({ modelStatus }: ModelStatusDeps): ScopedRoute[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/model-status",
-      access: "models:read",
-      doc: {
-        operationId: "listModelStatus",
-        summary: "How the models do at the moment",
-        description:
-          "Of the models that this key may use: where they run, their state, queue and speed, and their price.",
-        tag: "Models",
-        response: { description: "The models with their deployments.", json: statusList },
-      },
-      async handle(_exchange, principal) {
-        const found = await modelStatus.list((model) => mayUseModel(principal, model));
-        const data = found.map(({ model, deployments }) => toWire(model, deployments));
-        return Response.json({ object: "list", data });
-      },
-    },
-  ];
+const endpoint = scopedEndpoints<ModelStatusDeps>("models:read", { tag: "Models" });
+
+export function modelStatusRoutes(deps: ModelStatusDeps): ScopedRoute[] {
+  return [list(deps)];
 }
+
+const list = endpoint("GET", "/v1/model-status", {
+  operationId: "listModelStatus",
+  summary: "How the models do at the moment",
+  description: "Of the models that this key may use: where they run, their state, queue and speed, and their price.",
+  response: { description: "The models with their deployments.", json: statusList },
+  async answer({ deps: { modelStatus }, principal }) {
+    const found = await modelStatus.list((model) => mayUseModel(principal, model));
+    return { object: "list", data: found.map(({ model, deployments }) => toWire(model, deployments)) };
+  },
+});
 
 function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer<typeof statusShape> {
   return {

@@ -19,6 +19,7 @@ import {
   serverMetadataDoc,
   tokenDoc,
 } from "../reference/oauth-docs.ts";
+import { originOf } from "./changes.ts";
 
 /** `tokens` and `changed` are for all of them. */
 export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthenticationDeps {
@@ -91,10 +92,10 @@ function doNotKeep({ answerHeaders }: Exchange): void {
 
 /** In this order: what costs least first, and nothing of the request counts before it is clear whose it is. */
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
-  const { req, clientAddress, requestId } = exchange;
+  const { req, clientAddress } = exchange;
   await deps.clientThrottle.requireAddress(clientAddress);
   const parameters = presentParameters(await readFields(req, isSentOnce));
-  const origin = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
+  const origin = originOf(exchange, deps);
   const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);
   exchange.line["app"] = client.id;
   return { parameters, client, origin };

@@ -97,14 +97,14 @@ describe("a key that a header would not get in with gets no token, with the same
     expect(answered.get("cache-control")).toBe("no-store");
   }
 
-  test("wrong ones", async () => {
+  test("no wrong key gets a token", async () => {
     const token = (await exchange({ api_key: (await all.addKey()).secret })).answer["access_token"];
     for (const key of ["", " ", "nonsense", `${generateApiKey("live")}x`, generateApiKey("live"), String(token)]) {
       await expectRefused(key);
     }
   });
 
-  test("ended ones", async () => {
+  test("no ended key gets a token", async () => {
     await expectRefused((await all.addKey("live", { expiresAt: all.now.seconds })).secret);
     const { secret, id } = await all.addKey();
     expect((await exchange({ api_key: secret })).status).toBe(200);
@@ -113,7 +113,7 @@ describe("a key that a header would not get in with gets no token, with the same
     await expectRefused(secret);
   });
 
-  test("those of other addresses, behind a trusted proxy as well", async () => {
+  test("no key of other addresses gets a token, behind a trusted proxy as well", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     await expectRefused(secret);
     await expectRefused(secret, { "x-forwarded-for": "10.0.0.1, 203.0.113.9" });

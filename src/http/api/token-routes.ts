@@ -9,6 +9,7 @@ import type { Throttle } from "../../policy/throttle.ts";
 import type { BodyLimits } from "../content/body.ts";
 import { readStrictBody } from "../decode/strict-body.ts";
 import type { Exchange, PublicRoute } from "../exchange/route.ts";
+import { originOf } from "./changes.ts";
 
 export interface TokenRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
@@ -129,7 +130,7 @@ async function exchangeKey(exchange: Exchange, deps: TokenRouteDeps): Promise<Re
     principal,
     expiresIn: expires_in ?? defaultTokenSeconds,
     scope: scope ?? undefined,
-    origin: { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId },
+    origin: originOf(exchange, deps),
   });
   const answer: z.infer<typeof tokenAnswer> = {
     access_token: token.accessToken,

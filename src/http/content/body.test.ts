@@ -120,7 +120,7 @@ describe("a compressed body", () => {
     expect(held).toBe(Buffer.byteLength(text));
   });
 
-  test("that is longer than the limit once it is unpacked is 413, and no more of it is unpacked", async () => {
+  test("a compressed body over the limit once it is unpacked is 413, and no more of it is unpacked", async () => {
     let held = 0;
     const hold = (more: number) => {
       held += more;
@@ -135,7 +135,7 @@ describe("a compressed body", () => {
     expect(held).toBeLessThanOrEqual(limits.bodyBytes);
   });
 
-  /** Of more than one block, so that much of it comes out before an end is missed. */
+  /** A text of more than one block, so that much of it comes out before an end is missed. */
   const long = JSON.stringify({ model: "m", x: Array.from({ length: 60_000 }, (_, n) => (n * n) % 977) });
   const codings = [
     ["gzip", gzipSync],
@@ -144,7 +144,7 @@ describe("a compressed body", () => {
     ["zstd", zstdCompressSync],
   ] as const;
 
-  test.each(codings)("by %s that ends early is refused, wherever it ends", async (encoding, pack) => {
+  test.each(codings)("a body by %s that ends early is refused, wherever it ends", async (encoding, pack) => {
     for (const content of [text, long]) {
       const whole = pack(content);
       for (const part of [0, 0.01, 0.1, 0.5, 0.9, 0.99, 1]) {
@@ -159,7 +159,7 @@ describe("a compressed body", () => {
     }
   });
 
-  test.each(codings)("by %s behind which there is more is refused, whatever that is", async (encoding, pack) => {
+  test.each(codings)("a body by %s behind which there is more is refused, whatever that is", async (encoding, pack) => {
     const whole = pack(text);
     for (const more of ["x", "\0", "\0\0\0\0\0\0\0\0", text, whole.subarray(0, -1)]) {
       const { code, message } = await refusal(packed(encoding, Buffer.concat([whole, Buffer.from(more)])));
@@ -167,14 +167,14 @@ describe("a compressed body", () => {
     }
   });
 
-  test.each(codings)("that is something else than %s is refused", async (encoding) => {
+  test.each(codings)("a body that is something else than %s is refused", async (encoding) => {
     for (const bytes of [text, ""]) {
       const { code, message } = await refusal(packed(encoding, bytes));
       expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
     }
   });
 
-  test("for which there is no room once it is unpacked gets the refusal of whoever holds it", async () => {
+  test("a body for which there is no room once it is unpacked gets the refusal of whoever holds it", async () => {
     const full = new GatewayError("rate_limit_exceeded", "Full.");
     expect(await refusal(packed("gzip", gzipSync(text), { hold: () => full }))).toMatchObject({ message: "Full." });
   });

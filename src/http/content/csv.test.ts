@@ -28,17 +28,17 @@ describe("who gets CSV", () => {
     "text/csvx",
     ";;,,=",
   ];
-  test.each(json)("not %p", (accept) => expect(prefersCsv(accept)).toBe(false));
+  test.each(json)("CSV is not what %p prefers", (accept) => expect(prefersCsv(accept)).toBe(false));
 
-  test("not who says nothing", () => expect(prefersCsv(null)).toBe(false));
+  test("CSV is not for who says nothing", () => expect(prefersCsv(null)).toBe(false));
 });
 
 describe("a line", () => {
-  test("ends in CR LF; null is empty; commas, quotes and line ends are quoted", () => {
+  test("a line ends in CR LF; null is empty; commas, quotes and line ends are quoted", () => {
     expect(csvLine(["a", 1, null, 'b"c', "d,e", "f\ng", "h\ri"])).toBe('a,1,,"b""c","d,e","f\ng","h\ri"\r\n');
   });
 
-  test("runs no formula in a spreadsheet, and leaves numbers alone", () => {
+  test("a line runs no formula in a spreadsheet, and leaves numbers alone", () => {
     expect(csvLine(["=1+1", "+1", "-1", "@x", "\t=1", '=HYPERLINK("http://x";"y")', -1, "a=b"])).toBe(
       `'=1+1,'+1,'-1,'@x,'\t=1,"'=HYPERLINK(""http://x"";""y"")",-1,a=b\r\n`,
     );

@@ -16,7 +16,7 @@ function get(target: string, headers: Record<string, string> = {}): Promise<Resp
 
 test.each([
   [{}],
-  // As a proxy in front may ask for.
+  // A proxy in front may ask for it.
   [{ authorization: "Basic YTpi" }],
 ])("a browser without a session is led to the sign-in, and from there back (%p)", async (headers) => {
   for (const target of ["/", "/usage?group=key", "/requests/req_1", "/settings/keys", "/admin/upstreams"]) {

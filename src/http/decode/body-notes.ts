@@ -91,14 +91,14 @@ export class BodyNotes implements RequestMarks {
     return kind === nullKind ? null : undefined;
   }
 
-  /** As `countTexts`. */
+  /** Counted like `countTexts`. */
   get prompts(): number {
     if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
     const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));
     return first === numberKind ? 1 : this.promptItems;
   }
 
-  /** Of the prompt, where it is an array. */
+  /** How many items the prompt has, where it is an array. */
   get promptItems(): number {
     return this.#items[notes.prompt] as number;
   }

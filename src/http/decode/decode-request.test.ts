@@ -31,7 +31,7 @@ type Decode = typeof decodeRequest;
 
 const head = Buffer.from("POST / HTTP/1.1\r\n\r\n");
 
-/** As bodies come: behind their head, and with more behind them. */
+/** A body where bodies come to lie: behind their head, and with more behind them. */
 function behindHead(body: string | Uint8Array): ByteSpan {
   const received = Buffer.concat([head, Buffer.from(body)]);
   return new ByteSpan(received, head.length, received.length);
@@ -146,7 +146,7 @@ const twists: readonly ((name: string) => string)[] = [
   (name) => `${name.slice(0, 1)}_${name.slice(1)}-`,
 ];
 
-/** Of one object or another: what they mean in the one at hand is another matter. */
+/** Each is a name in one object or another: what it means in the one at hand is another matter. */
 const namesAnywhere = "id name type url model content role function include_usage max_tokens json_schema".split(" ");
 
 /** With a member added somewhere that has the name of another, or nearly so. */

@@ -28,7 +28,7 @@ export function decodeRequest(operation: Operation, sent: ByteSpan, limits: Requ
   return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 
-/** As `decodeRequest`, without the pass over the bytes. Throws a GatewayError. */
+/** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
 export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const parsed = parseBody(sent, limits);
   const { bytes, body } = parsed;

@@ -5,7 +5,7 @@ import { parsedRequest } from "./decode-request.ts";
 
 const limits = { bodyBytes: 10e6, depth: 64, messages: 1_000 };
 
-/** Of which a tree takes many times its bytes. */
+/** A body of which a tree takes many times its bytes. */
 function treeOf(containers: number): ByteSpan {
   const messages = [{ role: "user", content: "Hi" }];
   return ByteSpan.of(JSON.stringify({ model: "m", messages, z: Array.from({ length: containers }, () => []) }));

@@ -93,13 +93,13 @@ export function* namesOf(rule: ValueRule): Generator<string> {
  * some: an object that is a client's own, as the parameters of a tool, may have any.
  */
 export class FieldNames {
-  /** Of the body, by their folded form. */
+  /** The names of the body, by their folded form. */
   readonly #known = new Map<string, string>();
   /** Likewise, of objects in it; worked out when one has a name that has to be folded. */
   readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
   /** By their bare form, by the name of the member of the body that they are in; the body's own by an empty one. */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
-  /** Of the body at hand. */
+  /** How many names of the body at hand were folded. */
   #folded = 0;
 
   /** `known`: names of the body, of all endpoints. `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
@@ -198,7 +198,7 @@ export class FieldNames {
   }
 }
 
-/** Of the first member under these names, in their folded form, that has one of these values; undefined: any but null. */
+/** The path of the first member under these names, in their folded form, that has one of these values; undefined: any but null. */
 function pathTo(
   [name, ...inner]: readonly string[],
   values: readonly unknown[] | undefined,

@@ -63,7 +63,7 @@ function shown(text: string): string {
   return text.length > 64 ? `${text.slice(0, 64)}…` : text;
 }
 
-/** Of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which does not belong there. */
+/** The query of a target in origin or absolute form (RFC 9112, 3.2), without a fragment, which does not belong there. */
 function searchParams(target: string): URLSearchParams {
   const end = target.indexOf("#");
   const sent = end < 0 ? target : target.slice(0, end);

@@ -180,7 +180,7 @@ function isClearName(rule: ObjectRule, start: number, end: number): boolean {
   return rule.isDecisive ? isPlainWithBareHash(start, end) && !rule.mayDecide(passed.hash) : isPlainName(start, end);
 }
 
-/** Of an object whose names begin at `first`. Two names may have the same hash: that is for the other way as well. */
+/** Whether the object whose names begin at `first` has none like it yet. Two names may have the same hash: that is for the other way as well. */
 function isNewName(first: number, hash: number): boolean {
   if (open - first === mostNamesEach || open === mostNamesOpen || ++counts.names > limit.names) return false;
   for (let i = first; i < open; i++) if (hashes[i] === hash) return false;
@@ -193,7 +193,7 @@ function afterMember({ value, isJson, note }: MemberRule, start: number, depth: 
   const end = afterValue(value, start, depth);
   if (end === fault) return fault;
   if (isJson && kindAt(start) !== nullKind) {
-    // As JSON.stringify would write it.
+    // The form that JSON.stringify would write.
     if (passed.unusual !== unusual) return fault;
     notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }
@@ -201,7 +201,7 @@ function afterMember({ value, isJson, note }: MemberRule, start: number, depth: 
   return end;
 }
 
-/** Of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
+/** The rule of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
 function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
   const { space, unusual } = passed;
   const { names } = counts;

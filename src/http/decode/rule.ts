@@ -138,7 +138,7 @@ export class ObjectRule {
   readonly required: readonly MemberRule[];
   /** For what has no name of these. */
   readonly other: MemberRule;
-  /** Of the names themselves; undefined: any will do. */
+  /** The rule of the names themselves; undefined: any will do. */
   readonly names: ValueRule | undefined;
   /** Whether each member is looked at in the order of the object, known or not; else those of the schema in its order. */
   readonly looksAtAll: boolean;

@@ -8,7 +8,7 @@ import { describeAllowed, describeValue, formatPath } from "./validation-text.ts
 
 const compiled = new WeakMap<z.ZodType, ValueRule>();
 
-/** As `requireFit`, by a schema that is compiled once. */
+/** Does what `requireFit` does, by a schema that is compiled once. */
 export function validate(schema: z.ZodType, value: unknown): void {
   let rule = compiled.get(schema);
   if (rule === undefined) {

@@ -37,7 +37,7 @@ export function upgradeTo(answer: UpgradeAnswer, channel: ByteChannel): void {
   try {
     answer.upgrade(channel);
   } catch (error) {
-    // As above: nobody else would end it.
+    // Nobody else would end it.
     channel.terminate();
     throw error;
   }

@@ -3,7 +3,7 @@ import type { IncomingRequest } from "../../http1/message.ts";
 
 type Headers = IncomingRequest["headers"];
 
-/** Null: in neither. Two that differ are told as one field that comes twice (RFC 9110, 5.3), which is no key. */
+/** The key, or null where neither has one. Two that differ are told as one field that comes twice (RFC 9110, 5.3), which is no key. */
 export function apiKeyOf(headers: Headers): string | null {
   const ours = headers.get("x-api-key");
   const azures = headers.get("api-key");

@@ -61,7 +61,7 @@ describe("the client's address", () => {
   ])("is nobody's where a trusted proxy forwards %p, never the proxy's own", (value) => {
     const trusted = trustedProxies(["10.0.0.0/8"]);
     expect(clientAddress(forwarded(value), "10.0.0.1", trusted)).toBe(subject.unknownAddress);
-    // Nor is it any address that a list could have.
+    // It is no address that a list could have, either.
     expect(rangesContain([range("0.0.0.0/0"), range("::/0")], subject.unknownAddress)).toBe(false);
   });
 

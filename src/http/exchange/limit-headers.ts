@@ -20,7 +20,7 @@ export function limitHeaders({ requests, tokens }: LimitStatus, headers: AnswerH
 const belowSecond: readonly string[] = Array.from({ length: 1_000 }, (_, ms) => `${ms}ms`);
 
 /**
- * As Go writes durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which is what OpenAI sends. Rounded up, and in whole numbers
+ * The form in which Go writes durations (`12ms`, `1s`, `6m0s`, `1h2m3s`), which is what OpenAI sends. Rounded up, and in whole numbers
  * only: a client that reads digits and units with a simple pattern would take `1.5s` for five seconds.
  */
 export function duration(ms: number): string {

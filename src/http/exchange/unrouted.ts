@@ -3,7 +3,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
-/** As many as a wrong base URL may add at the start; each is a look into the table. */
+/** A wrong base URL may add so many at the start; each is a look into the table. */
 const mostSegmentsTooMany = 8;
 const mostShown = 100;
 

@@ -12,18 +12,18 @@ import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
+import { askingWanted } from "../../oauth/authorize/checks.ts";
 import { newCode } from "../../oauth/authorize/code.ts";
 import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
 import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
-import { askingWanted } from "../../oauth/authorize/prompt.ts";
 import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./authorize-page.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
@@ -47,10 +47,7 @@ const codesPerMinute = 60;
 
 export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
   const parts = { ...deps, attempts: new Attempts(deps.limits) };
-  return [
-    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => asked(exchange, parts) },
-    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => decided(exchange, parts) },
-  ];
+  return [pageAt(path, (exchange) => asked(exchange, parts)), formAt(path, (exchange) => decided(exchange, parts))];
 }
 
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {

@@ -104,7 +104,7 @@ describe("the code", () => {
     await server.addDeviceCode(codes[3], lesser, { scopes: ["chat:read", "chat:write"] });
     const greedy = await server.addApp({ scopes: ["chat:read", "keys:manage"] });
     await server.addDeviceCode(codes[4], greedy, { scopes: ["keys:manage"] });
-    // Of the command line tool, before the server was started in another mode.
+    // A code of the command line tool, from before the server was started in another mode.
     const elsewhere = nextCode();
     await server.addDeviceCode(elsewhere, { id: commandLineAppId }, { environment: "live" });
     for (const code of [...codes, elsewhere]) expect((await enter(browser, code)).status).toBe(400);
@@ -257,7 +257,7 @@ describe("the decision", () => {
       browser.post(action, { ...allow, user_code: other }),
       browser.post(action, { ...allow, ticket: "" }),
       eve.post(action, { ...allow, csrf: eve.session?.csrfToken ?? "" }),
-      // As if nothing waited under it.
+      // The answer is the one for a code under which nothing waits.
       browser.post(action, { ...allow, user_code: "ZZZZZZZZ" }),
     ];
     const answers = await Promise.all(unshown);

@@ -16,13 +16,14 @@ import { findClient } from "../../oauth/first-party.ts";
 import { normalizedUserCode } from "../../oauth/user-code.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
+import { originOf } from "../api/changes.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership } from "./app-parts.ts";
 import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
 import { faultOf } from "./form.ts";
 import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
 
 export interface DeviceDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
@@ -49,29 +50,11 @@ const windowSeconds = 600;
 export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
   const pages = new DevicePages(deps);
   return [
-    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => pages.form(exchange) },
-    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => pages.entered(exchange) },
-    {
-      method: "POST",
-      path: `${path}/decision`,
-      access: "page",
-      throttle: "form",
-      handle: (exchange) => pages.decided(exchange),
-    },
-    {
-      method: "GET",
-      path: `${path}/approved`,
-      access: "page",
-      throttle: "page",
-      handle: (exchange) => pages.outcome(exchange, "approved"),
-    },
-    {
-      method: "GET",
-      path: `${path}/denied`,
-      access: "page",
-      throttle: "page",
-      handle: (exchange) => pages.outcome(exchange, "denied"),
-    },
+    pageAt(path, (exchange) => pages.form(exchange)),
+    formAt(path, (exchange) => pages.entered(exchange)),
+    formAt(`${path}/decision`, (exchange) => pages.decided(exchange)),
+    pageAt(`${path}/approved`, (exchange) => pages.outcome(exchange, "approved")),
+    pageAt(`${path}/denied`, (exchange) => pages.outcome(exchange, "denied")),
   ];
 }
 
@@ -194,13 +177,8 @@ class DevicePages {
     { code: { appId, environment, scopes } }: PendingDevice,
     { signedIn, exchange, accountId }: { signedIn: SignedIn; exchange: Exchange; accountId: string | null },
   ) {
-    const { clientAddress, requestId } = exchange;
-    return auditEvent(
-      action,
-      signedIn,
-      { nowSeconds: this.#deps.clock.nowSeconds(), clientAddress, requestId },
-      { accountId, targetId: appId, detail: { environment, scopes } },
-    );
+    const about = { accountId, targetId: appId, detail: { environment, scopes } };
+    return auditEvent(action, signedIn, originOf(exchange, this.#deps), about);
   }
 }
 
@@ -223,7 +201,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** Or what it was shown for has changed. */
+/** Also where what it was shown for has changed. */
 function goneMeanwhile(): GatewayError {
   return new GatewayError(
     "invalid_request",

@@ -9,16 +9,14 @@ import { deadLinkPage } from "./dead-link-page.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, nameField, newPasswordField, usernameOf } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { home, signInPath } from "./local-path.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import { formAt, type OpenFormDeps, openFormPage, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
 import { signOutForm } from "./sign-in-pages.ts";
 import { roleWords } from "./words.ts";
 
-export interface InvitationPageDeps extends PageDeps {
-  links: Pick<OneTimeLinks, "find" | "acceptInvitation">;
+export interface InvitationPageDeps extends OpenFormDeps {
+  links: Pick<OneTimeLinks, "find" | "acceptance">;
   people: Pick<PersonStore, "findByEmail">;
   accounts: Pick<AccountStore, "findAccount">;
-  /** As for the sign-in page. */
-  formReferrerPolicy(): "same-origin" | undefined;
 }
 
 const path = "/invitations/:token";
@@ -36,17 +34,11 @@ interface InvitationView {
 
 export function invitationRoutes(deps: InvitationPageDeps): PageRoute[] {
   return [
-    {
-      method: "GET",
-      path,
-      access: "page",
-      throttle: "page",
-      async handle(exchange) {
-        const view = await invitationAt(exchange, deps, await signedInAt(exchange, deps));
-        return view ? invitationPage(deps, view) : deadLink();
-      },
-    },
-    { method: "POST", path, access: "page", throttle: "form", handle: (exchange) => accept(exchange, deps) },
+    pageAt(path, async (exchange) => {
+      const view = await invitationAt(exchange, deps, await signedInAt(exchange, deps));
+      return view ? invitationPage(deps, view) : deadLink();
+    }),
+    formAt(path, (exchange) => accept(exchange, deps)),
   ];
 }
 
@@ -61,7 +53,7 @@ async function accept(exchange: Exchange, deps: InvitationPageDeps): Promise<Pla
   const who =
     "signedIn" in guest ? { person: guest.signedIn.person } : { name, password: fields.get("password") ?? "" };
   try {
-    const accepted = await deps.links.acceptInvitation(token, who, browserOrigin(exchange));
+    const accepted = await deps.links.acceptance.invitation(token, who, browserOrigin(exchange));
     if (accepted.cookie !== undefined) exchange.answerHeaders["set-cookie"] = accepted.cookie;
   } catch (error) {
     const fault = faultOf(error, ["name", "password"], exchange);
@@ -79,14 +71,10 @@ async function invitationAt(
   const invitation = await links.find(token, "invitation");
   if (!invitation) return undefined;
   const email = normalizedEmail(invitation.email ?? "");
-  if (signedIn) {
-    return {
-      token,
-      invitation,
-      guest: { is: signedIn.person.email === email ? "invited" : "somebody else", signedIn },
-    };
-  }
-  return { token, invitation, guest: { is: (await people.findByEmail(email)) ? "known" : "new" } };
+  const guest: Guest = signedIn
+    ? { is: signedIn.person.email === email ? "invited" : "somebody else", signedIn }
+    : { is: (await people.findByEmail(email)) ? "known" : "new" };
+  return { token, invitation, guest };
 }
 
 async function invitationPage(deps: InvitationPageDeps, view: InvitationView): Promise<PlainAnswer> {
@@ -101,13 +89,8 @@ async function invitationPage(deps: InvitationPageDeps, view: InvitationView): P
 </dl>
 ${faultNotice(fault)}
 ${answerTo(view)}`;
-  return pageAnswer({
-    title: `Join ${accountName}`,
-    status: fault?.status ?? 200,
-    body,
-    signedIn: "signedIn" in guest ? guest.signedIn : undefined,
-    referrerPolicy: deps.formReferrerPolicy(),
-  });
+  const signedIn = "signedIn" in guest ? guest.signedIn : undefined;
+  return openFormPage({ title: `Join ${accountName}`, body, signedIn }, fault, deps);
 }
 
 function answerTo({ token, invitation, guest, name, fault }: InvitationView): Html {

@@ -107,7 +107,7 @@ describe("an invitation", () => {
     const { text } = await visitor.get(path);
     const signIn = /href="(\/sign-in\?next=[^"]+)"/.exec(text)?.[1] ?? "";
     expect(text).not.toContain('type="password"');
-    // Nor does a form that nobody was shown take over the address.
+    // A form that nobody was shown does not take over the address, either.
     expect((await visitor.post(path, { name: "Eve", password: "the password of another" })).status).toBe(200);
     expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
 

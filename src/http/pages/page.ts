@@ -6,13 +6,29 @@ import { GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
 import { browserOrigin } from "../exchange/browser.ts";
-import type { Exchange, PlainAnswer } from "../exchange/route.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { html } from "./html.ts";
 import { layout, type Page } from "./layout.ts";
 
 export interface PageDeps {
   sessions: BrowserSessions;
   isOwnOrigin(origin: string, req: IncomingRequest): boolean;
+}
+
+/** What pages need whose forms are sent by people who are not signed in. */
+export interface OpenFormDeps extends PageDeps {
+  /** By plain http browsers tell a form's origin only under another policy than `no-referrer`. */
+  formReferrerPolicy(): "same-origin" | undefined;
+}
+
+/** What is shown at a path. */
+export function pageAt(path: string, handle: PageRoute["handle"]): PageRoute {
+  return { method: "GET", path, access: "page", throttle: "page", handle };
+}
+
+/** What takes the form that is sent to a path. */
+export function formAt(path: string, handle: PageRoute["handle"]): PageRoute {
+  return { method: "POST", path, access: "page", throttle: "form", handle };
 }
 
 /** Nothing may keep it, or run in it but our own files; what all pages have in common is in browser-headers.ts. */
@@ -29,6 +45,11 @@ export function pageAnswer(page: Page): PlainAnswer {
     },
     body: layout(page),
   };
+}
+
+/** A page with such a form, and its status where the form was refused. */
+export function openFormPage(page: Page, fault: { status: number } | undefined, deps: OpenFormDeps): PlainAnswer {
+  return pageAnswer({ ...page, status: fault?.status ?? 200, referrerPolicy: deps.formReferrerPolicy() });
 }
 
 /** 303: the browser asks for it with GET, and takes nothing that was posted along (RFC 9700, 4.12). */

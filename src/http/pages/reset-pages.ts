@@ -6,13 +6,11 @@ import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { deadLinkPage } from "./dead-link-page.ts";
 import { type FormFault, faultNotice, faultOf, field, newPasswordField, usernameOf } from "./form.ts";
 import { html } from "./html.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
+import { formAt, type OpenFormDeps, openFormPage, pageAnswer, pageAt, readForm, redirectTo } from "./page.ts";
 
-export interface ResetPageDeps extends PageDeps {
-  links: Pick<OneTimeLinks, "find" | "requestReset" | "resetPassword" | "isMailing">;
+export interface ResetPageDeps extends OpenFormDeps {
+  links: Pick<OneTimeLinks, "find" | "requestReset" | "acceptance" | "isMailing">;
   people: Pick<PersonStore, "findPerson">;
-  /** As for the sign-in page. */
-  formReferrerPolicy(): "same-origin" | undefined;
   /** Called after logins may have ended, so that whoever remembers them forgets. */
   changed(ids?: readonly string[]): void;
 }
@@ -28,19 +26,13 @@ const deadLink = () => deadLinkPage(html`<a href="/reset">Ask for a new link</a>
 
 export function resetRoutes(deps: ResetPageDeps): PageRoute[] {
   return [
-    { method: "GET", path: "/reset", access: "page", throttle: "page", handle: () => askPage(deps) },
-    { method: "POST", path: "/reset", access: "page", throttle: "form", handle: (exchange) => ask(exchange, deps) },
-    {
-      method: "GET",
-      path: linkPath,
-      access: "page",
-      throttle: "page",
-      async handle({ params }) {
-        const view = await newPasswordAt(params["token"] ?? "", deps);
-        return view ? newPasswordPage(deps, view) : deadLink();
-      },
-    },
-    { method: "POST", path: linkPath, access: "page", throttle: "form", handle: (exchange) => reset(exchange, deps) },
+    pageAt("/reset", () => askPage(deps)),
+    formAt("/reset", (exchange) => ask(exchange, deps)),
+    pageAt(linkPath, async ({ params }) => {
+      const view = await newPasswordAt(params["token"] ?? "", deps);
+      return view ? newPasswordPage(deps, view) : deadLink();
+    }),
+    formAt(linkPath, (exchange) => reset(exchange, deps)),
   ];
 }
 
@@ -68,7 +60,11 @@ async function reset(exchange: Exchange, deps: ResetPageDeps): Promise<PlainAnsw
   const view = await newPasswordAt(token, deps);
   if (!view) return deadLink();
   try {
-    const { cookie } = await deps.links.resetPassword(token, fields.get("password") ?? "", browserOrigin(exchange));
+    const { cookie } = await deps.links.acceptance.passwordReset(
+      token,
+      fields.get("password") ?? "",
+      browserOrigin(exchange),
+    );
     exchange.answerHeaders["set-cookie"] = cookie;
     deps.changed();
   } catch (error) {
@@ -91,8 +87,7 @@ ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "
 <button>${deps.links.isMailing ? "Send me a link" : "Let them know"}</button>
 </form>
 <p class="after"><a href="/sign-in">Back to sign-in</a></p>`;
-  const status = fault?.status ?? 200;
-  return pageAnswer({ title: "Set a new password", status, body, referrerPolicy: deps.formReferrerPolicy() });
+  return openFormPage({ title: "Set a new password", body }, fault, deps);
 }
 
 /** The same for an address that nobody has: who is known here is not for everybody to find out. */
@@ -118,6 +113,5 @@ ${usernameOf(email)}
 ${newPasswordField(fault, { label: "New password", autofocus: true })}
 <button>Set it and sign in</button>
 </form>`;
-  const status = fault?.status ?? 200;
-  return pageAnswer({ title: "Set a new password", status, body, referrerPolicy: deps.formReferrerPolicy() });
+  return openFormPage({ title: "Set a new password", body }, fault, deps);
 }

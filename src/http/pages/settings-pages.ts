@@ -13,7 +13,7 @@ import { browserOrigin } from "../exchange/browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { faultOf } from "./form.ts";
 import { signInPath } from "./local-path.ts";
-import { type PageDeps, readForm, redirectTo, signedInAt } from "./page.ts";
+import { formAt, type PageDeps, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
 import { type SettingsView, settingsPage } from "./settings-view.ts";
 
 export interface SettingsPageDeps extends PageDeps {
@@ -37,20 +37,15 @@ interface Change {
 }
 
 export function settingsRoutes(deps: SettingsPageDeps): PageRoute[] {
-  const change = (what: string, make: (change: Change) => Promise<PlainAnswer>): PageRoute => ({
-    method: "POST",
-    path: `${path}/${what}`,
-    access: "page",
-    throttle: "form",
-    async handle(exchange) {
+  const change = (what: string, make: (change: Change) => Promise<PlainAnswer>) =>
+    formAt(`${path}/${what}`, async (exchange) => {
       const signedIn = await signedInAt(exchange, deps);
       // The form itself is lost: it belonged to a session that has ended.
       if (!signedIn) return redirectTo(signInPath(path));
       return make({ exchange, deps, signedIn, fields: await readForm(exchange, deps, signedIn) });
-    },
-  });
+    });
   return [
-    { method: "GET", path, access: "page", throttle: "page", handle: (exchange) => settings(exchange, deps) },
+    pageAt(path, (exchange) => settings(exchange, deps)),
     change("name", changeName),
     change("password", changePassword),
     change("account", switchAccount),

@@ -6,12 +6,10 @@ import { deadLinkPage } from "./dead-link-page.ts";
 import { type FormFault, faultNotice, faultOf, field, nameField, newPasswordField } from "./form.ts";
 import { html } from "./html.ts";
 import { home } from "./local-path.ts";
-import { type PageDeps, pageAnswer, readForm, redirectTo } from "./page.ts";
+import { formAt, type OpenFormDeps, openFormPage, pageAt, readForm, redirectTo } from "./page.ts";
 
-export interface SetupPageDeps extends PageDeps {
-  links: Pick<OneTimeLinks, "find" | "acceptSetup">;
-  /** As for the sign-in page. */
-  formReferrerPolicy(): "same-origin" | undefined;
+export interface SetupPageDeps extends OpenFormDeps {
+  links: Pick<OneTimeLinks, "find" | "acceptance">;
   /** Called after logins may have ended, so that whoever remembers them forgets. */
   changed(ids?: readonly string[]): void;
 }
@@ -32,38 +30,26 @@ const deadLink = () =>
 export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
   const { links } = deps;
   return [
-    {
-      method: "GET",
-      path,
-      access: "page",
-      throttle: "page",
-      async handle({ params }) {
-        const token = params["token"] ?? "";
-        return (await links.find(token, "setup")) ? setupPage(deps, { token }) : deadLink();
-      },
-    },
-    {
-      method: "POST",
-      path,
-      access: "page",
-      throttle: "form",
-      async handle(exchange) {
-        const token = exchange.params["token"] ?? "";
-        const fields = await readForm(exchange, deps, undefined);
-        if (!(await links.find(token, "setup"))) return deadLink();
-        const [email, name] = [fields.get("email") ?? "", fields.get("name") ?? ""];
-        const password = fields.get("password") ?? "";
-        try {
-          const { cookie } = await links.acceptSetup(token, { email, name, password }, browserOrigin(exchange));
-          exchange.answerHeaders["set-cookie"] = cookie;
-          deps.changed();
-        } catch (error) {
-          const fault = faultOf(error, ["email", "name", "password"], exchange);
-          return setupPage(deps, { token, email, name, fault });
-        }
-        return redirectTo(home);
-      },
-    },
+    pageAt(path, async ({ params }) => {
+      const token = params["token"] ?? "";
+      return (await links.find(token, "setup")) ? setupPage(deps, { token }) : deadLink();
+    }),
+    formAt(path, async (exchange) => {
+      const token = exchange.params["token"] ?? "";
+      const fields = await readForm(exchange, deps, undefined);
+      if (!(await links.find(token, "setup"))) return deadLink();
+      const [email, name] = [fields.get("email") ?? "", fields.get("name") ?? ""];
+      const password = fields.get("password") ?? "";
+      try {
+        const { cookie } = await links.acceptance.setup(token, { email, name, password }, browserOrigin(exchange));
+        exchange.answerHeaders["set-cookie"] = cookie;
+        deps.changed();
+      } catch (error) {
+        const fault = faultOf(error, ["email", "name", "password"], exchange);
+        return setupPage(deps, { token, email, name, fault });
+      }
+      return redirectTo(home);
+    }),
   ];
 }
 
@@ -77,6 +63,5 @@ ${nameField(name, fault)}
 ${newPasswordField(fault)}
 <button>Create my sign-in</button>
 </form>`;
-  const status = fault?.status ?? 200;
-  return pageAnswer({ title: "Set up", status, body, referrerPolicy: deps.formReferrerPolicy() });
+  return openFormPage({ title: "Set up", body }, fault, deps);
 }

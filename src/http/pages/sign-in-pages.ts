@@ -6,49 +6,37 @@ import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
 import { home, localPath, nextOf } from "./local-path.ts";
-import { goOn, type PageDeps, pageAnswer, readForm, redirectTo, signedInAt } from "./page.ts";
+import {
+  formAt,
+  goOn,
+  type OpenFormDeps,
+  openFormPage,
+  type PageDeps,
+  pageAt,
+  readForm,
+  redirectTo,
+  signedInAt,
+} from "./page.ts";
 import { passkeySignIn } from "./passkey-parts.ts";
 import { ssoButton } from "./sso-parts.ts";
 
-export interface SignInPageDeps extends PageDeps {
+export interface SignInPageDeps extends OpenFormDeps {
   signIn: Pick<SignIn, "password">;
   /** What the button calls the identity provider; undefined where there is none. */
   singleSignOnName(): string | undefined;
   /** Whether nobody can sign in yet. */
   isNew(): Promise<boolean>;
-  /** By plain http browsers tell a form's origin only under another policy than `no-referrer`. */
-  formReferrerPolicy(): "same-origin" | undefined;
 }
-
-/** Where somebody goes who did not come for anything else. */
 
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
   return [
-    {
-      method: "GET",
-      path: "/sign-in",
-      access: "page",
-      throttle: "page",
-      async handle(exchange) {
-        const next = nextOf(exchange.req.target) ?? home;
-        if (await signedInAt(exchange, deps)) return redirectTo(next);
-        return signInPage(deps, { next });
-      },
-    },
-    {
-      method: "POST",
-      path: "/sign-in",
-      access: "page",
-      throttle: "form",
-      handle: (exchange) => signIn(exchange, deps),
-    },
-    {
-      method: "POST",
-      path: "/sign-out",
-      access: "page",
-      throttle: "form",
-      handle: (exchange) => signOut(exchange, deps),
-    },
+    pageAt("/sign-in", async (exchange) => {
+      const next = nextOf(exchange.req.target) ?? home;
+      if (await signedInAt(exchange, deps)) return redirectTo(next);
+      return signInPage(deps, { next });
+    }),
+    formAt("/sign-in", (exchange) => signIn(exchange, deps)),
+    formAt("/sign-out", (exchange) => signOut(exchange, deps)),
   ];
 }
 
@@ -94,14 +82,7 @@ ${field({ name: "password", label: "Password", type: "password", autocomplete: "
 <p class="after"><a href="/reset">Forgot your password?</a></p>
 <p class="or">or</p>
 <div class="ways">${sso !== undefined && ssoButton(sso, next)}${passkeySignIn(next)}</div>`;
-  return pageAnswer({
-    title: "Sign in",
-    status: fault?.status ?? 200,
-    body,
-    scripts: ["passkeys.js"],
-    opener: "kept",
-    referrerPolicy: deps.formReferrerPolicy(),
-  });
+  return openFormPage({ title: "Sign in", body, scripts: ["passkeys.js"], opener: "kept" }, fault, deps);
 }
 
 /** For pages that are about somebody else than who is signed in; leads back to `next`. */

@@ -7,13 +7,14 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
+import { originOf } from "../api/changes.ts";
 import { browserOrigin } from "../exchange/browser.ts";
 import { errorTable } from "../exchange/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { referenceLine } from "./error-page.ts";
 import { html } from "./html.ts";
 import { home, nextOf, signInPath } from "./local-path.ts";
-import { goOn, type PageDeps, pageAnswer, redirectTo } from "./page.ts";
+import { goOn, type PageDeps, pageAnswer, pageAt, redirectTo } from "./page.ts";
 
 export interface SsoRouteDeps {
   sessions: Pick<PageDeps["sessions"], "start">;
@@ -32,20 +33,8 @@ const startsPerMinute = 120;
 export function ssoRoutes(deps: SsoRouteDeps): PageRoute[] {
   const attempts = new Attempts(deps.limits);
   return [
-    {
-      method: "GET",
-      path: "/sso/start",
-      access: "page",
-      throttle: "page",
-      handle: (exchange) => orProblem(exchange, () => start(exchange, deps, attempts)),
-    },
-    {
-      method: "GET",
-      path: "/sso/callback",
-      access: "page",
-      throttle: "page",
-      handle: (exchange) => orProblem(exchange, () => callback(exchange, deps)),
-    },
+    pageAt("/sso/start", (exchange) => orProblem(exchange, () => start(exchange, deps, attempts))),
+    pageAt("/sso/callback", (exchange) => orProblem(exchange, () => callback(exchange, deps))),
   ];
 }
 
@@ -65,13 +54,13 @@ async function start(exchange: Exchange, deps: SsoRouteDeps, attempts: Attempts)
 }
 
 async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAnswer> {
-  const { req, clientAddress, requestId } = exchange;
+  const { req } = exchange;
   const singleSignOn = requireConfigured(deps);
   const browser = browserSecret(req, requireOrigin(req, deps));
   const queryAt = req.target.indexOf("?");
   const query = new URLSearchParams(queryAt < 0 ? "" : req.target.slice(queryAt));
-  const asked = { nowSeconds: deps.clock.nowSeconds(), clientAddress, requestId };
-  const { person, accountId, next, isFirstProof } = await singleSignOn.complete(query, browser, asked);
+  const origin = originOf(exchange, deps);
+  const { person, accountId, next, isFirstProof } = await singleSignOn.complete(query, browser, origin);
   if (isFirstProof) deps.changed([person.id]);
   const started = await deps.sessions.start(person, accountId, "sso", browserOrigin(exchange));
   exchange.answerHeaders["set-cookie"] = started.cookie;

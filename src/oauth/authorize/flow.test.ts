@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import type { PublishedApp } from "../../domain/people/app.ts";
 import { answerLocation } from "./answer.ts";
-import { checks, clientRequest, validRequest } from "./flow.ts";
+import { checks } from "./checks.ts";
+import { clientRequest, validRequest } from "./flow.ts";
 import { Parameters } from "./parameters.ts";
 
 const app: PublishedApp = {

@@ -261,7 +261,7 @@ function readClaims(claims: Readonly<Record<string, unknown>>): VerifiedToken | 
   const environment = environments.find((name) => name === named);
   if (typeof sub !== "string" || typeof keyId !== "string" || typeof scope !== "string") return undefined;
   if (typeof exp !== "number" || environment === undefined || typeof clientId !== "string") return undefined;
-  // Of a key, the token is the account's own; of a grant, it is an app's on behalf of a person.
+  // A key's token is the account's own; a grant's is an app's on behalf of a person.
   const isGrants = typeof ofGrant === "string";
   if (!isGrants && clientId !== keyId) return undefined;
   const names = new Set(scope.split(" "));

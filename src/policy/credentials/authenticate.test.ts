@@ -38,7 +38,7 @@ async function outcome(parts: Partial<PresentedCredentials>, by: Authenticator =
 
 const reads = () => all.keySwitch.calls["findChainByDigest"] ?? 0;
 
-/** As an operation of another process: without a word to this one. */
+/** What another process would do: without a word to this one. */
 const revoke = (id: string, revokedAt = all.now.seconds) =>
   all.keys.updateKey(id, { revokedAt }, testEvent(all.now.seconds));
 

@@ -24,7 +24,7 @@ export interface CachedChain {
   use: KeyUse | undefined;
 }
 
-/** Of 100,000 keys each object, list and text that is not shared is walked through by each full garbage collection. */
+/** Each full garbage collection walks through every object, list and text of 100,000 keys that is not shared. */
 export class CachedChains {
   readonly #limitsOf: (chain: KeyChain) => LimitSet;
   readonly #accounts = new EqualParts<Account>();

@@ -320,7 +320,7 @@ describe("rotating", () => {
     expect(refusal(() => rotateKey(as(overlapping), chain(overlapping), 60, context))).toMatch(
       /^invalid_request: .*rotate its successor/,
     );
-    // Nor does it take over its successor.
+    // It does not take over its successor, either.
     expect(refusal(() => rotateKey(as(overlapping), chain(key("key_3")), 60, context))).toStartWith(
       "permission_denied",
     );

@@ -99,7 +99,7 @@ export class RefusedRequests {
     return true;
   }
 
-  /** Of one that `admits` had room for. */
+  /** Keeps one that `admits` had room for. */
   note(refused: RefusedRequest): void {
     if (this.#pending.length >= mostPending) {
       this.#lost++;

@@ -59,7 +59,7 @@ test("without an answer of the database they count as before: most of them are p
 
 test("several without shared limits are told once, but not one that was only killed and started again", async () => {
   const { made, world, events } = make();
-  // Of the process before: it was last seen when this one started.
+  // The row of the process before: it was last seen when this one started.
   world.others = [other(100)];
   await made.start();
   expect([made.isUncoordinated, events()]).toEqual([false, []]);

@@ -30,7 +30,7 @@ import { writtenSoon } from "./written-soon.ts";
 
 export interface OverviewRouteDeps
   extends Pick<UsageRouteDeps, "reports" | "ledger" | "retention">,
-    Omit<RefusalRouteDeps, "clock">,
+    RefusalRouteDeps,
     AccountRouteDeps,
     NameSources {
   requestHistory: Pick<RequestHistory, "list">;

@@ -1,6 +1,7 @@
 // Whose refusals an answer has, and of which hours.
 import { expect, test } from "bun:test";
 import { exchangeFor, incoming, responseOf } from "../../../../tests/support/exchange.ts";
+import { manualClock } from "../../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../../tests/support/principal.ts";
 import type { RefusalCount, RefusalQuery } from "../../../domain/limits/refusal.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -23,7 +24,8 @@ async function ask(principal: Principal, target = "/v1/refusals", rows: RefusalC
         steps.push("flush");
       },
     },
-    clock: { nowSeconds: () => now },
+    clock: manualClock(now),
+    requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
   if (!route) throw new Error("There is no route.");
   const response = await responseOf(() => route.handle(exchangeFor(incoming({ target })), principal));

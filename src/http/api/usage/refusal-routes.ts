@@ -1,22 +1,20 @@
 // Which requests limits refused, by hour.
 import { z } from "zod";
-import type { Clock } from "../../../base/clock.ts";
 import { GatewayError, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
 import type { RefusalCounts } from "../../../policy/records/refusal-counts.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
-import { readQuery } from "../../decode/query.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
+import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
 import { shown, time, timeText } from "./usage-query.ts";
 import { writtenSoon } from "./written-soon.ts";
 
-export interface RefusalRouteDeps {
+export interface RefusalRouteDeps extends EndpointDeps {
   refusalStore: Pick<RefusalStore, "list">;
   refusalCounts: Pick<RefusalCounts, "flush">;
-  clock: Pick<Clock, "nowSeconds">;
 }
 
 const daySeconds = 86_400;
@@ -55,31 +53,26 @@ const refusalShape = z
 
 const refusalList = wholeListOf(refusalShape, "RefusalList");
 
-export function refusalRoutes({ refusalStore, refusalCounts, clock }: RefusalRouteDeps): ScopedRoute[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/refusals",
-      access: "usage:read",
-      doc: {
-        operationId: "listRefusals",
-        summary: "What limits refused",
-        description:
-          `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
-          "Of the credential's own environment; an app sees its own. What a limit or quota refused used nothing and is no part of the usage.",
-        tag: "Usage",
-        query: refusalQuery,
-        response: { description: "The counts.", json: refusalList },
-      },
-      async handle({ req }, principal) {
-        const query = queryOf(readQuery(refusalQuery, req.target), principal, clock.nowSeconds());
-        await writtenSoon(refusalCounts);
-        const data = (await refusalStore.list(query, maxRows)).map(toWire);
-        return Response.json({ object: "list", data });
-      },
-    },
-  ];
+const endpoint = scopedEndpoints<RefusalRouteDeps>("usage:read", { tag: "Usage" });
+
+export function refusalRoutes(deps: RefusalRouteDeps): ScopedRoute[] {
+  return [list(deps)];
 }
+
+const list = endpoint("GET", "/v1/refusals", {
+  operationId: "listRefusals",
+  summary: "What limits refused",
+  description:
+    `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
+    "Of the credential's own environment; an app sees its own. What a limit or quota refused used nothing and is no part of the usage.",
+  query: refusalQuery,
+  response: { description: "The counts.", json: refusalList },
+  async answer({ deps, principal, query }) {
+    const asked = queryOf(query, principal, deps.clock.nowSeconds());
+    await writtenSoon(deps.refusalCounts);
+    return { object: "list", data: (await deps.refusalStore.list(asked, maxRows)).map(toWire) };
+  },
+});
 
 function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, nowSeconds: number): RefusalQuery {
   const end = asked.end ?? nowSeconds + 1;

@@ -1,7 +1,6 @@
 // Single requests, those that were refused among them: who, what, how it ended, what it cost and how long it took; never their content.
 
 import { z } from "zod";
-import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import type { ChatStore, ChatWriter } from "../../../domain/models/stored-chat.ts";
@@ -13,20 +12,19 @@ import type { PastRequest, RequestHistory } from "../../../policy/records/reques
 import type { Retention } from "../../../policy/records/retention.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { chatIdOf } from "../../../wire/stored-chats.ts";
-import { readQuery } from "../../decode/query.ts";
-import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
 import { chatOwnerOf } from "../chat-routes.ts";
+import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
 import { isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
 import { writtenSoon } from "./written-soon.ts";
 
-export interface RequestRouteDeps {
+export interface RequestRouteDeps extends EndpointDeps {
   requestHistory: Pick<RequestHistory, "list" | "find">;
   ledger: Pick<Ledger, "flush">;
   refusedRequests: Pick<RefusedRequests, "flush">;
   chats: Pick<ChatStore, "has">;
   chatWriter: Pick<ChatWriter, "flush">;
-  clock: Clock;
   /** From when on requests are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
@@ -50,81 +48,66 @@ const requestList = z
   })
   .meta({ id: "RequestList" });
 
+const endpoint = scopedEndpoints<RequestRouteDeps>("usage:read", { tag: "Usage" });
+
 export function requestRoutes(deps: RequestRouteDeps): ScopedRoute[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/requests",
-      access: "usage:read",
-      doc: {
-        tag: "Usage",
-        operationId: "listRequests",
-        summary: "List requests",
-        description:
-          "Those of the account in the credential's environment that have ended, and those that were refused, newest first; an app sees its own alone. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
-        query: requestParameters,
-        response: { description: "One page.", json: requestList },
-      },
-      handle: (exchange, principal) => list(exchange, principal, deps),
-    },
-    {
-      method: "GET",
-      path: "/v1/requests/:id",
-      access: "usage:read",
-      doc: {
-        tag: "Usage",
-        operationId: "retrieveRequest",
-        summary: "Retrieve one request",
-        description:
-          "With its trail: which model servers were tried, and what came of each. Their names and what they said are for operators, keys with `admin:manage`; to others they are numbered.",
-        parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
-        response: { description: "The request.", json: oneRequest },
-        errors: ["not_found"],
-      },
-      handle: (exchange, principal) => retrieve(exchange, principal, deps),
-    },
-  ];
+  return [list(deps), retrieve(deps)];
 }
 
-async function list({ req }: Exchange, principal: Principal, deps: RequestRouteDeps): Promise<Response> {
-  const asked = readQuery(requestParameters, req.target);
-  const filter = requestFilter(asked, principal);
-  const after = asked.cursor === undefined ? undefined : decodePosition(asked.cursor);
-  if (!filter) return Response.json({ object: "list", data: [], next: null, searched_to: null });
+const list = endpoint("GET", "/v1/requests", {
+  operationId: "listRequests",
+  summary: "List requests",
+  description:
+    "Those of the account in the credential's environment that have ended, and those that were refused, newest first; an app sees its own alone. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
+  query: requestParameters,
+  response: { description: "One page.", json: requestList },
+  answer: ({ deps, principal, query }) => page(query, principal, deps),
+});
+
+const retrieve = endpoint("GET", "/v1/requests/:id", {
+  operationId: "retrieveRequest",
+  summary: "Retrieve one request",
+  description:
+    "With its trail: which model servers were tried, and what came of each. Their names and what they said are for operators, keys with `admin:manage`; to others they are numbered.",
+  parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
+  response: { description: "The request.", json: oneRequest },
+  async answer({ deps, principal, id }) {
+    const { account, environment, appId } = principal;
+    await allWrittenSoon(deps);
+    const owner = { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
+    const request = await deps.requestHistory.find(owner, id);
+    if (!request) {
+      throw new GatewayError(
+        "not_found",
+        "There is no such request in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
+      );
+    }
+    const trail = trailToWire(request, isOperator(principal));
+    return { ...toWire(request), trail, chat: await chatOf(request, principal, deps) };
+  },
+});
+
+async function page(
+  query: z.output<typeof requestParameters>,
+  principal: Principal,
+  deps: RequestRouteDeps,
+): Promise<z.infer<typeof requestList>> {
+  const filter = requestFilter(query, principal);
+  const after = query.cursor === undefined ? undefined : decodePosition(query.cursor);
+  if (!filter) return { object: "list", data: [], next: null, searched_to: null };
   await allWrittenSoon(deps);
   const keptSince = deps.retention?.keptSince("requests") ?? null;
   const isCut = keptSince !== null && filter.start < keptSince;
   // What was deleted is not looked for, hour by hour, through all the sums that are still there.
   const start = isCut ? Math.min(keptSince, filter.end) : filter.start;
-  const { requests, next } = await deps.requestHistory.list({ ...filter, start }, { after, limit: asked.limit });
-  const answer: z.infer<typeof requestList> = {
+  const { requests, next } = await deps.requestHistory.list({ ...filter, start }, { after, limit: query.limit });
+  return {
     object: "list",
     data: requests.map(toWire),
     next: next && encodePosition(next),
     searched_to: next?.at ?? null,
     ...(isCut ? { kept_since: keptSince } : {}),
   };
-  return Response.json(answer);
-}
-
-async function retrieve(exchange: Exchange, principal: Principal, deps: RequestRouteDeps): Promise<Response> {
-  const id = exchange.params["id"] ?? "";
-  const { account, environment, appId } = principal;
-  await allWrittenSoon(deps);
-  const owner = { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
-  const request = await deps.requestHistory.find(owner, id);
-  if (!request) {
-    throw new GatewayError(
-      "not_found",
-      "There is no such request in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
-    );
-  }
-  const answer: z.infer<typeof oneRequest> = {
-    ...toWire(request),
-    trail: trailToWire(request, isOperator(principal)),
-    chat: await chatOf(request, principal, deps),
-  };
-  return Response.json(answer);
 }
 
 async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Promise<void> {

@@ -18,7 +18,7 @@ function ask(search: string, changes: Parameters<typeof principalFor>[0] = {}): 
 }
 
 describe("the range", () => {
-  test("is the last 30 days by day where nobody says, today and its hour included", () => {
+  test("the range is the last 30 days by day where nobody says, today and its hour included", () => {
     expect(ask("")).toEqual({
       accountId: "acct_1",
       environment: "live",
@@ -29,7 +29,7 @@ describe("the range", () => {
     });
   });
 
-  test("reads Unix seconds, dates, and times with or without a zone, which is UTC", () => {
+  test("the range reads Unix seconds, dates, and times with or without a zone, which is UTC", () => {
     const times: [string, string][] = [
       ["1788220800", "2026-09-01T00:00:00Z"],
       ["2026-09-01", "2026-09-01T00:00:00Z"],
@@ -43,7 +43,7 @@ describe("the range", () => {
     for (const [text, start] of times) expect(ask(`bucket=hour&start=${text}`).start).toBe(at(start));
   });
 
-  test("refuses what is no time, and names the parameter", () => {
+  test("the range refuses what is no time, and names the parameter", () => {
     const bad = ["", "yesterday", "2026-02-30", "2026-13-01", "-1", "1e9", "2026-09-01T25:00", "9999999999999"];
     for (const text of bad) {
       expect(() => ask(`start=${text}`)).toThrow(/^start: must be Unix seconds or an ISO 8601 date/);
@@ -51,7 +51,7 @@ describe("the range", () => {
     }
   });
 
-  test("is widened to whole buckets, and not where it is whole", () => {
+  test("the range is widened to whole buckets, and not where it is whole", () => {
     const range = (search: string) => {
       const { start, end } = ask(search);
       return [start, end];
@@ -63,7 +63,7 @@ describe("the range", () => {
     expect(range("bucket=month&start=2026-02-01&end=2026-03-01")).toEqual([at("2026-02-01"), at("2026-03-01")]);
   });
 
-  test("must begin before it ends, which is now by default", () => {
+  test("the range must begin before it ends, which is now by default", () => {
     expect(() => ask("start=2026-09-02&end=2026-09-01")).toThrow(
       "start: must be before end (got 2026-09-02T00:00:00Z and 2026-09-01T00:00:00Z).",
     );
@@ -71,7 +71,7 @@ describe("the range", () => {
     expect(() => ask("start=2027-01-01")).toThrow(/^start: must be before end, which is now by default/);
   });
 
-  test("has a bound for each bucket that the message names", () => {
+  test("the range has a bound for each bucket that the message names", () => {
     expect(ask("bucket=hour&start=2025-09-01&end=2026-09-01").bucket).toBe("hour");
     expect(() => ask("bucket=hour&start=2025-01-01&end=2026-09-01")).toThrow(
       /^start: must be at most 366 days before end where bucket is hour/,
@@ -100,7 +100,7 @@ describe("a cursor", () => {
   const start = at("2026-09-01");
   const cursor = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString("base64url");
 
-  test("comes back as the row that it was made of", () => {
+  test("a cursor comes back as the row that it was made of", () => {
     for (const app of ["app_1", null]) {
       const position = { start, groups: { model: 'wéird"/model', app } };
       const text = encodeCursor(query, position);
@@ -109,7 +109,7 @@ describe("a cursor", () => {
     }
   });
 
-  test("that is damaged, forged or of another report is refused, naming it", () => {
+  test("a cursor that is damaged, forged or of another report is refused, naming it", () => {
     const bad = [
       "",
       "!",
@@ -142,7 +142,7 @@ describe("a cursor", () => {
 });
 
 describe("a part of it", () => {
-  test("is of one model, key and app, together, where they are named", () => {
+  test("a report is of one model, key and app, together, where they are named", () => {
     expect(ask("model=m&key=key_2&app=app_3")).toMatchObject({
       accountId: "acct_1",
       model: "m",
@@ -152,14 +152,14 @@ describe("a part of it", () => {
     for (const name of ["model", "key", "app"]) expect(() => ask(`${name}=`)).toThrow(new RegExp(`^${name}: must be`));
   });
 
-  test("is never another app's for an app, and its own without saying so", () => {
+  test("a report is never another app's for an app, and its own without saying so", () => {
     const ofApp = { appId: "app_3" };
     expect(ask("app=app_3", ofApp)).toMatchObject({ appId: "app_3" });
     expect(ask("key=key_2", ofApp)).toMatchObject({ appId: "app_3", keyId: "key_2" });
     expect(() => ask("app=app_4", ofApp)).toThrow("app: an app sees its own usage alone; leave it out.");
   });
 
-  test("that a report is of already cannot be exchanged for another", () => {
+  test("what a report is of already cannot be exchanged for another", () => {
     const asked = readQuery(accountUsageParameters, "http://localhost/v1/usage?key=key_2&app=app_2");
     expect(usageQuery(asked, principalFor({}), now, { keyId: "key_1", appId: "app_1" })).toMatchObject({
       keyId: "key_1",

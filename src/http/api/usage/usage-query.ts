@@ -59,7 +59,7 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
-/** Of an account's whole usage a part can be asked for; the reports of one key or app are such parts already. */
+/** A part can be asked for of an account's whole usage; the reports of one key or app are such parts already. */
 export const accountUsageParameters = usageParameters.extend({
   key: z
     .string()

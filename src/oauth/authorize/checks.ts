@@ -1,0 +1,114 @@
+// What an authorization request has to keep to, one check a parameter, in the order in which they are asked.
+import { type App, appScopes } from "../../domain/people/app.ts";
+import type { Scope } from "../../domain/scope.ts";
+import { requestedScopes } from "../scopes.ts";
+import type { Check, Fault } from "./check.ts";
+import type { Parameters } from "./parameters.ts";
+
+/** Those that may come once. What is unknown is ignored, and `resource` may be repeated (RFC 8707, 2). */
+const known = [
+  "response_type",
+  "response_mode",
+  "scope",
+  "state",
+  "code_challenge",
+  "code_challenge_method",
+  "prompt",
+  "request",
+  "request_uri",
+];
+const longestState = 2_048;
+/** SHA-256 in base64url. */
+const digestPattern = /^[\w-]{43}$/;
+
+const invalid = (description: string): Fault => ({ error: "invalid_request", description });
+
+/** No parameter twice (RFC 6749, 3.1): of two values, the app and we might each take another. */
+const repeatedParameters: Check = ({ parameters }) => {
+  const name = known.find((one) => parameters.isRepeated(one));
+  return name === undefined ? undefined : invalid(`${name}: send it once.`);
+};
+
+/** Requests as signed objects (RFC 9101) are not served: what they say must not be passed over. */
+const requestObject: Check = ({ parameters }) => {
+  for (const name of ["request", "request_uri"] as const) {
+    if (parameters.get(name) === undefined) continue;
+    return { error: `${name}_not_supported`, description: `${name}: send the parameters in the query instead.` };
+  }
+  return undefined;
+};
+
+/** Only codes are given out: tokens in an address leak (RFC 9700, 2.1.2). */
+const responseType: Check = ({ parameters }) => {
+  const type = parameters.get("response_type");
+  if (type === "code") return undefined;
+  if (type === undefined) return invalid("response_type: must be code; it is missing.");
+  return { error: "unsupported_response_type", description: "response_type: must be code." };
+};
+
+/** The answer goes into the query of the redirect address, and nowhere else. */
+const responseMode: Check = ({ parameters }) => {
+  const mode = parameters.get("response_mode");
+  return mode === undefined || mode === "query" ? undefined : invalid("response_mode: must be query, or left out.");
+};
+
+/** The app's own state is sent back as it came; it must fit into an address. */
+const stateLength: Check = ({ parameters }) => {
+  if ((parameters.get("state")?.length ?? 0) <= longestState) return undefined;
+  return invalid(`state: at most ${longestState} characters.`);
+};
+
+/** PKCE (RFC 7636): required of whoever cannot keep a secret, and in the form that does not give the verifier away. */
+const codeChallenge: Check = ({ parameters, app }) => {
+  const challenge = parameters.get("code_challenge");
+  const method = parameters.get("code_challenge_method");
+  if (challenge === undefined) {
+    if (method !== undefined) return invalid("code_challenge: is missing, while its method was sent.");
+    if (app.type === "confidential" && !app.requirePkce) return undefined;
+    return invalid("code_challenge: this app has to send one; its method is S256.");
+  }
+  // Left out, it means plain (RFC 7636, 4.3).
+  if (method !== "S256") return invalid("code_challenge_method: must be S256; plain is not served.");
+  if (digestPattern.test(challenge)) return undefined;
+  return invalid("code_challenge: must be the SHA-256 of the verifier in base64url, 43 characters without padding.");
+};
+
+/**
+ * What is asked for is within what the app was registered with, and within what any app may be granted: never `keys:manage`
+ * nor `admin:manage`, whatever a record says.
+ */
+export function askedScopes(parameters: Parameters, app: Pick<App, "scopes">): Scope[] | { fault: string } {
+  return requestedScopes(parameters.get("scope"), { scopes: appScopes.filter((scope) => app.scopes.includes(scope)) });
+}
+
+const scope: Check = ({ parameters, app }) => {
+  const asked = askedScopes(parameters, app);
+  if ("fault" in asked) return { error: "invalid_scope", description: asked.fault };
+  if (asked.length > 0) return undefined;
+  return { error: "invalid_scope", description: "scope: this app has none that it could be granted." };
+};
+
+/** Whether the person may be asked (OpenID Connect Core, 3.1.2.1). */
+const prompt: Check = ({ parameters }) => {
+  const values = parameters.get("prompt")?.split(" ") ?? [];
+  if (!values.includes("none") || values.length === 1) return undefined;
+  return invalid("prompt: none goes with no other value.");
+};
+
+/** `never`: `none`. `always`: whatever else was sent. `as_needed`: nothing was. */
+export function askingWanted(parameters: Parameters): "never" | "always" | "as_needed" {
+  const prompt = parameters.get("prompt");
+  if (prompt === undefined) return "as_needed";
+  return prompt === "none" ? "never" : "always";
+}
+
+export const checks: readonly Check[] = [
+  repeatedParameters,
+  requestObject,
+  responseType,
+  responseMode,
+  stateLength,
+  codeChallenge,
+  scope,
+  prompt,
+];
