@@ -8,7 +8,7 @@ interface One extends Bagged {
 const one = (number: number): One => ({ inBag: nowhere, number });
 const numbersIn = (bag: Bag<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
 
-test("holds what came and did not go, in whatever order, however often something goes", () => {
+test("a bag holds what came and did not go, in whatever order, however often something goes", () => {
   const bag = new Bag<One>();
   const [a, b, c, d] = [one(1), one(2), one(3), one(4)];
   for (const each of [a, b, c, d]) bag.add(each);

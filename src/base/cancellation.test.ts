@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { Cancellation } from "./cancellation.ts";
 
-test("tells each listener once, before `cancel` returns, and keeps the first reason", () => {
+test("a cancellation tells each listener once, before `cancel` returns, and keeps the first reason", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   cancellation.onCancel(() => told.push("a"));
@@ -14,7 +14,7 @@ test("tells each listener once, before `cancel` returns, and keeps the first rea
   expect([cancellation.cancelled, cancellation.reason]).toEqual([true, "first"]);
 });
 
-test("tells an object by its method, in its turn, and not once it left", () => {
+test("a cancellation tells an object by its method, in its turn, and not once it left", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   const listener = (name: string) => ({ cancelled: () => void told.push(name) });
@@ -26,7 +26,7 @@ test("tells an object by its method, in its turn, and not once it left", () => {
   expect(told).toEqual(["a", "b", "late"]);
 });
 
-test("tells a listener that comes late at once, and one that left never", () => {
+test("a cancellation tells a listener that comes late at once, and one that left never", () => {
   const cancellation = new Cancellation();
   const told: string[] = [];
   const leaver = () => told.push("left");

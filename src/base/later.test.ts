@@ -5,7 +5,7 @@ import { Later, whenSettled } from "./later.ts";
 const never = () => expect.unreachable();
 
 describe("Later", () => {
-  test("tells its listeners in the call that settles it, in their order", () => {
+  test("a Later tells its listeners in the call that settles it, in their order", () => {
     const later = new Later<number>();
     const told: string[] = [];
     for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
@@ -13,7 +13,7 @@ describe("Later", () => {
     expect(told).toEqual(["a1", "b1", "c1"]);
   });
 
-  test("tells at once what came before, and only what came first", () => {
+  test("a Later tells at once what came before, and only what came first", () => {
     const later = new Later<number>();
     later.reject(new Error("first"));
     later.resolve(2);
@@ -22,7 +22,7 @@ describe("Later", () => {
     expect(told).toEqual([new Error("first")]);
   });
 
-  test("tells each error listener as well", () => {
+  test("a Later tells each error listener as well", () => {
     const later = new Later<number>();
     const told: unknown[] = [];
     for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
@@ -61,7 +61,7 @@ describe("Later", () => {
     ]);
   });
 
-  test("tells the others, and its settler nothing, where one of them throws", () => {
+  test("a Later tells the other listeners, and its settler nothing, where one of them throws", () => {
     const program = `
       import { Later } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));

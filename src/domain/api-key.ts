@@ -7,6 +7,11 @@ export type Environment = (typeof environments)[number];
 /** A model whose environments nobody set is for live and dev: test keys reach only models that are marked for test. */
 export const defaultEnvironments: readonly Environment[] = ["live", "dev"];
 
+/** Those of them that are given, each once, in their usual order. */
+export function inUsualOrder(given: readonly Environment[]): Environment[] {
+  return environments.filter((environment) => given.includes(environment));
+}
+
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const randomLength = 30;
 const checksumLength = 6;

@@ -193,7 +193,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     });
   });
 
-  test("follows no redirect: the credential would follow it", async () => {
+  test("a request follows no redirect: the credential would follow it", async () => {
     let elsewhere = 0;
     using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(`${++elsewhere}`) });
     using server = Bun.serve({

@@ -6,7 +6,7 @@ import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import { byOperation, type Operation } from "../domain/models/operation.ts";
-import { Http1Client, type Origin } from "../http1/client/client.ts";
+import { Http1Client, originOf } from "../http1/client/client.ts";
 import {
   ClientError,
   type ClientRequest,
@@ -184,18 +184,6 @@ function requestHeaders(target: HttpTargetOptions): Record<string, string> {
 
 function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Eventual<ClientResponse> {
   return target.client.send(request, target, cancellation);
-}
-
-function originOf(url: URL, unix: string | undefined): Origin {
-  // IPv6 addresses stand in brackets in a URL only.
-  const hostname = url.hostname.replace(/^\[|\]$/g, "");
-  const secure = url.protocol === "https:";
-  return {
-    hostname,
-    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
-    ...(secure ? { tls: { serverName: hostname } } : {}),
-    ...(unix === undefined ? {} : { unix }),
-  };
 }
 
 /** An answer that breaks off has an error of its own, which the relay words; it is for the log only. */

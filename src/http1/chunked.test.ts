@@ -50,7 +50,7 @@ test.each(valid)("no beginning of %j is taken for all of it", (text) => {
   for (let length = 0; length < text.length; length++) expect(decode(text.slice(0, length)).done).toBe(false);
 });
 
-test("begins at the offset it is given, and tells where the body lies", () => {
+test("the reader begins at the offset it is given, and tells where the body lies", () => {
   const bytes = Buffer.from("head5\r\nhello\r\n0\r\n\r\n");
   const pieces: unknown[] = [];
   expect(new ChunkedDecoder().push(bytes, 4, { chunkData: (...piece) => pieces.push(piece) })).toBe(bytes.length);

@@ -23,7 +23,7 @@ export class DecodedRequest implements RequestFacts {
   readonly streamOptions: RequestMarks["streamOptions"];
   readonly width: number;
   readonly promptTokens: number;
-  /** Of the completion, by the name of the member that counts where both are there. */
+  /** The most tokens of the completion, by the name of the member that counts where both are there. */
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: "max_completion_tokens" | "max_tokens";
   /** Undefined where there are none. */

@@ -13,7 +13,7 @@ export interface RequestFacts {
   maxCompletionTokens: number | undefined;
   /** Generations side by side. */
   width: number;
-  /** Of the whole request: no prompt has more tokens than bytes, unless it has media. */
+  /** Bytes of the whole request: no prompt has more tokens than bytes, unless it has media. */
   bodyBytes: number;
   /** Whether it carries images, audio or files, whose tokens the text does not tell. */
   hasMedia: boolean;

@@ -147,7 +147,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
 
 type Started = ReturnType<typeof start>;
 
-/** As far as the engine, which was asked. */
+/** A request that went as far as the engine, which was asked. */
 function asked(options?: Parameters<typeof start>[0]): Started & { engine: Later<EngineResponse> } {
   const started = start(options);
   started.begun.resolve();

@@ -246,7 +246,7 @@ onEachDatabase((databases) => {
       expect(await rollupErrors()).toEqual([]);
     });
 
-    test("survives the death of the process, as its record does", async () => {
+    test("a trail survives the death of the process, as its record does", async () => {
       prepareSpoolDirectory(directory);
       const encoder = new SpoolEncoder();
       encoder.settle(UsageColumns.of([{ ...beginOf("b"), ...endOf({ trail }) }]), 0);
@@ -374,7 +374,7 @@ onEachDatabase((databases) => {
       for (const entry of entries) entry.settle(endOf());
     });
 
-    test("waits for nobody where a request runs alone: it is on the spool in the call that says it", async () => {
+    test("a request that runs alone waits for nobody: it is on the spool in the call that says it", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const ids = () => spooled().map((line) => Object.keys(line)[0]);
       const told: string[] = [];
@@ -396,7 +396,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("ends with all that was begun and settled on the spool, in this order", async () => {
+    test("a turn of the event loop ends with all that was begun and settled on the spool, in this order", async () => {
       const ledger = await open({ drainMs: 10_000 });
       const ids = () =>
         spooled().map((line) => Object.entries(line).map(([kind, said]) => `${kind} ${said.requestId}`)[0]);
@@ -549,7 +549,7 @@ onEachDatabase((databases) => {
       },
     );
 
-    test("leaves on the spool what memory is not to hold; it is read back, once", async () => {
+    test("a ledger whose database is away leaves on the spool what memory is not to hold; it is read back, once", async () => {
       const ledger = await open({ maxPending: 30, segmentBytes: 10_000 });
       const unlock = await lockDatabase();
       for (let i = 0; i < 900; i++) {
@@ -658,7 +658,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the end", () => {
-    test("waits a moment for requests that were cut off just now, and brings them into the database as well", async () => {
+    test("the end waits a moment for requests that were cut off just now, and brings them into the database as well", async () => {
       const ledger = await open();
       const cut = ledger.begin(beginOf("cut"));
       const closed = ledger.close();
@@ -891,7 +891,7 @@ onEachDatabase((databases) => {
       }
     }
 
-    test("refuses what is new, and loses nothing of what began; with room again it goes on", async () => {
+    test("a ledger with a full disk refuses what is new, and loses nothing of what began; with room again it goes on", async () => {
       const ledger = await open({ segmentBytes: 16_000, carryAfterMs: 0, drainMs: 10_000 });
       const { entries, error } = await fill(ledger, "a");
       expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 5 });
@@ -987,7 +987,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: F21
-    test("refuses what it would have no room to end, and only that; what has begun is ended on the spool of a full disk", async () => {
+    test("a ledger refuses what it would have no room to end, and only that; what has begun is ended on the spool of a full disk", async () => {
       mkdirSync(directory);
       const ledger = await open({ drainMs: 1e9 });
       const ending = ledger.begin(beginOf("ending"));

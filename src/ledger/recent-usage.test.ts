@@ -71,7 +71,7 @@ onEachDatabase((databases) => {
     ]);
   });
 
-  test("reaches as far back as the longest window of a key of the account", async () => {
+  test("recent usage reaches as far back as the longest window of a key of the account", async () => {
     const key = keyRecordFor({ accountId, rateLimit: 5, rateLimitWindow: 3_600 });
     await new SqlKeyStore(db).insertKey(key, {
       id: "audit_1",
@@ -88,7 +88,7 @@ onEachDatabase((databases) => {
     expect(await timesAt(now)).toEqual([-3_601, 0]);
   });
 
-  test("leaves out what lies in the future, as the clock was set back since: it delays nobody", async () => {
+  test("recent usage leaves out what lies in the future, as the clock was set back since: it delays nobody", async () => {
     await use(now - 30, now, now + 1, now + 30, now + 86_400);
     expect(await timesAt(now)).toEqual([-30, 0]);
     expect(await timesAt(now + 30)).toEqual([-30, 0, 1, 30]);

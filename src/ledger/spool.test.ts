@@ -144,7 +144,7 @@ describe("the trail of a request", () => {
     expect(read(spool.current.path)).toEqual({ lines: [settled, traced, settled], damaged: 0 });
   });
 
-  test("costs the line of a request without one no byte, so that such a line is what earlier versions wrote", () => {
+  test("a trail costs the line of a request without one no byte, so that such a line is what earlier versions wrote", () => {
     const line = frameOf(settled).subarray(frameHeaderLength).toString();
     expect(JSON.parse(line)).toEqual([
       ...["s", "req_2", 1_800_000_002, "acct_1", "key_1", null, "live", "chat", settled.settle.model, true],

@@ -6,13 +6,14 @@ import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import { mostNodes, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
+import { engineName } from "../inference/models/upstream-values.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import type { JoinedWire, JoinRequest } from "../wire/nodes.ts";
 import { joinTokenDigests } from "./join-token.ts";
 import { nameTaken } from "./manage-nodes.ts";
 import type { NodeDirectory } from "./node-directory.ts";
-import { nodeName, publicKeyText } from "./node-values.ts";
+import { publicKeyText } from "./node-values.ts";
 
 export interface EnrolmentOptions {
   store: Pick<NodeStore, "enrol" | "findNode">;
@@ -42,7 +43,7 @@ export class Enrolment {
   /** Throws `permission_denied`, the same for all tokens that let nobody in, `invalid_request` or `rate_limit_exceeded`. */
   async join(request: JoinRequest, origin: Origin): Promise<JoinedWire> {
     await this.#throttle(origin.clientAddress ?? "");
-    const name = nodeName(request.name);
+    const name = engineName(request.name);
     const publicKey = publicKeyText(request.public_key);
     const digests = joinTokenDigests(request.token, this.#options.tokenKey);
     if (digests === undefined) throw this.#refuse("malformed", origin);

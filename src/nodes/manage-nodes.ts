@@ -1,15 +1,16 @@
 // Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
 
 import { GatewayError } from "../base/errors.ts";
-import { defaultEnvironments } from "../domain/api-key.ts";
-import type { AuditEvent } from "../domain/audit.ts";
+import { shortened } from "../base/text/shortened.ts";
+import { defaultEnvironments, inUsualOrder } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/models/node.ts";
 import { actorOf, type Principal } from "../domain/principal.ts";
+import { engineName } from "../inference/models/upstream-values.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
 import { requireOperator } from "../policy/manage/operator.ts";
-import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
+import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import {
   type CreatedJoinTokenWire,
   type CreateJoinTokenRequest,
@@ -20,7 +21,7 @@ import {
 } from "../wire/nodes.ts";
 import { joinTokenDigest, newJoinToken } from "./join-token.ts";
 import type { NodeDirectory } from "./node-directory.ts";
-import { environmentList, modelList, nodeName } from "./node-values.ts";
+import { modelList } from "./node-values.ts";
 import { joinTokenToWire, nodeToWire } from "./node-view.ts";
 
 export interface NodesOptions {
@@ -71,7 +72,12 @@ export class Nodes {
     const after = settingsToWire({ ...record, ...change }, change.draining ?? wasDraining);
     const detail = changedMembers(before, after);
     if (Object.keys(detail).length === 0) return this.get(id);
-    const event = auditEvent("node.updated", principal, origin, about(id, { name: record.name, ...detail }));
+    const event = auditEvent(
+      "node.updated",
+      principal,
+      origin,
+      aboutInstallation(id, { name: record.name, ...detail }),
+    );
     if (!(await this.#options.store.changeNode(id, change, event))) {
       if (change.name === undefined) throw unknownNode(id);
       throw nameTaken(change.name);
@@ -84,7 +90,7 @@ export class Nodes {
   async remove(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
     const { name } = this.#record(id);
-    const event = auditEvent("node.deleted", principal, origin, about(id, { name }));
+    const event = auditEvent("node.deleted", principal, origin, aboutInstallation(id, { name }));
     if (!(await this.#options.store.deleteNode(id, event))) throw unknownNode(id);
     await this.#changed();
   }
@@ -112,7 +118,7 @@ export class Nodes {
       digest: joinTokenDigest(token, tokenKey) ?? "",
       last4: token.slice(-4),
       approvedModels: modelList(request.approved_models ?? []),
-      environments: environmentList(request.environments ?? defaultEnvironments),
+      environments: inUsualOrder(request.environments ?? defaultEnvironments),
       createdBy: creatorOf(principal),
       createdAt: nowSeconds,
       expiresAt: nowSeconds + (request.expires_in ?? joinTokenSeconds.usual),
@@ -121,7 +127,10 @@ export class Nodes {
     };
     const { approved_models, environments, expires_at } = joinTokenToWire(record, nowSeconds);
     const detail = { approved_models, environments, expires_at };
-    await store.insertToken(record, auditEvent("node_token.created", principal, origin, about(record.id, detail)));
+    await store.insertToken(
+      record,
+      auditEvent("node_token.created", principal, origin, aboutInstallation(record.id, detail)),
+    );
     return { ...joinTokenToWire(record, nowSeconds), token, gateway_url: gatewayUrl() };
   }
 
@@ -133,7 +142,7 @@ export class Nodes {
   /** A node that has joined with it stays. */
   async removeToken(principal: Principal, id: string, origin: Origin): Promise<void> {
     requireOperator(principal);
-    const event = auditEvent("node_token.deleted", principal, origin, about(id, {}));
+    const event = auditEvent("node_token.deleted", principal, origin, aboutInstallation(id, {}));
     if (await this.#options.store.deleteToken(id, event)) return;
     throw new GatewayError("not_found", "There is no such join token. GET /v1/admin/node-tokens lists them.");
   }
@@ -161,9 +170,9 @@ export class Nodes {
 function changeOf(request: UpdateNodeRequest): NodeChange {
   const { name, approved_models, environments, max_concurrency, draining } = request;
   return {
-    ...(name === undefined ? {} : { name: nodeName(name) }),
+    ...(name === undefined ? {} : { name: engineName(name) }),
     ...(approved_models === undefined ? {} : { approvedModels: modelList(approved_models) }),
-    ...(environments === undefined ? {} : { environments: environmentList(environments) }),
+    ...(environments === undefined ? {} : { environments: inUsualOrder(environments) }),
     ...(max_concurrency === undefined ? {} : { maxConcurrency: max_concurrency }),
     ...(draining === undefined ? {} : { draining }),
   };
@@ -185,13 +194,8 @@ function creatorOf(principal: Principal): string | null {
   return "id" in actor ? actor.id : null;
 }
 
-function about(targetId: string, detail: AuditEvent["detail"]) {
-  return { accountId: null, targetId, detail };
-}
-
 function unknownNode(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
-  return new GatewayError("not_found", `There is no node ${shown}. GET /v1/admin/nodes lists the nodes.`);
+  return new GatewayError("not_found", `There is no node ${shortened(id)}. GET /v1/admin/nodes lists the nodes.`);
 }
 
 export function nameTaken(name: string): GatewayError {

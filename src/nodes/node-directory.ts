@@ -7,7 +7,7 @@ import type { AuditAction, AuditLog } from "../domain/audit.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
-import { auditEvent } from "../policy/records/audit.ts";
+import { aboutInstallation, auditEvent } from "../policy/records/audit.ts";
 import { BoundedAudit } from "../policy/records/bounded-audit.ts";
 import { ConnectionPace } from "./connection-pace.ts";
 import { NodeEngine, type NodeWays, nodeIsAway } from "./node-engine.ts";
@@ -427,6 +427,6 @@ export class NodeDirectory implements NodeWays {
 
   #event(action: AuditAction, nodeId: string | null, clientAddress: string | null, detail: Record<string, unknown>) {
     const origin = { nowSeconds: this.#options.clock.nowSeconds(), clientAddress, requestId: null };
-    return auditEvent(action, { type: "system" }, origin, { accountId: null, targetId: nodeId, detail });
+    return auditEvent(action, { type: "system" }, origin, aboutInstallation(nodeId, detail));
   }
 }

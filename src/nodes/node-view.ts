@@ -1,5 +1,6 @@
 // Nodes and join tokens as operators see them.
 import type { NodeJoinToken, NodeRecord } from "../domain/models/node.ts";
+import { workOf } from "../inference/models/upstream-view.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { JoinTokenWire, NodeStatus, NodeWire } from "../wire/nodes.ts";
@@ -41,9 +42,7 @@ export function nodeToWire(
     announced_models: models,
     environments: [...record.environments],
     max_concurrency: maxConcurrency,
-    running: sum(figures.map(({ inFlight }) => inFlight)),
-    waiting: sum(figures.map(({ waiting }) => waiting)),
-    concurrency: figures.length === 0 ? maxConcurrency : sum(figures.map(({ limit }) => limit)),
+    ...workOf(figures, figures, maxConcurrency),
     version: record.version,
     client_address: place?.clientAddress ?? null,
     replica_id: place?.replicaId ?? null,
@@ -73,8 +72,4 @@ export function joinTokenToWire(token: NodeJoinToken, nowSeconds: number): JoinT
     used_at: token.usedAt,
     node_id: token.nodeId,
   };
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }

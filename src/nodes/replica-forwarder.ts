@@ -7,7 +7,7 @@ import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import type { NodeConnection } from "../domain/models/node.ts";
-import { Http1Client, type Origin } from "../http1/client/client.ts";
+import { Http1Client, originOf } from "../http1/client/client.ts";
 import { ClientError, type ClientResponse } from "../http1/client/client-contract.ts";
 import { bodyDigest, signForward } from "./forward-signature.ts";
 import { aboutText, forwardHeaders, forwardPath, readError, readFault } from "./forward-wire.ts";
@@ -130,15 +130,4 @@ function answerFault(fault: unknown): unknown {
 
 function unreachable(detail: string, cause?: unknown): GatewayError {
   return new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause });
-}
-
-function originOf(url: URL): Origin {
-  // IPv6 addresses stand in brackets in a URL only.
-  const hostname = url.hostname.replace(/^\[|\]$/g, "");
-  const secure = url.protocol === "https:";
-  return {
-    hostname,
-    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
-    ...(secure ? { tls: { serverName: hostname } } : {}),
-  };
 }

@@ -1,4 +1,5 @@
 // Lets a bounded number of tasks run at a time, the others wait in order.
+import { GatewayError } from "../base/errors.ts";
 
 export class Turns {
   readonly #maxRunning: number;
@@ -19,6 +20,13 @@ export class Turns {
     }
     if (this.#waiting.length >= this.#maxWaiting) return undefined;
     return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#hold(task));
+  }
+
+  /** Throws `service_unavailable` with `refusal`, which says that it shall be tried again in a second. */
+  runOrRefuse<Value>(task: () => Promise<Value>, refusal: string): Promise<Value> {
+    const done = this.run(task);
+    if (done) return done;
+    throw new GatewayError("service_unavailable", `${refusal} Retry in 1 s.`, { retryAfterSeconds: 1 });
   }
 
   async #hold<Value>(task: () => Promise<Value>): Promise<Value> {

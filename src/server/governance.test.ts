@@ -13,17 +13,19 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { loadConfig } from "../config/config.ts";
 import { SharedLimits } from "../limits/shared/shared-limits.ts";
 import { openGovernance } from "./governance.ts";
+import { Opened } from "./opened.ts";
 
 const databases = sqliteDatabases();
 let opened: TestDatabase;
-const closing: (() => unknown)[] = [];
+let closing: Opened;
 
 beforeEach(async () => {
   opened = await databases.open();
+  closing = new Opened();
 });
 
 afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
+  await closing.close(silentLog);
   await opened.close();
 });
 
@@ -34,7 +36,7 @@ async function govern(yaml: string, clock: Clock = manualClock(), redisUrl?: str
   const flags = { dataDir: directory, config: file };
   const config = { ...(await loadConfig({ flags, env: {}, cwd: directory })), redisUrl };
   const baseUrl = () => "http://127.0.0.1:7545/v1";
-  return openGovernance({ db, config, log: silentLog, clock, baseUrl, opened: (close) => closing.push(close) });
+  return openGovernance({ db, config, log: silentLog, clock, baseUrl, opened: closing });
 }
 
 test("requests of very many keys are in the sums of usage before they are deleted for their age", async () => {
@@ -72,9 +74,7 @@ test("what ends while the ledger is closed is told to the limits that replicas s
   const { lease } = await granted(limits.admit({ ...none, quotas: [quota] }, reserve(300)));
   const entry = ledger.begin(usageBegin);
   await entry.begun;
-  const closed = (async () => {
-    for (const close of closing.splice(0).reverse()) await close();
-  })();
+  const closed = closing.close(silentLog);
   // Cut off a moment ago.
   await Bun.sleep(50);
   lease.settle(300, 0);

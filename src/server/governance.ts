@@ -49,6 +49,7 @@ import { SqlSpeeds } from "../storage/tables/speeds.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
 import { InstallationWatch } from "./installation-watch.ts";
+import type { Opened } from "./opened.ts";
 
 export interface GovernanceOptions {
   db: Database;
@@ -63,8 +64,7 @@ export interface GovernanceOptions {
   countReplicas?: () => number;
   /** Limits on clients that need no credential, in place of the usual ones. */
   addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 /** What governs requests, each part by its name. */
@@ -121,8 +121,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const secrets = loadSecrets(config.dataDir, config.secretsHex);
   await requireWholeCopy(db);
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
-  const secretRotation = new SecretRotation({ db, secrets, clock, log });
-  opened(() => secretRotation.close());
+  const secretRotation = opened.add(new SecretRotation({ db, secrets, clock, log }));
   // Sealing comes before its secret is the one in use: from then on the ones before it may be dropped.
   await secretRotation.reseal();
   if (!(await claimSecret(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
@@ -144,28 +143,26 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   await keys.endDue(clock.nowSeconds());
   let closeShared: () => unknown = () => {};
   // Opened after the ledger and closed after it as well: what ends while that is closed is told too.
-  opened(() => closeShared());
+  opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
-  const ledger = await SpoolLedger.open({ db, directory, log, clock });
-  opened(() => ledger.close());
-  const chatWriter = new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays });
-  opened(() => chatWriter.close());
+  const ledger = opened.add(await SpoolLedger.open({ db, directory, log, clock }));
+  const chatWriter = opened.add(new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays }));
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
-  const retention = new ChatRetention({ chats, deletionClock, log });
-  opened(() => retention.close());
+  opened.add(new ChatRetention({ chats, deletionClock, log }));
 
-  const recordRetention = new Retention({
-    store: retentionStore,
-    rollUp: () => ledger.rollUp(),
-    settings: () => reloadable.retention,
-    clock,
-    deletionClock,
-    log,
-    // Elsewhere only who writes waits meanwhile, and each commit takes its time.
-    ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
-  });
-  opened(() => recordRetention.close());
+  const recordRetention = opened.add(
+    new Retention({
+      store: retentionStore,
+      rollUp: () => ledger.rollUp(),
+      settings: () => reloadable.retention,
+      clock,
+      deletionClock,
+      log,
+      // Elsewhere only who writes waits meanwhile, and each commit takes its time.
+      ...(config.databaseUrl === undefined ? {} : { pieceMs: 15 }),
+    }),
+  );
   await recordRetention.load();
 
   const tiers = new Tiers();
@@ -192,20 +189,16 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     log,
   });
   await signingKeys.start();
-  opened(() => signingKeys.close());
+  opened.add(signingKeys);
   const issuer = () => baseUrl().replace(/\/v1$/, "");
   const tokens = new AccessTokens({ signingKeys, audit, issuer, audience: baseUrl, clock });
-  const activity = new KeyActivity({ keys, log });
-  opened(() => activity.close());
-  const refusals = new RefusalLog({ audit, clock, log });
-  opened(() => refusals.close());
+  const activity = opened.add(new KeyActivity({ keys, log }));
+  const refusals = opened.add(new RefusalLog({ audit, clock, log }));
   const refusalStore = new SqlRefusalStore(db);
-  const refusalCounts = new RefusalCounts({ store: refusalStore, clock, log });
-  opened(() => refusalCounts.close());
+  const refusalCounts = opened.add(new RefusalCounts({ store: refusalStore, clock, log }));
   const usageDoubts = new UsageDoubts({ clock, log });
   const refusedStore = new SqlRefusedRequests(db);
-  const refusedRequests = new RefusedRequests({ store: refusedStore, clock, log });
-  opened(() => refusedRequests.close());
+  const refusedRequests = opened.add(new RefusedRequests({ store: refusedStore, clock, log }));
   const addressThrottle = new AddressThrottle({ clock, limits: options.addressLimits });
   const unknownCredentials = new UnknownCredentials(addressThrottle);
   const authenticator = new Authenticator({
@@ -231,7 +224,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     if (tiers.load(await accounts.listTiers())) authenticator.invalidate();
   }
   authenticator.start();
-  opened(() => authenticator.close());
+  opened.add(authenticator);
   feed.onChange("credentials", (ids) => void authenticator.hint(ids));
   const changed = (ids?: readonly string[]) => {
     authenticator.invalidate();

@@ -21,6 +21,7 @@ import { createBuiltInEngine } from "./built-in-models.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
 import { openNodeNetwork } from "./node-network.ts";
+import type { Opened } from "./opened.ts";
 
 export interface ModelRoutingOptions {
   db: Database;
@@ -35,8 +36,7 @@ export interface ModelRoutingOptions {
   loadReadMs: number | undefined;
   /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
@@ -45,21 +45,20 @@ export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
   const catalog = new Catalog({ log, clock });
-  const engine = await createBuiltInEngine(config, log, () => void catalog.refresh());
-  opened(() => engine.close());
+  const engine = opened.add(await createBuiltInEngine(config, log, () => void catalog.refresh()));
   const sources = new EngineSources(engine, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   const router = new Router(clock);
   router.gateways = () => replicas.count;
   catalog.watcher = router;
-  const probes = new RestProbes({ router, catalog });
-  opened(() => probes.close());
-  const loads = new LoadReader({
-    engines: () => sources.known().map((known) => known.engine),
-    ...{ router, clock },
-    everyMs: options.loadReadMs,
-  });
-  opened(() => loads.close());
+  opened.add(new RestProbes({ router, catalog }));
+  opened.add(
+    new LoadReader({
+      engines: () => sources.known().map((known) => known.engine),
+      ...{ router, clock },
+      everyMs: options.loadReadMs,
+    }),
+  );
   const capacity = new Capacity({
     ...{ clock, router },
     bounds: () => {
@@ -98,7 +97,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     };
     const watcher = new RoutingWatcher({ store, feed, reload, log });
     watcher.start();
-    opened(() => watcher.close());
+    opened.add(watcher);
   }
   return { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure };
 }

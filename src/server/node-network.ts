@@ -24,6 +24,7 @@ import type { Database } from "../storage/sql/database.ts";
 import { SqlNodeStore } from "../storage/tables/node-store.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
+import type { Opened } from "./opened.ts";
 
 export interface NodeNetworkOptions {
   db: Database;
@@ -44,8 +45,7 @@ export interface NodeNetworkOptions {
   configure(): void;
   /** Reads anew which upstreams and nodes are drained. */
   drainedChanged(): Promise<void>;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 export type NodeNetwork = Awaited<ReturnType<typeof openNodeNetwork>>;
@@ -62,8 +62,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   const gatewayUrl = () => options.baseUrl().replace(/\/v1$/, "");
   const store = new SqlNodeStore(db, feed);
   const forwardKey = governance.keyFor("replica-forward-v1");
-  const forwarder = new ReplicaForwarder({ key: forwardKey, clock, firstByteTimeoutMs, idleTimeoutMs });
-  opened(() => forwarder.close());
+  const forwarder = opened.add(new ReplicaForwarder({ key: forwardKey, clock, firstByteTimeoutMs, idleTimeoutMs }));
   let reachable: ReadonlySet<NodeEngine> = new Set();
   const follow = () => {
     options.configure();
@@ -136,7 +135,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     start(): void {
       directory.start();
       uplink.start();
-      opened(async () => {
+      opened.onClose(async () => {
         uplink.close();
         nodeAcceptor.close();
         await directory.close();

@@ -15,6 +15,7 @@ import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";
 import type { Governance } from "./governance.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 import type { ModelRouting } from "./model-routing.ts";
+import type { Opened } from "./opened.ts";
 import type { People } from "./people.ts";
 import { readinessNow, readinessOf } from "./readiness.ts";
 import { ServerMetrics, type ServerMetricsOptions } from "./server-metrics.ts";
@@ -37,8 +38,7 @@ export interface ObservationOptions {
   isDraining(): boolean;
   /** The bounds by which spans are sent; undefined: as usual. */
   spanBounds: Partial<ExportBounds> | undefined;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 export interface Observation {
@@ -78,18 +78,19 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     http: options.http,
   });
   const readiness = () => readinessOf(checked);
-  const health = new SystemHealth({
-    ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
-    onDelay(delayMs) {
-      metrics.loopDelayed(delayMs);
-      memory.look();
-    },
-  });
-  opened(() => health.close());
+  const health = opened.add(
+    new SystemHealth({
+      ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+      onDelay(delayMs) {
+        metrics.loopDelayed(delayMs);
+        memory.look();
+      },
+    }),
+  );
   const tracing =
     config.tracing &&
     (await loadTracing(config.tracing, { log, version, instanceId: replicas.id, bounds: options.spanBounds }));
-  if (tracing) opened(() => tracing.close());
+  if (tracing) opened.add(tracing);
   return {
     observer: metrics.observer,
     tracer: tracing?.tracer,

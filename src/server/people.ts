@@ -29,6 +29,7 @@ import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { SqlSessionStore } from "../storage/tables/people/session-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import type { Governance } from "./governance.ts";
+import type { Opened } from "./opened.ts";
 
 export interface PeopleOptions {
   db: Database;
@@ -39,8 +40,7 @@ export interface PeopleOptions {
   locality: Locality;
   /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 export type People = ReturnType<typeof openPeople>;
@@ -73,38 +73,39 @@ export function openPeople({ db, config, clock, log, governance, locality, baseU
     clock,
     log,
   });
-  const failures = new FailedSignIns({ audit, clock, log });
-  opened(() => failures.close());
-  const links = new OneTimeLinks({
-    people,
-    sessions,
-    clock,
-    publicOrigin: issuer,
-    firstAccountId,
-    mail: mail && new SmtpMailer(mail),
-    limits,
-    log,
-  });
-  opened(() => links.close());
+  const failures = opened.add(new FailedSignIns({ audit, clock, log }));
+  const links = opened.add(
+    new OneTimeLinks({
+      people,
+      sessions,
+      clock,
+      publicOrigin: issuer,
+      firstAccountId,
+      mail: mail && new SmtpMailer(mail),
+      limits,
+      log,
+    }),
+  );
   const singleSignOn =
     sso &&
     new SingleSignOn({
       ...{ settings: sso, people, clock, pending },
       joinAccountId: async () => sso.accountId ?? firstAccountId(),
     });
-  const housekeeper = new Housekeeper({
-    tasks: {
-      sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
-      oauth: (nowSeconds) => oauth.prune(nowSeconds),
-      links: (nowSeconds) => people.pruneLinks(nowSeconds),
-      // There may be many of them, and in minutes each is worth nothing.
-      pending: () => pendingStore.prune(clock.nowSeconds()),
-      signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
-    },
-    deletionClock: governance.deletionClock,
-    log,
-  });
-  opened(() => housekeeper.close());
+  opened.add(
+    new Housekeeper({
+      tasks: {
+        sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
+        oauth: (nowSeconds) => oauth.prune(nowSeconds),
+        links: (nowSeconds) => people.pruneLinks(nowSeconds),
+        // There may be many of them, and in minutes each is worth nothing.
+        pending: () => pendingStore.prune(clock.nowSeconds()),
+        signing_keys: (nowSeconds) => signingKeyStore.pruneSigningKeys(nowSeconds - retiredKeysKeptSeconds),
+      },
+      deletionClock: governance.deletionClock,
+      log,
+    }),
+  );
 
   let hasPeople = false;
   return {

@@ -14,6 +14,7 @@ import { type Database, openPostgres } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
 import { openUpToDate } from "../upkeep/upgrade.ts";
+import type { Opened } from "./opened.ts";
 
 export interface RecordsOptions {
   config: Config;
@@ -21,8 +22,7 @@ export interface RecordsOptions {
   version: string;
   /** Bounds of PostgreSQL's pool; undefined: the usual. */
   databaseBounds: PoolBounds | undefined;
-  /** Takes what has to be closed, in the order in which it was opened. */
-  opened(close: () => unknown): void;
+  opened: Opened;
 }
 
 export interface Records {
@@ -37,23 +37,21 @@ const databaseName = "headrace.db";
 export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {
   const { dataDir, databaseUrl, redisUrl } = config;
   prepareDirectory(dataDir);
-  opened(lockDataDirectory(dataDir));
+  opened.onClose(lockDataDirectory(dataDir));
   const replaced = databaseUrl === undefined ? await finishRestore(dataDir) : undefined;
   if (replaced !== undefined) log.warn("restore_finished", { replaced });
   if (databaseUrl === undefined) prepareDatabase(dataDir);
   const db = await (databaseUrl === undefined
     ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
-  opened(() => db.close());
+  opened.add(db);
   const checkpoints = await startCheckpoints(db);
-  opened(() => checkpoints?.close());
-  let feed = noChangeFeed;
+  if (checkpoints) opened.add(checkpoints);
+  let feed: ChangeFeed = noChangeFeed;
   if (redisUrl !== undefined) {
     // All that is Redis's is loaded only where there is one.
     const { RedisChangeFeed } = await import("../storage/redis/redis-change-feed.ts");
-    const redisFeed = await RedisChangeFeed.open({ url: redisUrl, log });
-    opened(() => redisFeed.close());
-    feed = redisFeed;
+    feed = opened.add(await RedisChangeFeed.open({ url: redisUrl, log }));
   }
   const replicas = new Replicas({
     ...{ store: new SqlReplicaStore(db), log, version },
@@ -62,7 +60,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
     sharesLimits: redisUrl !== undefined,
   });
   await replicas.start();
-  opened(() => replicas.close());
+  opened.add(replicas);
   return { db, feed, replicas };
 }
 

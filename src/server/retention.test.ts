@@ -354,7 +354,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: O8
-    test("deletes nothing and says so once, in the process that runs and in one that starts with it", async () => {
+    test("a clock that jumps ahead by a year deletes nothing and says so once, in the process that runs and in one that starts with it", async () => {
       const running = newRetention();
       await running.sweep();
       clock.jump(year);

@@ -35,6 +35,7 @@ import { type Governance, openGovernance } from "./governance.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { openObservation } from "./observation.ts";
+import { Opened } from "./opened.ts";
 import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { startFailure } from "./start-failure.ts";
@@ -104,38 +105,16 @@ const farewellMs = 500;
 const refusingMs = 1_000;
 
 export async function serve(config: Config, options: ServeOptions): Promise<RunningServer> {
-  const opened: (() => unknown)[] = [];
-  let closing: Promise<void> | undefined;
-  const closeAll = () => {
-    closing ??= closeEach(opened.toReversed(), options.log);
-    return closing;
-  };
+  const opened = new Opened();
   try {
-    return await compose(config, options, opened, closeAll);
+    return await compose(config, options, opened);
   } catch (error) {
-    await closeAll();
+    await opened.close(options.log);
     throw startFailure(error, config.dataDir);
   }
 }
 
-/** One part that fails to close must not keep the others, the ledger and the lock among them, from being closed. */
-async function closeEach(closers: readonly (() => unknown)[], log: Log): Promise<void> {
-  for (const close of closers) {
-    try {
-      await close();
-    } catch (error) {
-      log.error("close_failed", { detail: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-    }
-  }
-}
-
-/** Adds to `opened` how to close each part, in the order in which they were opened. */
-async function compose(
-  config: Config,
-  options: ServeOptions,
-  opened: (() => unknown)[],
-  closeAll: () => Promise<void>,
-): Promise<RunningServer> {
+async function compose(config: Config, options: ServeOptions, opened: Opened): Promise<RunningServer> {
   const { log, clock = systemClock, heartbeatMs = defaultHeartbeatMs, pollMs = defaultPollMs } = options;
   checkModelFiles(config);
   const startedAt = clock.nowSeconds();
@@ -143,7 +122,7 @@ async function compose(
   const { db, feed, replicas } = await openRecords({
     ...{ config, log, version },
     databaseBounds: options.databaseBounds,
-    opened: (close) => opened.push(close),
+    opened,
   });
   let baseUrl = "";
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
@@ -152,21 +131,21 @@ async function compose(
     baseUrl: () => baseUrl,
     countReplicas: () => replicas.count,
     addressLimits: options.addressLimits,
-    opened: (close) => opened.push(close),
+    opened,
   });
   const { keys, accounts, pepper } = governance;
   const locality = new Locality(config.allowedHosts);
   const people = openPeople({
     ...{ db: used, config, clock, log, governance, locality },
     baseUrl: () => baseUrl,
-    opened: (close) => opened.push(close),
+    opened,
   });
 
   const routing = await openModelRouting({
     ...{ db, config, governance, feed, replicas, clock, log, version },
     loadReadMs: options.loadReadMs,
     baseUrl: () => baseUrl,
-    opened: (close) => opened.push(close),
+    opened,
   });
   const { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure } =
     routing;
@@ -180,7 +159,7 @@ async function compose(
     http: (): Http1Server => server,
     isDraining: () => draining,
     spanBounds: options.spanBounds,
-    opened: (close) => opened.push(close),
+    opened,
   });
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
   const routes = createRoutes({
@@ -225,7 +204,7 @@ async function compose(
     ...{ log, clock, observer, tracer },
     requestLog: () => sources.config.logs,
   });
-  opened.push(() => server.close());
+  opened.add(server);
   const { port } = server;
   const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
   baseUrl = `${config.publicUrl ?? url}/v1`;
@@ -263,7 +242,7 @@ async function compose(
   // Production only tells once what it found: it does not serve it.
   const again = config.mode === "development" ? look : async () => {};
   const poller = setInterval(() => void again().then(() => catalog.refresh()), pollMs);
-  opened.push(() => clearInterval(poller));
+  opened.onClose(() => clearInterval(poller));
 
   return {
     url,
@@ -308,7 +287,7 @@ async function compose(
       // Clients that are still served then are told so, and given a moment to receive it.
       stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
-      await closeAll();
+      await opened.close(log);
     },
   };
 }

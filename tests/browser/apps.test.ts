@@ -9,7 +9,7 @@ import { look } from "../support/page-look.ts";
 
 let server: TestServer;
 let at: string;
-/** Of the operator, without a screen. */
+/** The operator's browser, without a screen. */
 let desk: Browser;
 let callback: ReturnType<typeof startCallback>;
 let notes: TestApp;

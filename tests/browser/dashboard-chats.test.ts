@@ -31,7 +31,7 @@ const rows = (page: Page) => page.locator("tbody tr:has(a)");
 const drawer = (page: Page) => page.getByRole("dialog", { name: "Stored chat" });
 const gone = async (page: Page) => (await page.getByRole("dialog").count()) === 0;
 
-/** As a program does; gives the id. */
+/** Stores a chat by a request such as a program makes; gives its id. */
 async function store(body: Record<string, unknown>): Promise<string> {
   const answer = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",

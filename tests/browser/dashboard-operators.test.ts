@@ -36,7 +36,7 @@ async function arrive(path: string, email?: string): Promise<Visitor> {
 const dialog = (page: Page) => page.getByRole("dialog").last();
 const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText());
 const press = (page: Page, name: string) => dialog(page).getByRole("button", { name, exact: true }).click();
-/** Of the question with this title. */
+/** Presses a button of the question with this title. */
 const answer = (page: Page, title: string | RegExp, action: string) =>
   page.getByRole("dialog", { name: title }).getByRole("button", { name: action, exact: true }).click();
 const told = (page: Page, text: string | RegExp) => page.getByRole("alert").filter({ hasText: text }).waitFor();

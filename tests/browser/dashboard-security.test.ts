@@ -42,7 +42,7 @@ const section = ({ page }: Visitor, name: string) => page.getByRole("region", { 
 const told = ({ page }: Visitor, text: string) => page.getByText(text).waitFor();
 /** Waits for it: the keyboard goes there once the page is drawn. */
 const focusIsIn = (field: Locator) => field.and(field.page().locator(":focus")).waitFor();
-/** Of a refusal that the test asked for: the browser notes its status and nothing else is wrong. */
+/** Forgets a refusal that the test asked for: the browser notes its status and nothing else is wrong. */
 function forget(visitor: Visitor, status: number): void {
   expect(visitor.trouble.every((one) => one.includes(String(status)))).toBe(true);
   visitor.trouble.length = 0;
@@ -196,7 +196,7 @@ test("at an IP address, where browsers have no passkeys, the page says so and le
 test("without a secure connection the page says that passkeys need https", async () => {
   await using visitor = await openVisitor({ at });
   await world.signIn(visitor.context);
-  // As at `http://` and a name that is not of this machine.
+  // The page believes that it is at `http://` and a name that is not of this machine.
   await visitor.page.addInitScript(() => Object.defineProperty(window, "isSecureContext", { value: false }));
   await visitor.go(place);
   const passkeys = section(visitor, "Passkeys");

@@ -8,7 +8,7 @@ import { expectVisibleFocus, look } from "../support/page-look.ts";
 
 let server: TestServer;
 let at: string;
-/** Of the operator, without a screen. */
+/** The operator's browser, without a screen. */
 let desk: Browser;
 
 beforeAll(async () => {

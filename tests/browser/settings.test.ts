@@ -11,7 +11,7 @@ const longName =
 
 let server: TestServer;
 let at: string;
-/** Of the operator, without a screen. */
+/** The operator's browser, without a screen. */
 let desk: Browser;
 let app: ReturnType<typeof startCallback>;
 

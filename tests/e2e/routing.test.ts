@@ -62,7 +62,7 @@ describe("health", () => {
     if (!shaky || !good) throw new Error("no upstream");
     const clock = shiftedClock();
     const server = await gateway([shaky, good], { clock });
-    // Of thirty, one after the other, the first that comes there goes on elsewhere, and the others never come there.
+    // Thirty come one after the other: the first that comes there goes on elsewhere, and the others never come there.
     for (let i = 0; i < 30; i++) expect((await ask(server)).status).toBe(200);
     expect(counts([shaky, good])).toEqual([1, 30]);
     broken = false;

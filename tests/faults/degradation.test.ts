@@ -32,7 +32,7 @@ afterAll(async () => {
 
 async function start(url: string, { env = {}, ...options }: TestServerOptions = {}): Promise<TestServer> {
   const server = await startHeadrace({
-    // Of development, where nothing is limited.
+    // The configuration of development, where nothing is limited.
     yaml: upstreamYaml(upstream),
     databaseBounds,
     ...options,
@@ -227,7 +227,7 @@ test("a replica that reaches Redis alone refuses what another one revoked and go
   expect(await status(chat(cutOff, whole.key))).toBe(200);
   expect(await readiness(cutOff)).toMatchObject({ status: "degraded", code: 200 });
 
-  // As a replica of the version before tells it: something changed, whatever it is.
+  // A replica of the version before tells it thus: something changed, whatever it is.
   await redis.command("PUBLISH", "headrace:changes", "another-replica credentials");
   await until(async () => (await readiness(cutOff)).code === 503, "it is not ready");
   expect(await status(chat(cutOff, whole.key))).toBe(503);

@@ -22,7 +22,7 @@ import { storedGrants } from "../support/stored-grants.ts";
 const cycles = long ? 200 : 5;
 /** Each with a grant of its own, that it keeps alive. */
 const refreshing = 4;
-/** Of the 10 s in which a lost answer is given again, what is left for a slow machine. */
+/** The part of the 10 s, in which a lost answer is given again, that is left for a slow machine. */
 const graceMs = 8_000;
 const root = join(import.meta.dir, "..", "..");
 const directory = mkdtempSync(join(tmpdir(), "headrace-oauth-kill-"));
@@ -86,7 +86,7 @@ interface Tally {
   redeemed: number;
   /** Sent, and the answer did not come. */
   unanswered: number;
-  /** Of these, and of refreshes: that had been written all the same. */
+  /** How many of these, and of refreshes, had been written all the same. */
   written: number;
   lost: string[];
   doubled: string[];

@@ -28,7 +28,7 @@ const warmUpSeconds = long ? 20 : 1.5;
 const rate = Number(process.env["SOAK_RATE"] ?? 120);
 const sampleMs = long ? 2_000 : 250;
 const reloadMs = long ? 5_000 : 700;
-/** Of the last third of the time above the middle third; a short run still warms up. */
+/** The last third of the time in relation to the middle third; a short run still warms up. */
 const flatness = 1.05;
 const quota = 50_000_000;
 const shaky = ["shaky-0", "shaky-1", "shaky-2", "shaky-3", "shaky-4", "shaky-5"];

@@ -33,7 +33,7 @@ export function byteByByte(bytes: Buffer): Buffer[] {
   return inPieces(bytes, 1);
 }
 
-/** Of a copy. */
+/** Pieces of a copy. */
 export function inPieces(bytes: Buffer, size: number): Buffer[] {
   const own = Buffer.from(bytes);
   return Array.from({ length: Math.ceil(own.length / size) }, (_, index) =>

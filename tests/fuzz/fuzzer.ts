@@ -50,7 +50,7 @@ export class Fuzzer {
     this.#inputs = inputs.map((text) => Buffer.from(text, "latin1"));
   }
 
-  /** Of the inputs that were given, in their order, those that reach something which none before them did. */
+  /** Finds, among the inputs that were given, in their order, those that reach something which none before them did. */
   async telling(): Promise<FuzzResult> {
     for (const input of this.#inputs) {
       const fault = await this.#run(input);

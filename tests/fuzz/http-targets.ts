@@ -25,7 +25,7 @@ interface Request {
   body: string | undefined;
 }
 
-/** As a connection of the server does, for a handler that takes each body whole. */
+/** Reads as a connection of the server does, for a handler that takes each body whole. */
 function readRequests(pieces: readonly Buffer[]): unknown {
   const input = new ConnectionInput(limits);
   const requests: Request[] = [];

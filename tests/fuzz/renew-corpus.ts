@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { corpusFile, inputsOf, runTarget } from "./run-target.ts";
 import { targets } from "./targets.ts";
 
-/** Of one target; the shortest come first. */
+/** Characters kept for one target; the shortest come first. */
 const mostCharacters = 48 * 1024;
 
 const forMs = Number(process.argv[2] ?? 20) * 1000;

@@ -30,7 +30,7 @@ function readEvents(pieces: readonly Buffer[]): unknown {
 
 const streamed = decodedRequest({ stream: true, messages: [] });
 
-/** As the relay does: an event that is like the one before it is not parsed. */
+/** Reads as the relay does: an event that is like the one before it is not parsed. */
 function readChunks(pieces: readonly Buffer[], mayRecognise = true): unknown {
   const reader = new SseReader();
   const chunks = new ChunkTranslator(streamed, { id: "chatcmpl-own", created: 7, ownId: false });
@@ -81,7 +81,7 @@ function readMembers(bytes: Buffer): unknown {
   }
 }
 
-/** Of what JSON.parse takes for an object it finds the same members, and changes those alone that it should. */
+/** In what JSON.parse takes for an object it finds the same members, and changes those alone that it should. */
 function checkMembers(bytes: Buffer): void {
   const text = bytes.toString("utf8");
   const value = parsed(text);

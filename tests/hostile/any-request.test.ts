@@ -45,7 +45,7 @@ beforeAll(async () => {
         : texts,
     );
   });
-  // Of the file, so that no upstream that an operator adds or changes takes it away.
+  // The file has it, so that no upstream that an operator adds or changes takes it away.
   const ours = "models: [{ id: our-model, deployments: [{ upstream: up, model: upstream-model }] }]\n";
   server = await startHeadrace({ yaml: upstreamYaml(upstream, ours), addressLimits: unlimited });
   described = await describedBy(server);

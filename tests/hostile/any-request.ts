@@ -151,12 +151,12 @@ export interface SentForm {
   body: string | undefined;
 }
 
-/** As it is sent: `idOf` gives what exists of each kind. */
+/** The form in which it is sent: `idOf` gives what exists of each kind. */
 export function sentForm(request: AnyRequest, idOf: (kind: string) => string): SentForm {
   const { operation, segments, query, headers } = request;
   const encoded = (value: unknown) => encodeURIComponent(plainText(value, idOf));
   let next = 0;
-  // Of no segment, and of dots, the client would make another path.
+  // From no segment, or one of dots, the client would make another path.
   const segment = (text: string) => (/^\.{0,2}$/.test(text) ? `x${text}` : text);
   const path = operation.path.replace(/\{\w+\}/g, () => segment(encoded(segments[next++])));
   const pairs = query.map((pair) => pair.map(encoded).join("="));

@@ -105,7 +105,7 @@ export async function startAuthorizeServer() {
       return Number(row.count);
     },
 
-    /** As the token endpoint does for a code. */
+    /** Redeems a code as the token endpoint does. */
     async redeem(code: AuthorizationCode): Promise<void> {
       const id = `grt_${++made}`;
       const { personId, accountId: inAccount, environment, scopes, membershipId, appId } = code;

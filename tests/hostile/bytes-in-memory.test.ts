@@ -6,11 +6,11 @@ import { until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
 
-/** Of the whole process, whatever is under way. */
+/** Memory of the whole process, whatever is under way. */
 const mostRssBytes = 400e6;
-/** Of a request beside it, at the 99th percentile; and of the event loop in one go, in processor time. */
+/** The time of a request beside it, at the 99th percentile; and of the event loop in one go, in processor time. */
 const longestMs = 100;
-/** As clients do, after an error. */
+/** The time after which clients try again once they had an error. */
 const againMs = 100;
 /** For how long each goes on. */
 const underWayMs = long ? 10_000 : 1_500;
@@ -78,7 +78,7 @@ async function beside(what: string): Promise<Beside> {
   while (performance.now() < endMs) {
     health.push(await took(() => fetch(`${server.url}/healthz`)));
     chats.push(await took(() => server.request("/v1/chat/completions", { body: chat("chat"), key: otherKey })));
-    // As often as an address may ask without a key.
+    // An address may ask so often without a key.
     await Bun.sleep(20);
   }
   const { peakRssBytes, stallMs, busyMs } = await server.figures();

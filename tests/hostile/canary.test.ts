@@ -27,7 +27,7 @@ import {
 
 const prompt = "CANARYPROMPT";
 const answerText = "CANARYANSWER";
-/** Of chats that are stored: these belong into the database, and nowhere else. */
+/** Texts of chats that are stored: these belong into the database, and nowhere else. */
 const storedPrompt = "CANARYKEPTPROMPT";
 const storedAnswer = "CANARYKEPTANSWER";
 const storedLabel = "CANARYKEPTLABEL";

@@ -5,7 +5,7 @@ import { growth } from "../support/growth.ts";
 import { type Scanner, scanners } from "./scanners.ts";
 
 const timesLength = 16;
-/** As a multiple of sixteen inputs of a sixteenth of the length. A square would be 16; what is over 1 is for memory that is farther away. */
+/** The cost as a multiple of sixteen inputs of a sixteenth of the length. A square would be 16; what is over 1 is for memory that is farther away. */
 const mostTimesCost = 3;
 
 /** `make`: pieces of an input of so many bytes. */

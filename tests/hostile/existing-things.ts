@@ -63,7 +63,7 @@ export async function openExisting(
       made++;
       await renew("operator key");
       const name = `made-${made}`;
-      // Of some things there may be only so many, and some of the requests make them as well.
+      // There may be only so many of some things, and some of the requests make them as well.
       const set = async (kind: string, value: Promise<string>) =>
         void ids.set(kind, made === 1 ? await value : await value.catch(() => ids.get(kind) ?? "none"));
       const key = await madeBy("POST", "/v1/keys", { name });

@@ -212,7 +212,7 @@ function check(seen: Seen): void {
     expect(codes.has(error), about).toBe(true);
     if (!isStream) expect([400, 502, 503, 504].includes(seen.status), about).toBe(true);
   }
-  // Of nobody else's answer, and of one attempt only: nothing is tried again once something was delivered.
+  // It has nothing of anybody else's answer, and is of one attempt only: nothing is tried again once something was delivered.
   const marks = [...content.matchAll(/\[(\d+)\/(\d+)\/(\d+)\]/g)];
   const last = attempts.length - 1;
   for (const [, whose, attempt] of marks) expect([Number(whose), Number(attempt)], about).toEqual([id, last]);

@@ -12,7 +12,7 @@ import {
 } from "../support/lenient-json.ts";
 import { chunk, json, type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
-/** As a model server declares its request. */
+/** The shape of a request as a model server declares it. */
 const structure = {
   model: "value",
   messages: [{ role: "value", content: "value", tool_calls: "value", name: "value" }],

@@ -8,9 +8,9 @@ import { startWatchedServer, type WatchedServer } from "../support/watched-serve
 
 /** For which nobody else is served. */
 const longestStallMs = 100;
-/** Of what a body takes for itself, in memory. */
+/** Memory as a multiple of what a body takes for itself. */
 const timesBody = 5;
-/** Of a body that is smaller than that, the rest of the request counts for more. */
+/** Where a body is smaller than that, the rest of the request counts for more. */
 const leastBytes = 1_000_000;
 
 let upstream: ScriptedUpstream;

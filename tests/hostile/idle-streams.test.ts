@@ -92,7 +92,7 @@ test(`${open} of them take at most 25 kB each, a new request is answered within 
   console.log(
     `${open} silent streams: ${(bytesEach / 1000).toFixed(1)} kB each, ${during.descriptors} descriptors; a request ${tookMs[50]?.toFixed(1)} ms (p95 ${late.toFixed(1)})`,
   );
-  // Of so few, what is measured is also what the allocator rounds up to.
+  // With so few, what is measured is also what the allocator rounds up to.
   expect(bytesEach).toBeLessThan(long ? mostBytesEach : 2 * mostBytesEach);
   expect(late).toBeLessThan(withinMs(requestMs));
 

@@ -14,7 +14,7 @@ import { goodAnswer, rawYaml, startRawUpstream, streamHead } from "./raw-upstrea
 const longestStallMs = 100;
 /** Against an answer of the same length that is one comment after the other. */
 const timesPlain = 10;
-/** Of what is less the rest of the request is the most. */
+/** What is less than this is for the most part the rest of the request. */
 const leastCpuMs = 100;
 const sizes = long ? [500_000, 5_000_000, 50_000_000] : [500_000, 5_000_000];
 
@@ -144,7 +144,7 @@ async function joinToken(server: WatchedServer) {
   return (await response.json()) as never;
 }
 
-/** As fast as the gateway grants it. */
+/** Sends as fast as the gateway grants it. */
 function sendLines(end: RawEnd, stream: number, bytes: Buffer): void {
   let creditBytes = 256 * 1024;
   let sentBytes = 0;

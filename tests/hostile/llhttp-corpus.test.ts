@@ -13,12 +13,12 @@ interface Case {
   name: string;
   type: string;
   bytes: Buffer;
-  /** As llhttp reads it. */
+  /** The messages as llhttp reads them. */
   messages: Message[];
-  /** Of `messages`, those that it read to their end. */
+  /** How many of `messages` it read to their end. */
   complete: number;
   fails: boolean;
-  /** Of another protocol. */
+  /** Whether the method is one of another protocol. */
   unknownMethod: boolean;
 }
 
@@ -28,7 +28,7 @@ interface Message {
   body: string;
 }
 
-/** As `tests/fixtures/llhttp/cases.json` has them. */
+/** A case in the form that `tests/fixtures/llhttp/cases.json` has. */
 interface RecordedCase {
   name: string;
   type: string;

@@ -141,7 +141,7 @@ describe("a member", () => {
     const login = await people.allow(member);
     for (const headers of [member.headers, login.headers]) {
       expect(await idsOf(headers)).not.toContain(server.firstKey.record.id);
-      // As another process would change it.
+      // Another process would change it thus.
       await people.setRole(member.membership, "admin");
       await until(async () => (await idsOf(headers)).includes(server.firstKey.record.id), "admin", 1_500);
       await people.setRole(member.membership, "member");
@@ -222,7 +222,7 @@ test("an app of somebody else manages no keys, whatever its grant says and whoev
     const answer = await send(headers, path, method, body);
     expect([path, answer.status, answer.body.error.code]).toEqual([path, 403, "permission_denied"]);
   }
-  // Nor does it pass for the command line tool with a token of its own name, or the other way about.
+  // It does not pass for the command line tool either with a token of its own name, or the other way about.
   const { accessToken } = await server.governance.tokens.issueForGrant({
     grant: { id: (await people.allow(owner)).grantId, accountId: people.accountId, environment: "dev" },
     ...{ personId: owner.person.id, appId: "app_other", scopes: ["models:read"], expiresIn: 60 },

@@ -102,7 +102,7 @@ describe("who may read", () => {
   });
 });
 
-/** Of each kind. */
+/** How many of each kind. */
 const most = long ? 10_020 : 1_020;
 
 test("a client that invents models, paths, methods, hosts and keys adds no series", async () => {

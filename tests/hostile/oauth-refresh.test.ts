@@ -104,7 +104,7 @@ describe("a refresh token", () => {
     expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
     expect(refusal(await rotate(token, { client_id: "native" }, {}))).toEqual(invalidGrant);
     expect((await rotate(token)).status).toBe(200);
-    // Nor does another app end a family with a token that was used.
+    // Another app does not end a family either with a token that was used.
     server.now.seconds += 60;
     expect(refusal(await rotate(token, {}, basic("other")))).toEqual(invalidGrant);
     expect(await server.liveGrants()).toHaveLength(1);

@@ -177,7 +177,7 @@ describe("a client that cannot prove who it is gets nothing", () => {
       expect(Number(last?.headers.get("retry-after"))).toBeGreaterThan(0);
     }
     expect((await redeem(await server.code(), {}, { ...basic("web"), ...at("2001:db8:0:1::1") })).status).toBe(200);
-    // Nor does it keep the others from theirs who share the address.
+    // It does not keep the others from theirs either who share the address.
     const other = { ...basic("other"), ...at("2001:db8::1") };
     expect((await redeem(await server.code("other"), {}, other)).status).toBe(200);
     server.now.ms += 60_000;

@@ -33,7 +33,7 @@ export interface Operation {
   isOpen: boolean;
   /** For people, not for keys. */
   isForPeople: boolean;
-  /** Of the query: its parameters and what they may be. */
+  /** The parameters of the query and what they may be. */
   query: readonly { name: string; schema: Schema }[];
   /** `example` is one that works as it stands, but for what it names. */
   body: { schema: Schema; isForm: boolean; example?: Readonly<Record<string, unknown>> } | undefined;

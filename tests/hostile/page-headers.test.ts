@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** Of each kind one at least, so that a table that has lost some is noticed. */
+/** There is one of each kind at least, so that a table that has lost some is noticed. */
 const kinds = ["/sign-in", "/oauth/authorize", "/device", "/device/decision", "/settings", "/", "/invitations/{token}"];
 
 // hardening: A5

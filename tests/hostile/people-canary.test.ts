@@ -56,7 +56,7 @@ function keep(what: string, secret: string | null | undefined): string {
 
 type Sent = { body?: unknown; headers?: Record<string, string>; as?: string };
 
-/** As a browser or app sends it; a form where the body is one, else JSON. */
+/** Sends as a browser or app does; a form where the body is one, else JSON. */
 async function send(method: string, path: string, { body, headers = {}, as = "" }: Sent = {}): Promise<Response> {
   const isForm = body instanceof URLSearchParams;
   const type = isForm ? "application/x-www-form-urlencoded" : "application/json";

@@ -14,7 +14,7 @@ const excepted: Readonly<Record<string, string>> = {
 };
 const length = 4_000;
 const timesLength = 4;
-/** As a multiple of four inputs of a quarter of the length. A square would be 4. */
+/** The cost as a multiple of four inputs of a quarter of the length. A square would be 4. */
 const mostTimesCost = 2.2;
 /** What is linear takes some microseconds for so many characters, whatever else the machine does. */
 const suspectMs = 1;

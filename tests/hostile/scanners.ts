@@ -20,7 +20,7 @@ export interface Scanner {
   scan(pieces: readonly Buffer[]): unknown;
   /** So many bytes, about. */
   inputs: readonly ((length: number) => string)[];
-  /** Of the longer of two inputs that are compared. */
+  /** The length of the longer of two inputs that are compared. */
   length: number;
   /** In pieces of so many bytes each; undefined: whole. */
   cuts: readonly (number | undefined)[];

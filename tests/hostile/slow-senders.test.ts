@@ -6,7 +6,7 @@ import { startWatchedServer, type WatchedServer } from "../support/watched-serve
 import { head, openRaw, type RawConnection } from "./raw-client.ts";
 import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream } from "./raw-upstream.ts";
 
-/** Of each kind. */
+/** How many of each kind. */
 const clients = long ? 250 : 50;
 const mostBytesEach = 100_000;
 /** Requests of others. */

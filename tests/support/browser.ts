@@ -19,7 +19,7 @@ export interface Person {
 
 interface Step {
   url: URL;
-  /** Of a form that is posted. */
+  /** The fields of a form that is posted. */
   body?: URLSearchParams;
   headers?: Record<string, string>;
 }
@@ -74,7 +74,7 @@ export class Browser {
     return this.#submit(form, new URLSearchParams([...values]));
   }
 
-  /** As a script of a page asks its own server: with its origin, its cookies, and, at the first origin, the CSRF token. */
+  /** Asks as a script of a page asks its own server: with its origin, its cookies, and, at the first origin, the CSRF token. */
   async request(
     target: string | URL,
     { method = "GET", body }: { method?: string; body?: unknown } = {},
@@ -96,7 +96,7 @@ export class Browser {
     return response;
   }
 
-  /** As `request`: the JSON of an answer, which has to be a good one. */
+  /** Does what `request` does: gives the JSON of an answer, which has to be a good one. */
   async ask(target: string | URL, options: { method?: string; body?: unknown } = {}): Promise<Record<string, unknown>> {
     const response = await this.request(target, options);
     const { status, ok } = response;

@@ -94,7 +94,7 @@ export async function openVisitor({
   const browser = await openBrowser();
   const context = await browser.newContext({
     ...{ viewport: size, javaScriptEnabled: scripts, serviceWorkers: "block" },
-    // Of somebody whom dialogs do not glide in for: nobody waits for it.
+    // Dialogs do not glide in for somebody who wants it so: nobody waits for it.
     reducedMotion: "reduce",
   });
   context.setDefaultTimeout(10_000);

@@ -204,7 +204,7 @@ export interface AuditNames {
   keys: readonly ApiKeyRecord[];
 }
 
-/** As if they had been told over the last four weeks; of the account, one of each kind in turn. */
+/** Events as if they had been told over the last four weeks; of the account, one of each kind in turn. */
 export function someEvents({ accountId, now, random }: Setting, names: AuditNames, count: number): AuditEvent[] {
   const person: AuditActor = { type: "person", id: names.personId };
   const nobody: AuditActor = { type: "anonymous" };

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** Of the list at `path`, all there are within one page. */
+/** All rows of the list at `path`, as far as they are within one page. */
 async function listed(path: string): Promise<Record<string, unknown>[]> {
   return (await world.browser.ask(path))["data"] as Record<string, unknown>[];
 }

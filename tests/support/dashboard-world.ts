@@ -191,7 +191,7 @@ async function addNodes(browser: Browser, url: string): Promise<void> {
 
 interface Allowing extends data.Setting {
   personId: string;
-  /** Of the membership. */
+  /** The id of the membership. */
   parentId: string;
 }
 

@@ -22,7 +22,7 @@ export interface FilledDirectory {
   ledger: SpoolLedger;
   /** Adds a request that has ended: from then on it is on the spool. */
   settle(requestId: string): Promise<void>;
-  /** As a server that is killed leaves it. */
+  /** Leaves it as a server that is killed does. */
   leave(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -12,11 +12,11 @@ import { sharedPostgres } from "./postgres.ts";
 export interface TestDatabase {
   dialect: Dialect;
   db: Database;
-  /** Of its own for each test: a data directory. */
+  /** A data directory of its own for each test. */
   directory: string;
   /** An expression that opens the same in another process. */
   openingCode: string;
-  /** As another process would, on connections of its own; closed with the database. */
+  /** Opens it as another process would, on connections of its own; closed with the database. */
   openAgain(): Promise<Database>;
   /** No usage is written from here on, until what it gives is called. */
   refuseUsage(): Promise<() => Promise<void>>;
@@ -186,7 +186,7 @@ function namesOf(rows: readonly { name: string }[]): string[] {
   return rows.map(({ name }) => name);
 }
 
-/** As the migrations leave it; what belongs to others last. */
+/** Leaves the tables as the migrations do; what belongs to others last. */
 async function emptyTables(db: Database): Promise<void> {
   const tables: { name: string }[] = await db`
     SELECT relname AS name FROM pg_class

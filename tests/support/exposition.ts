@@ -70,7 +70,7 @@ export function parseMetrics(text: string, format: "prometheus" | "openmetrics" 
   };
 }
 
-/** Of this machine, as development allows it, or with what `headers` say. */
+/** Asks from this machine, as development allows it, or with what `headers` say. */
 export async function scrape(server: Pick<TestServer, "url">, headers: Record<string, string> = {}): Promise<Metrics> {
   const response = await fetch(`${server.url}/metrics`, { headers });
   const text = await response.text();
@@ -103,7 +103,7 @@ function parseSample(line: string): Sample | undefined {
   return { name, labels, value: Number(number.replace("Inf", "Infinity")) };
 }
 
-/** Of each set of labels: bounds that rise, counts that do not fall, the infinite bucket, sum and count. */
+/** Expects of each set of labels: bounds that rise, counts that do not fall, the infinite bucket, sum and count. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const by = (part: string) =>
     Map.groupBy(

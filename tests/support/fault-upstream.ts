@@ -12,7 +12,7 @@ export type Fault =
   | { kind: "early" }
   | { kind: "late"; ms: number }
   | { kind: "crumbs"; bytes: number }
-  /** Of the announced length, more or less than it is; with chunks, of the last one. */
+  /** The announced length is wrong by so much, more or less; with chunks, that of the last one. */
   | { kind: "length"; by: number }
   /** Another answer behind the answer. */
   | { kind: "tail" }

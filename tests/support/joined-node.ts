@@ -12,7 +12,7 @@ export interface JoinedNode extends AsyncDisposable {
 }
 
 interface Joining {
-  /** Of the server. */
+  /** The address of the server. */
   url: string;
   token: string;
   name: string;

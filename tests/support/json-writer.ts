@@ -4,7 +4,7 @@ import type { ValueMaker } from "./value-maker.ts";
 const spaces = ["", "", "", "", " ", "\n", "\t", "\r\n  "];
 const brokenBy = '{}[]",:\\ \n\t0123456789eE+-.truefalsn\u0001/bu\u007f';
 
-/** As clients write it; where it `errs`, a member may be there twice. */
+/** Writes JSON as clients do; where it `errs`, a member may be there twice. */
 export class JsonWriter {
   readonly #maker: ValueMaker;
   readonly #isPlain: boolean;

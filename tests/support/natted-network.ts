@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 
 export interface NattedNetwork {
-  /** Of this machine, as the one behind the router reaches it. */
+  /** The address of this machine at which the one behind the router reaches it. */
   outsideAddress: string;
   /** The words before a command that runs it behind the router. */
   inside: readonly string[];

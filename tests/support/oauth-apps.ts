@@ -65,7 +65,7 @@ export async function signInTo(
   return (await response.json()) as AppTokens;
 }
 
-/** As `signInTo`, up to the code that the browser brings the app. */
+/** Does what `signInTo` does, up to the code that the browser brings the app. */
 export async function codeFor(app: RegisteredApp, browser: Browser, scope?: string): Promise<AskedCode> {
   const verifier = randomBytes(32).toString("base64url");
   const query = new URLSearchParams({
@@ -92,7 +92,7 @@ export const refreshFields = (token: unknown, more: Fields = {}): Fields => ({
   ...more,
 });
 
-/** As `postAsApp`, with the answer read. */
+/** Does what `postAsApp` does, and reads the answer. */
 export async function askAsApp(
   url: string,
   path: "token" | "revoke" | "introspect" | "device_authorization",

@@ -20,7 +20,7 @@ export interface OtherProvider {
 const accountId = "usr_1";
 const deviceGrantType = "urn:ietf:params:oauth:grant-type:device_code";
 
-/** As ours is set up: PKCE for public clients alone, rotating refresh tokens, a code for 60 s, a device code for 10 minutes. */
+/** Sets it up as ours is: PKCE for public clients alone, rotating refresh tokens, a code for 60 s, a device code for 10 minutes. */
 export async function startOtherProvider(
   clients: readonly OtherClient[],
   scopes: readonly string[],

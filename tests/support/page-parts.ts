@@ -1,14 +1,14 @@
 // What a person finds on a page to act on: its links, and its forms with their fields and buttons.
 
 export interface Button {
-  /** As it is read out: `aria-label`, else its text. */
+  /** The name that is read out: `aria-label`, else its text. */
   label: string;
   /** Sent when it is the one that is pressed. */
   field: readonly [name: string, value: string] | undefined;
 }
 
 export interface Form {
-  /** As it stands in the page; undefined: the page's own address. */
+  /** The address that stands in the page; undefined: the page's own. */
   action: string | undefined;
   method: "get" | "post";
   /** What is sent where nobody changes anything. */
@@ -37,7 +37,7 @@ const attribute = /([a-zA-Z:-]+)(?:="([^"]*)")?/g;
 /** What is known by the text in it. */
 const labelled: ReadonlySet<string> = new Set(["a", "button", "option"]);
 
-/** Of a page that quotes all attributes and closes what has a label. */
+/** Takes a page apart that quotes all attributes and closes what has a label. */
 export function partsOf(page: string): PageParts {
   const forms: Form[] = [];
   const links: { label: string; href: string }[] = [];
@@ -72,7 +72,7 @@ export function partsOf(page: string): PageParts {
     if (name === "form") form = undefined;
     if (name === "a") links.push({ label, href: opened.get("href") ?? "" });
     if (name === "button") form?.buttons.push({ label, field: fieldOf(opened) });
-    // As in a browser, the first stands until another is chosen.
+    // The first stands until another is chosen, which is how browsers have it.
     if (name === "option" && (opened.has("selected") || !form?.values.has(select))) {
       form?.values.set(select, opened.get("value") ?? shown);
     }

@@ -23,7 +23,7 @@ interface Told {
   lastMs: number;
 }
 
-/** As the browser reports it, which TypeScript does not know. */
+/** The entry that the browser reports, which TypeScript does not know. */
 interface LayoutShift extends PerformanceEntry {
   value: number;
   hadRecentInput: boolean;

@@ -23,7 +23,7 @@ export const testOrigin: BrowserOrigin = { clientAddress: "203.0.113.9", request
 export interface NewPerson {
   email: string;
   name?: string;
-  /** None: the person cannot sign in with one. */
+  /** Without one, the person cannot sign in by password. */
   password?: string;
   isEmailProven?: boolean;
   isOperator?: boolean;

@@ -76,7 +76,7 @@ export class Source implements BodySource {
     this.#sink?.data(ByteSpan.of(data));
   }
 
-  /** As the client of model servers gives it: somewhere in what was received. */
+  /** Gives a piece as the client of model servers does: somewhere in what was received. */
   sendPiece(data: string): void {
     const bytes = Buffer.from(`<${data}>`);
     this.#sink?.piece?.(bytes, 1, bytes.length - 1);
@@ -188,7 +188,7 @@ export async function settled(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 }
 
-/** As it is at this moment: it grows with the stream. */
+/** What was seen up to this moment: it grows with the stream. */
 export function seenNow({ reported, deliveredBytes, deliveredPieces }: StreamObservation): StreamObservation {
   return { reported, deliveredBytes, deliveredPieces };
 }

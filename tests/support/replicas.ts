@@ -19,7 +19,7 @@ export interface TestReplicas {
 
 export interface TestReplicasOptions extends Omit<TestServerOptions, "dataDir"> {
   count?: number;
-  /** Of PostgreSQL; a fresh one otherwise. */
+  /** The address of PostgreSQL; a fresh one otherwise. */
   databaseUrl?: string;
 }
 

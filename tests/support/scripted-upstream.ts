@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 export interface UpstreamRequest {
   path: string;
   headers: IncomingMessage["headers"];
-  /** As it arrived. */
+  /** The body in the form in which it arrived. */
   text: string;
   body: Record<string, unknown>;
   /** Set when the gateway hung up before the answer was complete. */

@@ -27,7 +27,7 @@ export interface SignedInMember {
   sessionId: string;
   /** What a browser's page sends with a request that only reads. */
   reading: Record<string, string>;
-  /** And with one that changes something. */
+  /** The headers of a request that changes something. */
   headers: Record<string, string>;
 }
 

@@ -16,7 +16,7 @@ export interface ServerProcess {
 
 export interface ServerProcessOptions {
   dataDir: string;
-  /** Of headrace.yaml. */
+  /** The text of headrace.yaml. */
   config: string;
   args?: readonly string[];
   env?: Record<string, string>;

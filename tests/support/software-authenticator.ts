@@ -17,7 +17,7 @@ export interface SoftwarePasskey {
 
 /** What differs from what an honest browser and authenticator would do. */
 export interface Oddities {
-  /** As if the page had been at another origin. */
+  /** The origin that the page pretends to be at. */
   origin?: string;
   rpId?: string;
   challenge?: string;
@@ -115,7 +115,7 @@ export class SoftwareAuthenticator {
   }
 }
 
-/** As much of CBOR (RFC 8949) as WebAuthn needs. */
+/** Writes as much of CBOR (RFC 8949) as WebAuthn needs. */
 export function cbor(value: unknown): Buffer {
   if (typeof value === "number") return value >= 0 ? head(0, value) : head(1, -1 - value);
   if (typeof value === "string") return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)]);

@@ -33,7 +33,7 @@ export class ValueMaker {
     return values[Math.floor(this.#next() * values.length)] as Value;
   }
 
-  /** Of values that fit, most of the time. */
+  /** One of the values that fit, most of the time. */
   like(options: readonly Node[], depth = 0): unknown {
     const node = this.pick(options);
     if (node.const !== undefined) return node.const;

@@ -52,7 +52,7 @@ export const noClient = "RFC 6749, 5.2: invalid_client is for a request that inc
 export const withSecret = (s: Subject, client: ClientName = "web", secret = s.clients[client].secret) =>
   basicHeader(s.clients[client].id, secret);
 
-/** As a client: `web` by Basic, those without a secret by their name. */
+/** Speaks as a client: `web` by Basic, those without a secret by their name. */
 export function as(
   s: Subject,
   client: ClientName,

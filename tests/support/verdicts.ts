@@ -29,7 +29,7 @@ export type Fields = Readonly<Record<string, string | undefined>>;
 export interface Asked {
   method?: string;
   headers?: Record<string, string>;
-  /** As it is sent; a form of the fields otherwise. */
+  /** The body that is sent; a form of the fields otherwise. */
   body?: string;
 }
 

@@ -32,18 +32,18 @@ test("a body that is collected gives all pieces as one, and tells of each", asyn
   expect(await readAll(bodyOf(new Uint8Array()), 4, new Cancellation(), () => {})).toHaveLength(0);
 });
 
-test("stops the sender of one that is too long", async () => {
+test("the sender of a body that is too long is stopped", async () => {
   const source = scripted((sink) => sink.data(span("abcde")));
   await expect(readAll(source, 4, new Cancellation(), () => {})).rejects.toBeInstanceOf(BodyTooLongError);
   expect(source.cancels).toBe(1);
 });
 
-test("rejects with what broke it off", async () => {
+test("a body that is broken off rejects with what broke it off", async () => {
   const source = scripted((sink) => sink.fail(new Error("reset")));
   await expect(readAll(source, 4, new Cancellation(), () => {})).rejects.toThrow("reset");
 });
 
-test("stops the sender, and rejects with the reason, when it is cancelled: before or in the middle", async () => {
+test("reading a body that is cancelled stops the sender and rejects with the reason: before or in the middle", async () => {
   for (const early of [true, false]) {
     const cancellation = new Cancellation();
     const source = scripted((sink) => sink.data(span("a")));

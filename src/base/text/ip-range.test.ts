@@ -65,7 +65,7 @@ describe("reading", () => {
     expect(parseRange(text)).toBeUndefined();
   });
 
-  test("agrees with the runtime about 60,000 texts that are almost addresses", () => {
+  test("reading agrees with the runtime about 60,000 texts that are almost addresses", () => {
     const next = random(20_260_101);
     const pieces = [
       "0",

@@ -256,7 +256,7 @@ function streamOf(random: Random): string {
 function cut(stream: string, random: Random): string[] {
   const pieces: string[] = [];
   const longest = random.of([0, 0, 1, 40, 300, 5_000, 100_000]);
-  // As most servers send them: each event by itself.
+  // Most servers send each event by itself.
   if (longest === 0) return stream.split(/(?<=\n\n|\r\n\r\n|\r\r)/);
   for (let position = 0; position < stream.length; ) {
     const length = 1 + random.below(longest);

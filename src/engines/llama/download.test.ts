@@ -81,7 +81,7 @@ async function interruptAfter(bytes: number): Promise<void> {
 }
 
 describe("a download", () => {
-  test("ends as the whole file with its checksum and without leftovers", async () => {
+  test("a download ends as the whole file with its checksum and without leftovers", async () => {
     const bytes: number[] = [];
     expect(await download({ bytes })).toBe(sha256);
     expect(await readFile(target)).toEqual(content);
@@ -109,7 +109,7 @@ describe("a download", () => {
     expect(retries).toEqual([`${server.storageHost} sent nothing for 0.3 s`]);
   });
 
-  test("waits as long as a busy server asks, and tries again", async () => {
+  test("a download waits as long as a busy server asks, and tries again", async () => {
     server.faults = [{ status: 503, headers: { "retry-after": "0" } }];
     const retries: string[] = [];
     expect(await download({ retries })).toBe(sha256);
@@ -133,7 +133,7 @@ describe("a download", () => {
 });
 
 describe("a second run", () => {
-  test("asks only for the rest, and hashes the part of the first run too", async () => {
+  test("a second run asks only for the rest, and hashes the part of the first run too", async () => {
     await interruptAfter(1_000_000);
     const bytes: number[] = [];
     expect(await download({ bytes })).toBe(sha256);
@@ -142,7 +142,7 @@ describe("a second run", () => {
     expect(await left()).toEqual(["model.gguf"]);
   });
 
-  test("starts again when the server ignores Range", async () => {
+  test("a second run starts again when the server ignores Range", async () => {
     await interruptAfter(1_000_000);
     server.ignoresRange = true;
     const retries: string[] = [];
@@ -151,7 +151,7 @@ describe("a second run", () => {
     expect(retries[0]).toContain("cannot continue a file");
   });
 
-  test("starts again when the server's version has another tag", async () => {
+  test("a second run starts again when the server's version has another tag", async () => {
     await interruptAfter(1_000_000);
     server.etag = '"v2"';
     const retries: string[] = [];
@@ -160,14 +160,14 @@ describe("a second run", () => {
     expect(server.storageRequests().map((request) => request.range)).toEqual(["bytes=1000000-", undefined]);
   });
 
-  test("starts again when the answer continues at another byte", async () => {
+  test("a second run starts again when the answer continues at another byte", async () => {
     await interruptAfter(1_000_000);
     server.faults = [{ headers: { "content-range": `bytes 999999-2999999/3000000` } }];
     expect(await download()).toBe(sha256);
     expect(await readFile(target)).toEqual(content);
   });
 
-  test("starts again when the hub lists other content by now", async () => {
+  test("a second run starts again when the hub lists other content by now", async () => {
     await interruptAfter(1_000_000);
     const other = randomBytes(2_000_000);
     server.put("acme/model-GGUF", [{ path: "sub dir/model-Q8_0.gguf", content: other }]);
@@ -176,7 +176,7 @@ describe("a second run", () => {
     expect(server.storageRequests()[0]?.range).toBeUndefined();
   });
 
-  test("fetches anew when the disk has spoiled the part", async () => {
+  test("a second run fetches anew when the disk has spoiled the part", async () => {
     await interruptAfter(1_000_000);
     const part = await readFile(`${target}.part`);
     part[500_000] = (part[500_000] ?? 0) ^ 1;
@@ -187,7 +187,7 @@ describe("a second run", () => {
     expect(await readFile(target)).toEqual(content);
   });
 
-  test("asks for nothing when only the renaming was missing", async () => {
+  test("a second run asks for nothing when only the renaming was missing", async () => {
     await interruptAfter(1_000_000);
     await writeFile(`${target}.part`, content);
     expect(await download()).toBe(sha256);

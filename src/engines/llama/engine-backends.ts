@@ -56,10 +56,7 @@ export function availableBackends(platform: string): Backend[] {
 
 /** Throws a SetupError (misuse) that names what exists. */
 export function backendPackages(name: string, platform: string): { backend: Backend; packages: BackendPackage[] } {
-  const backend = backends.find((known) => known === name);
-  if (backend === undefined) {
-    throw new SetupError(`'${name}' is no back-end. There are: ${backends.join(", ")}.`, { kind: "misuse" });
-  }
+  const backend = backendNamed(name);
   const wanted = packages[platform]?.[backend];
   if (wanted !== undefined) return { backend, packages: [...wanted] };
   const available = availableBackends(platform);
@@ -151,10 +148,7 @@ export async function installedEngine(dataDir: string): Promise<InstalledEngine 
 
 /** Removes an install. Resolves to false when there is none; throws a SetupError (misuse) for an unknown name. */
 export async function removeBackend(dataDir: string, name: string): Promise<boolean> {
-  const backend = backends.find((known) => known === name);
-  if (backend === undefined) {
-    throw new SetupError(`'${name}' is no back-end. There are: ${backends.join(", ")}.`, { kind: "misuse" });
-  }
+  const backend = backendNamed(name);
   const parent = enginesDirectory(dataDir);
   const names: string[] = await readdir(parent).catch(() => []);
   if (!names.includes(backend)) return false;
@@ -163,4 +157,10 @@ export async function removeBackend(dataDir: string, name: string): Promise<bool
   await rename(join(parent, backend), doomed);
   await rm(doomed, { recursive: true, force: true });
   return true;
+}
+
+function backendNamed(name: string): Backend {
+  const backend = backends.find((known) => known === name);
+  if (backend !== undefined) return backend;
+  throw new SetupError(`'${name}' is no back-end. There are: ${backends.join(", ")}.`, { kind: "misuse" });
 }

@@ -27,7 +27,7 @@ async function failure(parts: Partial<Hub> = {}): Promise<SetupError> {
   return error;
 }
 
-test("lists files with sizes and checksums, over several pages", async () => {
+test("files are listed with sizes and checksums, over several pages", async () => {
   const content = new Uint8Array([1, 2, 3]);
   server.put("acme/model-GGUF", [
     { path: "a.gguf", content },

@@ -134,7 +134,7 @@ describe("a split model", () => {
     expect(seen.at(-1)).toBe(2 * gguf.length);
   });
 
-  test("continues with the part that is missing", async () => {
+  test("a split model continues with the part that is missing", async () => {
     const abort = new AbortController();
     const half = gguf.length + 1_000_000;
     const stopped = pull({

@@ -23,7 +23,7 @@ function enter(slots: Slots, name: string, width: number, granted: string[], sig
   return entry;
 }
 
-test("grants at once what is free, and the rest in order of arrival", async () => {
+test("slots that are free are granted at once, and the rest in order of arrival", async () => {
   const slots = new Slots(2);
   const granted: string[] = [];
   const entries = ["a", "b", "c", "d"].map((name) => enter(slots, name, 1, granted));

@@ -524,7 +524,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.requests).toHaveLength(2);
   });
 
-  test("lets a GET be sent once more, on another connection", async () => {
+  test("a connection that closes while a GET is on its way lets it be sent once more, on another connection", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (connection.index === 0 && connection.requests.length > 1) connection.socket.end();
       else answerOk(connection, request);
@@ -534,7 +534,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.connections.map(({ requests }) => requests.length)).toEqual([2, 1]);
   });
 
-  test("lets nothing be sent again where the connection was new, or had begun to answer", async () => {
+  test("a connection that closes and was new, or had begun to answer, lets nothing be sent again", async () => {
     const { upstream, client } = setup(({ socket, requests }) => {
       if (requests.length === 1 && upstream.connections.length > 1) {
         socket.write(ok(""));
@@ -549,7 +549,7 @@ describe("a connection that the server closes while a request is on its way", ()
     expect(upstream.requests).toHaveLength(3);
   });
 
-  test("lets a request go again, at most once", async () => {
+  test("a connection that closes lets a request go again, at most once", async () => {
     const { upstream, client } = setup((connection, request) => {
       if (upstream.requests.length <= 2) answerOk(connection, request);
       else connection.socket.end();
@@ -752,7 +752,7 @@ describe("a body", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  test("outlives the cancellation of its request: from the head on it is cancelled itself", async () => {
+  test("a body outlives the cancellation of its request: from the head on it is cancelled itself", async () => {
     const { client } = setup(({ socket }) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");
       setTimeout(() => socket.write("b"), 30);

@@ -33,6 +33,19 @@ export interface OriginTls {
   ca?: string;
 }
 
+/** `unix`: path of a socket to connect to instead. */
+export function originOf(url: URL, unix?: string): Origin {
+  // IPv6 addresses stand in brackets in a URL only.
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const secure = url.protocol === "https:";
+  return {
+    hostname,
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    ...(secure ? { tls: { serverName: hostname } } : {}),
+    ...(unix === undefined ? {} : { unix }),
+  };
+}
+
 export interface Http1ClientOptions {
   /** Default 10,000. */
   maxConnections?: number;

@@ -76,7 +76,7 @@ describe("a body", () => {
     connection.socket.destroy();
   });
 
-  test("keeps its bytes, in order", async () => {
+  test("a body keeps its bytes, in order", async () => {
     await using it = startTestServer(echo);
     const text = Array.from({ length: 5_000 }, (_, n) => `${n};`).join("");
     const connection = await it.open();
@@ -213,7 +213,7 @@ describe("an upload that nobody asked for", () => {
     expect(sent).toBeLessThan(50_000_000);
   });
 
-  test("holds no request behind it", async () => {
+  test("an upload that nobody asked for holds no request behind it", async () => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, ""));
     const connection = await it.open();
     await connection.write(upload(3) + get("/hidden"));

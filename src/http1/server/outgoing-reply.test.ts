@@ -35,7 +35,7 @@ describe("a whole answer", () => {
     expect(Buffer.from(body ?? "", "latin1").toString()).toBe("h\u00e9");
   });
 
-  test("leaves framing to the server", async () => {
+  test("a whole answer leaves framing to the server", async () => {
     await using it = startTestServer((_request, reply) => {
       reply.send(200, { "Content-Length": "99", "transfer-encoding": "chunked", date: "never", connection: "x" }, "ab");
     });
@@ -157,7 +157,7 @@ async function begin(server: ReturnType<typeof streaming>, request = get("/")) {
 }
 
 describe("a stream", () => {
-  test("sends its head alone where nothing follows", async () => {
+  test("a stream sends its head alone where nothing follows", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection } = await begin(server);
@@ -169,7 +169,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("sends what is written in one task as one packet, its head and its end included", async () => {
+  test("a stream sends what is written in one task as one packet, its head and its end included", async () => {
     await using it = startTestServer((_request, reply) => {
       const stream = reply.stream(200, {});
       expect(stream.write("one\xe9")).toBe(true);
@@ -191,7 +191,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("sends its last piece and its end as one packet", async () => {
+  test("a stream sends its last piece and its end as one packet", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -204,7 +204,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("arrives piece by piece", async () => {
+  test("a stream arrives piece by piece", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -253,7 +253,7 @@ describe("a stream", () => {
     },
   );
 
-  test("ends with the connection in HTTP/1.0", async () => {
+  test("a stream ends with the connection in HTTP/1.0", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -284,7 +284,7 @@ describe("a stream", () => {
     connection.socket.destroy();
   });
 
-  test("tells when the client falls behind and when it has caught up, and loses nothing", async () => {
+  test("a stream tells when the client falls behind and when it has caught up, and loses nothing", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);
@@ -378,7 +378,7 @@ describe("a stream", () => {
     expect(server.it.faults).toEqual([]);
   });
 
-  test("cancels at once when a client leaves that was behind", async () => {
+  test("a stream cancels at once when a client leaves that was behind", async () => {
     const server = streaming();
     await using _ = server.it;
     const { connection, stream } = await begin(server);

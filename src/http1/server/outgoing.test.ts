@@ -53,7 +53,7 @@ describe("a head", () => {
     );
   });
 
-  test("keeps no line that a body was put upon, though each line has the length of one before it", () => {
+  test("a head keeps no line that a body was put upon, though each line has the length of one before it", () => {
     const dateLength = "date: Thu, 01 Jan 1970 00:00:00 GMT".length;
     const fields = { "x-a": "a".repeat(dateLength - 5), "x-b": "b".repeat("connection: close\r\n".length - 5) };
     const first = undated(putHead(200, fields, 1, "keep"));
@@ -61,7 +61,7 @@ describe("a head", () => {
     expect(undated(putHead(200, fields, 1, "keep"))).toBe(first);
   });
 
-  test("keeps no line of one that was refused in the middle of it", () => {
+  test("a head keeps no line of one that was refused in the middle of it", () => {
     const [start, rest] = ["x".repeat(20), { "x-b": "1" }];
     putHead(200, { "x-a": start, ...rest }, 1, "keep");
     expect(() => putHead(200, { "x-a": `${"y".repeat(19)}\n`, ...rest }, 1, "keep")).toThrow(TypeError);

@@ -7,7 +7,7 @@ import { echo, get, post, startTestServer, until } from "../testing/server-fixtu
 import { startHttp1Server } from "./server.ts";
 
 describe("a connection", () => {
-  test("serves one request after another", async () => {
+  test("a connection serves one request after another", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     for (const n of [1, 2, 3]) {
@@ -58,7 +58,7 @@ describe("a connection", () => {
     connection.socket.destroy();
   });
 
-  test("closes behind an answer that says so", async () => {
+  test("a connection closes behind an answer that says so", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, { connection: "close" }, "bye"));
     const connection = await it.open();
     await connection.write(get("/1") + get("/2"));
@@ -68,7 +68,7 @@ describe("a connection", () => {
     expect(it.requests).toHaveLength(1);
   });
 
-  test("ignores one empty line before a request", async () => {
+  test("a connection ignores one empty line before a request", async () => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(`\r\n${get("/1")}\r\n${get("/2")}`);
@@ -351,7 +351,7 @@ describe("a client that leaves", () => {
     await it[Symbol.asyncDispose]();
   }
 
-  test.each(["end", "destroy", "resetAndDestroy"] as const)("cancels its request (%s)", leave);
+  test.each(["end", "destroy", "resetAndDestroy"] as const)("a client that leaves cancels its request (%s)", leave);
 
   test("a client that leaves after its answer cancels nothing, also not for somebody who asks late", async () => {
     await using it = startTestServer(echo);
@@ -415,7 +415,7 @@ describe("faults of the program", () => {
 });
 
 describe("the server", () => {
-  test("refuses a port that another one has, by its code", async () => {
+  test("the server refuses a port that another one has, by its code", async () => {
     await using it = startTestServer(echo);
     const taken = () =>
       startHttp1Server({
@@ -428,7 +428,7 @@ describe("the server", () => {
     expect(taken).toThrow(expect.objectContaining({ code: "EADDRINUSE" }));
   });
 
-  test("answers 503 beyond its connections, and takes more once others have left", async () => {
+  test("the server answers 503 beyond its connections, and takes more once others have left", async () => {
     await using it = startTestServer(echo, { connections: 2 });
     const [first, second] = [await it.open(), await it.open()];
     for (const connection of [first, second]) {
@@ -450,7 +450,7 @@ describe("the server", () => {
     second.socket.destroy();
   });
 
-  test("cuts connections without an answer where even the refused ones are many", async () => {
+  test("the server cuts connections without an answer where even the refused ones are many", async () => {
     await using it = startTestServer(echo, { connections: 2, lingerMs: 10_000 });
     const sockets = Array.from({ length: 80 }, () => {
       const socket = connect({ host: "127.0.0.1", port: it.server.port, allowHalfOpen: true });
@@ -465,7 +465,7 @@ describe("the server", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test("stops: no more connections, idle ones end, open requests are answered, none is taken after them", async () => {
+  test("the server stops: no more connections, idle ones end, open requests are answered, none is taken after them", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));
     const idle = await it.open();
@@ -486,7 +486,7 @@ describe("the server", () => {
     await it.server.stop();
   });
 
-  test("leaves: new connections and open ones are answered on, and each answer that begins then ends its connection and says so", async () => {
+  test("the server leaves: new connections and open ones are answered on, and each answer that begins then ends its connection and says so", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((request, reply) => {
       if (request.target === "/stream") streams.push(reply.stream(200, {}));
@@ -509,7 +509,7 @@ describe("the server", () => {
     expect<(string | undefined)[]>(answers.map(({ headers }) => headers["connection"])).toEqual([undefined, "close"]);
   });
 
-  test("stops behind a stream that was begun before: it ends as it should, and the connection with it", async () => {
+  test("the server stops behind a stream that was begun before: it ends as it should, and the connection with it", async () => {
     const streams: ClientStream[] = [];
     await using it = startTestServer((_request, reply) => void streams.push(reply.stream(200, {})));
     const connection = await it.open();
@@ -525,7 +525,7 @@ describe("the server", () => {
     expect(it.requests).toHaveLength(1);
   });
 
-  test("closes behind an answer that the client takes late: it arrives whole", async () => {
+  test("the server closes behind an answer that the client takes late: it arrives whole", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));
     const connection = await it.open();
@@ -543,7 +543,7 @@ describe("the server", () => {
     expect(answers.map((answer) => answer.body.length)).toEqual([body.length]);
   });
 
-  test("closes by force: requests are cancelled, clients see their answers broken off", async () => {
+  test("the server closes by force: requests are cancelled, clients see their answers broken off", async () => {
     await using it = startTestServer((_request, reply) => void reply.stream(200, {}).write("begun"));
     const connection = await it.open();
     await connection.write(get("/"));

@@ -55,7 +55,7 @@ describe("whether a chat is stored", () => {
   const on = { storeChats: true };
   const off = { storeChats: false };
 
-  test("is said by the request, else by the account", () => {
+  test("the request says whether a chat is stored, else the account does", () => {
     expect(wantsStoring(off, { store: true }, 30)).toBe(true);
     expect(wantsStoring(on, { store: false }, 30)).toBe(false);
     expect(wantsStoring(off, { store: undefined }, 30)).toBe(false);
@@ -68,7 +68,7 @@ describe("whether a chat is stored", () => {
     expect(setUp(0).record({ store: true })).toBeUndefined();
   });
 
-  test("only chat completions are", () => {
+  test("only chat completions are stored", () => {
     const { record } = setUp();
     expect(record({ store: true }, "completion")).toBeUndefined();
     expect(record({ store: true }, "embedding")).toBeUndefined();

@@ -129,7 +129,7 @@ describe("the rest of a connection behind [DONE]", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("is read for a second, so that it can be used again, and then cancelled", () => {
+  test("the rest of a connection behind [DONE] is read for a second, so that it can be used again, and then cancelled", () => {
     const source = new Source();
     start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -139,7 +139,7 @@ describe("the rest of a connection behind [DONE]", () => {
     expect(source.cancelled).toBe(true);
   });
 
-  test("is left alone when it came in time", () => {
+  test("the rest of a connection behind [DONE] is left alone when it came in time", () => {
     const source = new Source();
     start(source.dispatched);
     source.send(event("abc", "stop") + done);
@@ -149,7 +149,7 @@ describe("the rest of a connection behind [DONE]", () => {
     expect(source.cancelled).toBe(false);
   });
 
-  test("is read for a client that is behind as well", () => {
+  test("the rest of a connection behind [DONE] is read for a client that is behind as well", () => {
     const source = new Source();
     const { client } = start(source.dispatched);
     client.behind = true;

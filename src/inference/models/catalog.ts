@@ -31,7 +31,7 @@ export interface DeclaredModel {
   context: number | undefined;
   environments: readonly Environment[] | undefined;
   price: Price | undefined;
-  /** None: wherever it is found under its id. */
+  /** Without one, the model is served wherever it is found under its id. */
   deployments: readonly { engine: string; model: string; weight: number }[];
   /** Public ids of models that stand in for it, best first. */
   fallbacks?: readonly string[] | undefined;

@@ -1,11 +1,11 @@
 // Models while the server runs: what operators declare, change and take back, which holds from the answer on.
 
 import { GatewayError } from "../../base/errors.ts";
-import type { AuditEvent } from "../../domain/audit.ts";
+import { shortened } from "../../base/text/shortened.ts";
 import type { ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
-import { auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
+import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { CreateModelRequest, ManagedModelWire, UpdateModelRequest } from "../../wire/models.ts";
 import type { Capacity } from "../routing/capacity.ts";
@@ -103,7 +103,7 @@ export class ManagedModels {
         return;
       }
       const model = { ...stored, ...settings };
-      const event = auditEvent("model.updated", principal, origin, about(id, detail));
+      const event = auditEvent("model.updated", principal, origin, aboutInstallation(id, detail));
       if (!(await this.#options.store.changeModel(model, event))) throw unknownModel(id);
       this.#use(this.#options.sources.storedModels.map((one) => (one.id === id ? model : one)));
     });
@@ -117,14 +117,19 @@ export class ManagedModels {
     await this.#decide(async () => {
       const { stored, file } = this.#known(id);
       if (!stored) throw file ? readOnly(id) : notDeclared(id);
-      const event = auditEvent("model.deleted", principal, origin, about(id, modelSettingsToWire(stored)));
+      const event = auditEvent("model.deleted", principal, origin, aboutInstallation(id, modelSettingsToWire(stored)));
       if (!(await this.#options.store.deleteModel(id, event))) throw unknownModel(id);
       this.#use(this.#options.sources.storedModels.filter((one) => one !== stored));
     });
   }
 
   async #insert(principal: Principal, model: StoredModel, origin: Origin): Promise<void> {
-    const event = auditEvent("model.created", principal, origin, about(model.id, modelSettingsToWire(model)));
+    const event = auditEvent(
+      "model.created",
+      principal,
+      origin,
+      aboutInstallation(model.id, modelSettingsToWire(model)),
+    );
     if (!(await this.#options.store.insertModel(model, event))) throw idTaken(model.id);
     this.#use([...this.#options.sources.storedModels, model]);
   }
@@ -191,26 +196,14 @@ export class ManagedModels {
   }
 
   #inTurn(change: () => Promise<void>): Promise<void> {
-    const done = this.#changes.run(change);
-    if (done) return done;
-    throw new GatewayError("service_unavailable", "Too many models are being changed at once. Retry in 1 s.", {
-      retryAfterSeconds: 1,
-    });
+    return this.#changes.runOrRefuse(change, "Too many models are being changed at once.");
   }
-}
-
-function about(id: string, detail: AuditEvent["detail"]) {
-  return { accountId: null, targetId: id, detail };
-}
-
-function shownId(id: string): string {
-  return id.length > 100 ? `${id.slice(0, 100)}…` : id;
 }
 
 function unknownModel(id: string): GatewayError {
   return new GatewayError(
     "not_found",
-    `There is no model ${shownId(id)}. GET /v1/admin/models lists the models; POST /v1/admin/models declares one.`,
+    `There is no model ${shortened(id)}. GET /v1/admin/models lists the models; POST /v1/admin/models declares one.`,
   );
 }
 
@@ -224,13 +217,13 @@ function idTaken(id: string): GatewayError {
 function readOnly(id: string): GatewayError {
   return new GatewayError(
     "permission_denied",
-    `The model ${shownId(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
+    `The model ${shortened(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
   );
 }
 
 function notDeclared(id: string): GatewayError {
   return new GatewayError(
     "permission_denied",
-    `The model ${shownId(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
+    `The model ${shortened(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
   );
 }

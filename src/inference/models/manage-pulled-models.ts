@@ -2,12 +2,13 @@
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { shortened } from "../../base/text/shortened.ts";
 import type { AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
-import { auditEvent, type Origin } from "../../policy/records/audit.ts";
+import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
 import type { Catalog } from "./catalog.ts";
 
 export interface PulledModelsOptions {
@@ -49,7 +50,7 @@ export class PulledModels {
   async #record(principal: Principal, { id, bytes, source, left }: RemovedModel, origin: Origin): Promise<void> {
     const { audit, log } = this.#options;
     const detail = { bytes, source, ...(left.length > 0 ? { files_left: left.length } : {}) };
-    const event = auditEvent("pulled_model.deleted", principal, origin, { accountId: null, targetId: id, detail });
+    const event = auditEvent("pulled_model.deleted", principal, origin, aboutInstallation(id, detail));
     const by = "id" in event.actor ? event.actor.id : event.actor.type;
     await audit.append([event]).catch((error) => {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });
@@ -67,9 +68,8 @@ function notAllDeleted({ id, left }: RemovedModel): GatewayError {
 }
 
 function unknownModel(id: string): GatewayError {
-  const shown = id.length > 100 ? `${id.slice(0, 100)}…` : id;
   return new GatewayError(
     "not_found",
-    `There is no pulled model ${shown} on this server. GET /v1/admin/pulled-models lists those that are.`,
+    `There is no pulled model ${shortened(id)} on this server. GET /v1/admin/pulled-models lists those that are.`,
   );
 }

@@ -2,6 +2,7 @@
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { shortened } from "../../base/text/shortened.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type {
@@ -14,7 +15,7 @@ import type {
 import type { Principal } from "../../domain/principal.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
-import { auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
+import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { CreateUpstreamRequest, UpdateUpstreamRequest, UpstreamWire } from "../../wire/upstreams.ts";
 import type { Capacity } from "../routing/capacity.ts";
@@ -103,7 +104,7 @@ export class Upstreams {
       this.#requireNew(name);
       const upstream = { ...settings, sealedApiKey: this.#seal(apiKey, settings), createdAt: origin.nowSeconds };
       const detail = { ...settingsToWire(settings), has_api_key: apiKey !== null };
-      const event = auditEvent("upstream.created", principal, origin, about(name, detail));
+      const event = auditEvent("upstream.created", principal, origin, aboutInstallation(name, detail));
       if (!(await this.#options.store.insertUpstream(upstream, event))) throw nameTaken(name);
       this.#use([...this.#stored, upstream]);
       this.#drain(name, false);
@@ -124,7 +125,7 @@ export class Upstreams {
       const plan = this.#planChange(name, request);
       if (Object.keys(plan.detail).length === 0) return undefined;
       const { upstream, draining } = plan.change;
-      const event = auditEvent("upstream.updated", principal, origin, about(name, plan.detail));
+      const event = auditEvent("upstream.updated", principal, origin, aboutInstallation(name, plan.detail));
       if (!(await this.#options.store.changeUpstream(name, plan.change, event))) throw unknownUpstream(name);
       if (upstream) this.#use(this.#stored.map((stored) => (stored.name === name ? upstream : stored)));
       if (draining !== undefined) this.#drain(name, draining);
@@ -145,7 +146,7 @@ export class Upstreams {
       // One of the file that has the name stays as it is.
       const draining = this.known(name).source !== "database" && this.#isDraining(name);
       const detail = { ...settingsToWire(stored), has_api_key: stored.sealedApiKey !== null };
-      const event = auditEvent("upstream.deleted", principal, origin, about(name, detail));
+      const event = auditEvent("upstream.deleted", principal, origin, aboutInstallation(name, detail));
       if (!(await this.#options.store.deleteUpstream(name, { draining }, event))) throw unknownUpstream(name);
       this.#use(this.#stored.filter((upstream) => upstream !== stored));
       this.#drain(name, draining);
@@ -269,11 +270,7 @@ export class Upstreams {
   }
 
   #inTurn<Value>(change: () => Promise<Value>): Promise<Value> {
-    const done = this.#changes.run(change);
-    if (done) return done;
-    throw new GatewayError("service_unavailable", "Too many upstreams are being changed at once. Retry in 1 s.", {
-      retryAfterSeconds: 1,
-    });
+    return this.#changes.runOrRefuse(change, "Too many upstreams are being changed at once.");
   }
 
   #toWire(upstream: KnownUpstream): UpstreamWire {
@@ -296,13 +293,11 @@ function placeOf({ url }: Pick<UpstreamSettings, "url">): string {
   return new URL(url).origin;
 }
 
-function about(name: string, detail: AuditEvent["detail"]) {
-  return { accountId: null, targetId: name, detail };
-}
-
 function unknownUpstream(name: string): GatewayError {
-  const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
-  return new GatewayError("not_found", `There is no upstream ${shown}. GET /v1/admin/upstreams lists the upstreams.`);
+  return new GatewayError(
+    "not_found",
+    `There is no upstream ${shortened(name)}. GET /v1/admin/upstreams lists the upstreams.`,
+  );
 }
 
 function nameTaken(name: string): GatewayError {

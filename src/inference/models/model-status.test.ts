@@ -156,7 +156,7 @@ test("speeds are read once in some seconds, however many look, and the last ones
   expect([await speed(), reads]).toEqual([12, 3]);
 });
 
-test("only the models that may be shown are", async () => {
+test("only the models that may be shown are listed", async () => {
   const engine = new ListedEngine("one");
   engine.list = [{ id: "m" }, { id: "hidden" }];
   catalog.configure([source(engine)], []);

@@ -1,7 +1,7 @@
 // What a request says about a model, checked beyond its shape and put into the form in which it is kept.
 
 import { GatewayError } from "../../base/errors.ts";
-import { type Environment, environments } from "../../domain/api-key.ts";
+import { inUsualOrder } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
   deploymentFaults,
@@ -38,7 +38,7 @@ export function changedModelSettings(
     capabilities: chosen(request.capabilities, current.capabilities),
     context: chosen(request.context_length, current.context),
     environments: request.environments
-      ? inOrder(request.environments)
+      ? inUsualOrder(request.environments)
       : chosen(request.environments, current.environments),
     price: chosen(request.price, current.price),
     deployments:
@@ -103,9 +103,4 @@ function unprintable(place: string): GatewayError {
     "invalid_request",
     `${place}: must be 1 to 256 printable ASCII characters without spaces. Give an id such as llama-3.1-8b.`,
   );
-}
-
-/** Each once. */
-function inOrder(given: readonly Environment[]): Environment[] {
-  return environments.filter((environment) => given.includes(environment));
 }

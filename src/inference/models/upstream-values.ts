@@ -2,17 +2,17 @@
 
 import { GatewayError } from "../../base/errors.ts";
 import { parseHttpUrl, trimSlashes } from "../../base/text/http-url.ts";
-import { defaultEnvironments, type Environment, environments } from "../../domain/api-key.ts";
+import { defaultEnvironments, inUsualOrder } from "../../domain/api-key.ts";
 import { builtInEngineName } from "../../domain/models/engine.ts";
 import { type UpstreamSettings, upstreamDefaults, upstreamNamePattern } from "../../domain/models/upstream.ts";
 import type { CreateUpstreamRequest, UpdateUpstreamRequest } from "../../wire/upstreams.ts";
 
 export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
   return {
-    name: upstreamName(request.name),
+    name: engineName(request.name),
     url: upstreamUrl(request.url),
     discover: request.discover ?? true,
-    environments: inOrder(request.environments ?? defaultEnvironments),
+    environments: inUsualOrder(request.environments ?? defaultEnvironments),
     timeoutSeconds: request.timeout_seconds ?? upstreamDefaults.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? upstreamDefaults.idleSeconds,
     maxConcurrency: request.max_concurrency ?? null,
@@ -24,7 +24,7 @@ export function changedSettings(current: UpstreamSettings, request: UpdateUpstre
     name: current.name,
     url: request.url === undefined ? current.url : upstreamUrl(request.url),
     discover: request.discover ?? current.discover,
-    environments: request.environments === undefined ? current.environments : inOrder(request.environments),
+    environments: request.environments === undefined ? current.environments : inUsualOrder(request.environments),
     timeoutSeconds: request.timeout_seconds ?? current.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? current.idleSeconds,
     maxConcurrency: request.max_concurrency === undefined ? current.maxConcurrency : request.max_concurrency,
@@ -64,7 +64,8 @@ export function upstreamApiKey(text: string): string {
   );
 }
 
-function upstreamName(text: string): string {
+/** The name of a model server, node or not. Throws `invalid_request`. */
+export function engineName(text: string): string {
   if (!upstreamNamePattern.test(text)) {
     throw new GatewayError(
       "invalid_request",
@@ -73,9 +74,4 @@ function upstreamName(text: string): string {
   }
   if (text !== builtInEngineName) return text;
   throw new GatewayError("invalid_request", `name: ${text} is the built-in engine; choose another.`);
-}
-
-/** Each once. */
-function inOrder(given: readonly Environment[]): Environment[] {
-  return environments.filter((environment) => given.includes(environment));
 }

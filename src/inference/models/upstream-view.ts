@@ -75,19 +75,23 @@ export function upstreamToWire(
     state: isDraining ? "draining" : asked,
     health: router.engineState(engine),
     models: models ?? 0,
-    running: sum(all.map(({ inFlight }) => inFlight)),
-    waiting: sum(all.map(({ waiting }) => waiting)),
-    concurrency: now.length === 0 ? upstream.maxConcurrency : sum(now.map(({ limit }) => limit)),
+    ...workOf(all, now, upstream.maxConcurrency),
     load: load
-      ? {
-          running: load.running,
-          waiting: load.waiting,
-          cache_use: load.cacheUse,
-          cache_hits: load.cacheHits,
-        }
+      ? { running: load.running, waiting: load.waiting, cache_use: load.cacheUse, cache_hits: load.cacheHits }
       : null,
     error: own && isUnreadable ? unreadableText : (error ?? null),
     created_at: own?.createdAt ?? null,
+  };
+}
+
+type Figures = ReturnType<Capacity["figures"]>;
+
+/** The requests at `all`, and how many the places that there are `now` take; `declared` where there are none yet. */
+export function workOf(all: Figures, now: Figures, declared: number | null) {
+  return {
+    running: sum(all.map(({ inFlight }) => inFlight)),
+    waiting: sum(all.map(({ waiting }) => waiting)),
+    concurrency: now.length === 0 ? declared : sum(now.map(({ limit }) => limit)),
   };
 }
 

@@ -49,7 +49,7 @@ const doubtfulSlope = 0.6;
 /** Below this rise nothing is worth a trial: hardly anybody waits. */
 const leastRise = Math.LN2;
 /**
- * Nor is it below this time: nobody starves within a second, and the times of quick answers rise with the load of the
+ * It is not below this time either: nobody starves within a second, and the times of quick answers rise with the load of the
  * gateway itself.
  */
 const leastLogTime = Math.log(1_000);

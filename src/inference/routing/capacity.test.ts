@@ -46,7 +46,7 @@ async function enter(candidates: readonly Deployment[], request: PlaceRequest, c
   return place;
 }
 
-/** As `enter`, noting when it was let in. */
+/** Does what `enter` does, and notes when the request was let in. */
 function watch(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never) {
   const entry = { place: undefined as Place | undefined, error: undefined as GatewayError | undefined };
   const settled = enter(candidates, request, cancellation).then(

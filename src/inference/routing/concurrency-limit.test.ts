@@ -102,7 +102,7 @@ const batching =
     };
   };
 
-/** Of the time after `settledSeconds`. */
+/** What came of the time after `settledSeconds`. */
 interface Result {
   meanLimit: number;
   lowestLimit: number;

@@ -42,7 +42,7 @@ function refusal(answer: Admission | Promise<Admission>): GatewayError {
 }
 
 describe("a decision", () => {
-  test("waits for nothing, once the usage of its quotas was read", async () => {
+  test("a decision waits for nothing, once the usage of its quotas was read", async () => {
     const { limits } = setUp();
     const set = { requests: [account], tokens: [{ ...account, limit: 1_000 }], quotas: [quotaOf(1_000)] };
     await limits.admit(set, reserve(1));
@@ -89,7 +89,7 @@ describe("what a set of limits found before", () => {
     expect(ledger.reads).toHaveLength(2);
   });
 
-  test("holds for no copy with other figures, and for one of two rules of an id at a time", async () => {
+  test("what was found of a set of limits holds for no copy with other figures, and for one of two rules of an id at a time", async () => {
     const { limits } = setUp();
     const quota = { ...quotaOf(100), id: "shared" };
     await limits.admit({ ...none, quotas: [quota] }, reserve(1));

@@ -146,7 +146,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("tells of its models only what is in order", async () => {
+  test("a node tells of its models only what is in order", async () => {
     await using gateway = startGateway();
     const { node, heard } = await withNode(gateway);
     const models = [

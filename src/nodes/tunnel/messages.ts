@@ -38,8 +38,6 @@ export const messageTypes = {
   credit: 0x17,
 } as const;
 
-export type MessageType = (typeof messageTypes)[keyof typeof messageTypes];
-
 /** One of the type, four of the stream. */
 export const headBytes = 5;
 /** Most bytes of a body in one message. */

@@ -8,7 +8,7 @@ import type { AuditEvent } from "../../domain/audit.ts";
 import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
-import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
+import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../records/audit.ts";
 import { requireOperator } from "./operator.ts";
 import type { KnownTier, Tiers } from "./tiers.ts";
 
@@ -32,7 +32,7 @@ export function putTier(
   };
   const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
   if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
-  return { tier, event: auditEvent("tier.changed", principal, origin, about(name, detail)) };
+  return { tier, event: auditEvent("tier.changed", principal, origin, aboutInstallation(name, detail)) };
 }
 
 /** `accounts` is how many have the tier, `stored` what the database holds under its name. */
@@ -57,7 +57,7 @@ export function deleteTier(
       `${have} the tier ${name}: give them another with PATCH /v1/admin/accounts/{id} first.`,
     );
   }
-  return auditEvent("tier.deleted", principal, origin, about(name, figuresToWire(stored)));
+  return auditEvent("tier.deleted", principal, origin, aboutInstallation(name, figuresToWire(stored)));
 }
 
 /** For a deletion that another one was faster than. */
@@ -89,8 +89,4 @@ function figuresToWire(tier: Tier) {
     ...byWire(amounts, ({ name }) => tier[name]),
     environments: [...tier.environments],
   };
-}
-
-function about(name: string, detail: Record<string, unknown>) {
-  return { accountId: null, targetId: name, detail };
 }

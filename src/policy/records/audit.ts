@@ -32,6 +32,11 @@ export function auditEvent(
   };
 }
 
+/** For an event about what is no account's, but the installation's. */
+export function aboutInstallation(targetId: string | null, detail: AuditEvent["detail"]) {
+  return { accountId: null, targetId, detail };
+}
+
 /** Who acts, of somebody who changes what the audit log does not tell by itself. */
 export function actingOf(by: Principal | Visitor | AuditActor, at: number, accountId: string | null): Acting {
   const standing = standingOf(by, accountId);

@@ -18,7 +18,7 @@ import { integer, json, named, table, text } from "../sql/table.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
-import { changeRouting } from "./routing-change.ts";
+import { changeRouting, setDrained } from "./routing-change.ts";
 
 const nodes = table<NodeRecord>({
   id: text,
@@ -137,11 +137,7 @@ export class SqlNodeStore implements NodeStore {
         await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
         await tx`UPDATE drained_upstreams SET name = ${name} WHERE name = ${before.name}`;
       }
-      if (draining === false) await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
-      if (draining === true) {
-        await tx`
-          INSERT INTO drained_upstreams (name, since) VALUES (${name}, ${event.at}) ON CONFLICT (name) DO NOTHING`;
-      }
+      if (draining !== undefined) await setDrained(tx, name, draining, event.at);
       return true;
     });
   }

@@ -31,3 +31,10 @@ export async function changeRouting(
   }
   return changed;
 }
+
+/** `since`: Unix seconds. */
+export async function setDrained(tx: Database, name: string, draining: boolean, since: number): Promise<void> {
+  if (draining) {
+    await tx`INSERT INTO drained_upstreams (name, since) VALUES (${name}, ${since}) ON CONFLICT (name) DO NOTHING`;
+  } else await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
+}

@@ -5,7 +5,7 @@ import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 import { readRevision } from "./revisions.ts";
-import { changeRouting } from "./routing-change.ts";
+import { changeRouting, setDrained } from "./routing-change.ts";
 
 /** What the column `settings` holds. */
 type Settings = Pick<StoredUpstream, "discover" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">;
@@ -54,11 +54,7 @@ export class SqlUpstreamStore implements UpstreamStore {
         const changed: unknown[] = await tx`UPDATE upstreams SET ${tx(row)} WHERE name = ${name} RETURNING name`;
         if (changed.length === 0) return false;
       }
-      if (draining === false) await tx`DELETE FROM drained_upstreams WHERE name = ${name}`;
-      if (draining === true) {
-        await tx`
-          INSERT INTO drained_upstreams (name, since) VALUES (${name}, ${event.at}) ON CONFLICT (name) DO NOTHING`;
-      }
+      if (draining !== undefined) await setDrained(tx, name, draining, event.at);
       return true;
     });
   }

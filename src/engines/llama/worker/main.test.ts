@@ -31,7 +31,7 @@ test("the worker says when it is ready, and with what", async () => {
   expect(await worker.stop()).toBe(0);
 });
 
-test("describes the model", async () => {
+test("a worker describes the model", async () => {
   const worker = await WorkerProcess.start(directory.path);
   const { data } = await worker.get<{ data: unknown[] }>("/models");
   expect(data).toEqual([
@@ -117,7 +117,7 @@ test("a model without a chat template completes but does not chat", async () => 
   await worker.stop();
 });
 
-test("ends when its parent does, at once and in the middle of a generation", async () => {
+test("a worker ends when its parent does, at once and in the middle of a generation", async () => {
   const child = spawnWorker({ socket, modelPath: demoModel, modelId: "tiny" });
   expect(await firstLine(child.stdout)).toMatchObject({ ready: true });
   const body = JSON.stringify({ prompt: "Once", max_tokens: 1000, n: 100, stream: true });
@@ -143,7 +143,7 @@ test("the worker takes an empty directory of the socket with it, and leaves one 
   }
 });
 
-test("ends on SIGTERM, also while it loads", async () => {
+test("a worker ends on SIGTERM, also while it loads", async () => {
   const running = spawnWorker({ socket, modelPath: demoModel, modelId: "tiny" });
   await firstLine(running.stdout);
   running.kill("SIGTERM");

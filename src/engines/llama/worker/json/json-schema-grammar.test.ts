@@ -208,7 +208,7 @@ const cases: { name: string; schema: object; valid: string[]; invalid: string[] 
 ];
 
 for (const { name, schema, valid, invalid } of cases) {
-  test(`lets exactly the right JSON through: ${name}`, () => {
+  test(`a grammar lets exactly the right JSON through: ${name}`, () => {
     const grammar = translate(schema);
     expect(valid.filter((text) => !accepts(grammar, text))).toEqual([]);
     expect(invalid.filter((text) => accepts(grammar, text))).toEqual([]);
@@ -220,7 +220,7 @@ test("json_object means an object", () => {
   expect(accepts(anyObjectGrammar(), "[1]")).toBe(false);
 });
 
-test("refuses what cannot be enforced and names it", () => {
+test("a schema that cannot be enforced is refused, and what it fails by is named", () => {
   const wrap = (inner: unknown) => ({ type: "object", properties: { age: inner } });
   expect(() => translate(wrap({ not: {} }))).toThrow("schema.properties.age.not");
   expect(() => translate(wrap({ type: "integer", minimum: 3 }), true)).toThrow("schema.properties.age.minimum");
@@ -264,7 +264,7 @@ const contradictions: [name: string, schema: object, message: string][] = [
 ];
 
 for (const [name, schema, message] of contradictions) {
-  test(`never answers against the schema: ${name} is refused by name`, () => {
+  test(`no answer is against the schema: ${name} is refused by name`, () => {
     expect(() => translate(schema)).toThrow(message);
   });
 }
@@ -294,7 +294,7 @@ for (const [name, schema] of entangled) {
   });
 }
 
-test("takes the limits of safe integers, which schema libraries write by themselves, even when strict", () => {
+test("the limits of safe integers, which schema libraries write by themselves, are taken even when strict", () => {
   const limits = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER };
   expect(accepts(translate({ type: "integer", ...limits }, true), "7")).toBe(true);
 });

@@ -19,7 +19,7 @@ function complete(options: Record<string, unknown>) {
   return worker.complete("/completions", { prompt, temperature: 0, ...options });
 }
 
-test("continues a text by 16 tokens unless told otherwise", async () => {
+test("a completion continues a text by 16 tokens unless told otherwise", async () => {
   const { object, id, choices, usage } = await complete({});
   expect(object).toBe("text_completion");
   expect(id).toMatch(/^cmpl-[0-9a-f]{32}$/);
@@ -108,7 +108,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`refuses with a message that names the field: ${name}`, async () => {
+  test(`a completion request is refused with a message that names the field: ${name}`, async () => {
     expect(await worker.refusal("/completions", { prompt, ...options })).toMatch(message);
   });
 }

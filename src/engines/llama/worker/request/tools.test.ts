@@ -174,7 +174,7 @@ const refusals: [name: string, options: Record<string, unknown>, message: RegExp
 ];
 
 for (const [name, options, message] of refusals) {
-  test(`refuses with a message that names the field: ${name}`, async () => {
+  test(`a request with tools is refused with a message that names the field: ${name}`, async () => {
     expect(await worker.chatRefusal(options)).toMatch(message);
   });
 }
