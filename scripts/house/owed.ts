@@ -27,9 +27,4 @@ export const headless: Readonly<Record<string, number>> = {
   "tests/fuzz": 6,
   "tests/hostile": 33,
   "tests/support": 37,
-  "web/api": 31,
-  "web/pages": 3,
-  "web/parts": 6,
-  "web/start": 1,
-  web: 1,
 };

@@ -18,7 +18,7 @@ interface CallOptions {
 /** What the server said instead of an answer, or why there was none (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
-  /** As in the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
+  /** A code of the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
   readonly code: string;
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;

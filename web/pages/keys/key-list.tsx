@@ -101,7 +101,7 @@ export function KeyList() {
   );
 }
 
-/** Of a whole key its ending is enough to find it; the rest has no place in an address and its history. */
+/** The ending of a whole key is enough to find it; the rest has no place in an address and its history. */
 function withoutSecret(text: string): string {
   return text.replace(/sk_[a-z]+_\w{12,}/g, (key) => key.slice(-4));
 }

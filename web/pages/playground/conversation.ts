@@ -175,7 +175,7 @@ class LiveAnswer implements AnswerObserver {
   }
 
   fail(failure: ApiFailure): void {
-    // Of what failed, the log has what reached a model server.
+    // The log has only those failures that reached a model server.
     const { requestId } = failure.code.startsWith("upstream_") ? failure : this.answer;
     this.#finish({ state: "failed", failure, failedAtMs: Date.now(), requestId });
   }

@@ -190,7 +190,7 @@ function Status({ children }: { children: ReactNode }) {
   );
 }
 
-/** And nobody is at one of its rows by keyboard, which would move on under them. */
+/** Also that nobody is at one of its rows by keyboard, which would move on under them. */
 function isAtTop(element: HTMLElement | null): boolean {
   if (!element) return true;
   return element.scrollTop <= 4 && !element.querySelector("tbody :focus-visible");
