@@ -1,5 +1,4 @@
 // Speaks to the server's public HTTP API, as any script could: by the session's cookie, for one account and environment.
-
 import { noteServerTime } from "./server-time.ts";
 
 export type Environment = "live" | "test" | "dev";

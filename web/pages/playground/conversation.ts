@@ -1,5 +1,4 @@
 // A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
-
 import { ApiFailure, call } from "../../api/client.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
