@@ -100,7 +100,7 @@ export const colorsOf: CSSVariablesResolver = () => ({
 });
 
 /**
- * Of series in charts, in this order: with three times the contrast of their ground, and far enough apart, neighbours
+ * Colours of series in charts, in this order: with three times the contrast of their ground, and far enough apart, neighbours
  * above all, for people who see few colours.
  */
 const chartColors = {

@@ -119,7 +119,7 @@ export const authorizationShape = z
     account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
     environment: z.enum(environments),
     scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
-    allowed_at: unixSeconds.describe("Of the first time that still counts."),
+    allowed_at: unixSeconds.describe("The first time that still counts."),
     last_used_at: unixSeconds.nullable(),
   })
   .meta({ id: "Authorization" });

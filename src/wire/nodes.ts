@@ -49,7 +49,7 @@ export const nodeShape = z
   .object({
     object: z.literal("node"),
     id: z.string(),
-    name: z.string().describe("As it stands among the upstreams and in usage records."),
+    name: z.string().describe("The name that it has among the upstreams and in usage records."),
     status: z
       .enum(nodeStatuses)
       .describe(
@@ -63,7 +63,7 @@ export const nodeShape = z
     running: z.int().describe("Requests that it works on for this process."),
     waiting: z.int().describe("Requests that wait here for a place."),
     concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
-    version: z.string().nullable().describe("Of its Headrace; null before it was connected."),
+    version: z.string().nullable().describe("The version of its Headrace; null before it was connected."),
     client_address: z.string().nullable().describe("Where it connects from; null while it is not connected."),
     replica_id: z
       .string()

@@ -46,7 +46,7 @@ export const updatePasskeyRequest = z.object({ name: passkeyName }).meta({ id: "
 
 export const passkeySignInRequest = z
   .object({
-    challenge_id: z.string().min(1).max(100).describe("As it came with the options."),
+    challenge_id: z.string().min(1).max(100).describe("The id that came with the options."),
     response: authenticationResponse,
     next: z.string().max(4_096).nullish().describe("A path of this server to go on to."),
   })

@@ -26,7 +26,7 @@ export const sessionShape = z
     role,
     environment: z.enum(environments),
     scopes: z.array(z.enum(scopes)),
-    session_id: z.string().nullable().describe("Of a browser; null for a token of `headrace login`."),
+    session_id: z.string().nullable().describe("The session of a browser; null for a token of `headrace login`."),
     csrf_token: z
       .string()
       .nullable()
@@ -71,7 +71,7 @@ export const browserSessionShape = z
     id: z.string(),
     current: z.boolean().describe("Whether the request itself comes from it."),
     method: z.enum(["password", "passkey", "sso", "link"]).describe("How the person signed in."),
-    user_agent: z.string().describe("As the browser named itself."),
+    user_agent: z.string().describe("What the browser called itself."),
     client_address: z.string().describe("Where it was last seen from."),
     created_at: unixSeconds,
     last_seen_at: unixSeconds,

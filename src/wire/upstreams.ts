@@ -75,7 +75,7 @@ export const upstreamShape = z
     state: z
       .enum(["ok", "unreachable", "draining", "starting"])
       .describe(
-        "As of the last look, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.",
+        "What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.",
       ),
     health: z
       .enum(healthStates)
@@ -103,8 +103,8 @@ export type UpstreamWire = z.infer<typeof upstreamShape>;
 
 export const upstreamTestRequest = z
   .object({
-    name: name.optional().describe("Of an upstream that there is; alone."),
-    url: url.optional().describe("Of a server to try; no stored key is sent to it."),
+    name: name.optional().describe("The name of an upstream that there is; alone."),
+    url: url.optional().describe("The address of a server to try; no stored key is sent to it."),
     api_key: apiKey.nullish().describe("Only with `url`."),
   })
   .meta({ id: "UpstreamTestRequest", description: "Either `name` or `url`." });

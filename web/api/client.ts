@@ -1,5 +1,4 @@
 // Speaks to the server's public HTTP API, as any script could: by the session's cookie, for one account and environment.
-
 import { noteServerTime } from "./server-time.ts";
 
 export type Environment = "live" | "test" | "dev";
@@ -18,7 +17,7 @@ interface CallOptions {
 /** What the server said instead of an answer, or why there was none (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
-  /** As in the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
+  /** A code of the table of errors; `network` where the server was not reached, `not_a_number` where it was not asked. */
   readonly code: string;
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;

@@ -1,5 +1,4 @@
 // What limits refused, and the words that people understand for why, with what to do about it.
-
 import { useRead } from "./queries.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { Refusal, RefusalList } from "./types.ts";
@@ -13,7 +12,7 @@ export const refusalReasons = [
   "account_quota",
   "capacity",
 ] as const satisfies Refusal["reason"][];
-type RefusalReason = Refusal["reason"];
+export type RefusalReason = Refusal["reason"];
 
 /** The server gives no more of them at once. */
 export const mostRefusals = 1000;

@@ -1141,7 +1141,7 @@ export interface Overview {
      */
     step: number;
     /**
-     * Of all steps.
+     * The figures of all steps together.
      */
     sum: {
       requests: number;
@@ -1164,7 +1164,7 @@ export interface Overview {
       tokens_per_second: number | null;
     };
     /**
-     * Of the time before, as long as this one is by now.
+     * The figures of the time before, as long as this one is by now.
      */
     before: {
       requests: number;
@@ -1247,7 +1247,7 @@ export interface Overview {
      */
     last_at: number;
     /**
-     * Of whom the most were refused; null: too many at once to tell them apart.
+     * Whose requests were refused most; null: too many at once to tell them apart.
      */
     key: string | null;
     model: string | null;
@@ -1266,7 +1266,7 @@ export interface Overview {
     error_code: string | null;
   }[];
   /**
-   * Of the keys, members and apps above, by id, as far as the caller may list them.
+   * The names of the keys, members and apps above, by id, as far as the caller may list them.
    */
   names: {
     [k: string]: string;
@@ -1470,7 +1470,7 @@ export interface Request {
   at: number;
   operation: "chat" | "completion" | "embedding";
   /**
-   * As it was asked for; null where the request was refused before its body was read.
+   * The model that was asked for; null where the request was refused before its body was read.
    */
   model: string | null;
   /**
@@ -1498,7 +1498,7 @@ export interface Request {
    */
   error_status: number | null;
   /**
-   * Of a refused request, what its client was told, but for names that the client made up; else null.
+   * What the client of a refused request was told, but for names that the client made up; else null.
    */
   error_message: string | null;
   prompt_tokens: number;
@@ -1553,7 +1553,7 @@ export interface RequestDetail {
   at: number;
   operation: "chat" | "completion" | "embedding";
   /**
-   * As it was asked for; null where the request was refused before its body was read.
+   * The model that was asked for; null where the request was refused before its body was read.
    */
   model: string | null;
   /**
@@ -1581,7 +1581,7 @@ export interface RequestDetail {
    */
   error_status: number | null;
   /**
-   * Of a refused request, what its client was told, but for names that the client made up; else null.
+   * What the client of a refused request was told, but for names that the client made up; else null.
    */
   error_message: string | null;
   prompt_tokens: number;
@@ -1939,11 +1939,11 @@ export interface JsonWebKeySet {
 }
 export interface OAuthTokenRequest {
   /**
-   * Of the app, where it is not in the `Authorization` header.
+   * The id of the app, where it is not in the `Authorization` header.
    */
   client_id?: string;
   /**
-   * Of a confidential app that does not use HTTP Basic.
+   * The secret of a confidential app that does not use HTTP Basic.
    */
   client_secret?: string;
   grant_type: "authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code";
@@ -1952,7 +1952,7 @@ export interface OAuthTokenRequest {
    */
   code?: string;
   /**
-   * As in the authorization request; required where it was in there.
+   * The one of the authorization request; required where it was in there.
    */
   redirect_uri?: string;
   /**
@@ -1984,7 +1984,7 @@ export interface OAuthTokens {
   expires_in: number;
   refresh_token: string;
   /**
-   * Of the access token, separated by spaces.
+   * The scopes of the access token, separated by spaces.
    */
   scope: string;
 }
@@ -1997,11 +1997,11 @@ export interface OAuthError {
 }
 export interface OAuthDeviceRequest {
   /**
-   * Of the app, where it is not in the `Authorization` header.
+   * The id of the app, where it is not in the `Authorization` header.
    */
   client_id?: string;
   /**
-   * Of a confidential app that does not use HTTP Basic.
+   * The secret of a confidential app that does not use HTTP Basic.
    */
   client_secret?: string;
   /**
@@ -2019,11 +2019,11 @@ export interface OAuthDeviceAuthorization {
 }
 export interface OAuthTokenReference {
   /**
-   * Of the app, where it is not in the `Authorization` header.
+   * The id of the app, where it is not in the `Authorization` header.
    */
   client_id?: string;
   /**
-   * Of a confidential app that does not use HTTP Basic.
+   * The secret of a confidential app that does not use HTTP Basic.
    */
   client_secret?: string;
   token: string;
@@ -2307,7 +2307,7 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
   /**
-   * Of the first time that still counts.
+   * The first time that still counts.
    */
   allowed_at: number;
   last_used_at: number | null;
@@ -2339,7 +2339,7 @@ export interface Session {
   environment: "live" | "test" | "dev";
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
   /**
-   * Of a browser; null for a token of `headrace login`.
+   * The session of a browser; null for a token of `headrace login`.
    */
   session_id: string | null;
   /**
@@ -2419,7 +2419,7 @@ export interface BrowserSession {
    */
   method: "password" | "passkey" | "sso" | "link";
   /**
-   * As the browser named itself.
+   * What the browser called itself.
    */
   user_agent: string;
   /**
@@ -2548,7 +2548,7 @@ export interface PasskeySignInOptions {
 }
 export interface PasskeySignInRequest {
   /**
-   * As it came with the options.
+   * The id that came with the options.
    */
   challenge_id: string;
   /**
@@ -3093,7 +3093,7 @@ export interface Upstream {
    */
   max_concurrency: number | null;
   /**
-   * As of the last look, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
+   * What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
    */
   state: "ok" | "unreachable" | "draining" | "starting";
   /**
@@ -3230,11 +3230,11 @@ export interface DeletedUpstream {
  */
 export interface UpstreamTestRequest {
   /**
-   * Of an upstream that there is; alone.
+   * The name of an upstream that there is; alone.
    */
   name?: string;
   /**
-   * Of a server to try; no stored key is sent to it.
+   * The address of a server to try; no stored key is sent to it.
    */
   url?: string;
   /**
@@ -3556,7 +3556,7 @@ export interface PulledModel {
   object: "pulled_model";
   id: string;
   /**
-   * Of its files on the disk.
+   * The size of its files on the disk.
    */
   bytes: number;
   /**
@@ -3595,7 +3595,7 @@ export interface Node {
   object: "node";
   id: string;
   /**
-   * As it stands among the upstreams and in usage records.
+   * The name that it has among the upstreams and in usage records.
    */
   name: string;
   /**
@@ -3642,7 +3642,7 @@ export interface Node {
    */
   concurrency: number | null;
   /**
-   * Of its Headrace; null before it was connected.
+   * The version of its Headrace; null before it was connected.
    */
   version: string | null;
   /**
@@ -3998,7 +3998,7 @@ export interface System {
      */
     size_bytes: number | null;
     /**
-     * Of SQLite's write-ahead log.
+     * The size of SQLite's write-ahead log.
      */
     wal_bytes: number | null;
     /**
@@ -4043,7 +4043,7 @@ export interface System {
    */
   spool: {
     /**
-     * Of its files.
+     * The size of its files.
      */
     bytes: number;
     /**
@@ -4093,7 +4093,7 @@ export interface System {
     join_tokens_under_old: number;
   } | null;
   /**
-   * As in `GET /readyz`.
+   * The checks of `GET /readyz`.
    */
   checks: {
     /**

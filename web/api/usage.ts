@@ -129,7 +129,7 @@ export function bucketEnd(bucket: UsageBucket, start: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / 1000;
 }
 
-/** Of all buckets that have a part in the span, those without requests too. */
+/** All buckets that have a part in the span, those without requests too. */
 export function bucketStarts(bucket: UsageBucket, start: number, end: number): number[] {
   const starts: number[] = [];
   for (let at = bucketStart(bucket, start); at < end; at = bucketEnd(bucket, at)) starts.push(at);

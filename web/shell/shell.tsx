@@ -1,5 +1,5 @@
 // What stands around every page: the menu, the account and environment, and whoever is signed in.
-import { AppShell, Burger, Button, Group, Text } from "@mantine/core";
+import { AppShell, Burger, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useDeferredValue, useEffect } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
@@ -8,6 +8,7 @@ import { Announcer } from "../parts/page/announce.tsx";
 import { Crash } from "../parts/page/crash.tsx";
 import { Empty } from "../parts/page/empty.tsx";
 import { Hints } from "../parts/page/hints.tsx";
+import { LinkButton } from "../parts/page/links.tsx";
 import { Page } from "../parts/page/page.tsx";
 import { Connection } from "./connection.tsx";
 import { EnvironmentMenu } from "./environment-menu.tsx";
@@ -135,14 +136,7 @@ function Pages({ location }: { location: string }) {
         )}
         <Route>
           <Page title="No such page">
-            <Empty
-              title="There is no page here"
-              action={
-                <Button component={Link} href="/">
-                  To the overview
-                </Button>
-              }
-            >
+            <Empty title="There is no page here" action={<LinkButton href="/">To the overview</LinkButton>}>
               It may have moved, or the address is incomplete.
             </Empty>
           </Page>

@@ -8,7 +8,7 @@ import { Failure } from "../parts/page/failure.tsx";
 import { isAt, sections } from "../shell/navigation.ts";
 import { Shell } from "../shell/shell.tsx";
 
-/** As a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
+/** Starts it as a transition: React draws it in slices of some milliseconds, and the browser answers between them. */
 export function startIn(root: Root, Look: ComponentType<{ children: ReactNode }>): void {
   // Beside the session, without which it is not shown; where it fails, the page says so.
   const place = sections.flatMap(({ places }) => places).find((one) => isAt(one, window.location.pathname));

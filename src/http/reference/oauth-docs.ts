@@ -8,8 +8,8 @@ const oauthError = z
   .meta({ id: "OAuthError" });
 
 const credentials = {
-  client_id: z.string().optional().describe("Of the app, where it is not in the `Authorization` header."),
-  client_secret: z.string().optional().describe("Of a confidential app that does not use HTTP Basic."),
+  client_id: z.string().optional().describe("The id of the app, where it is not in the `Authorization` header."),
+  client_secret: z.string().optional().describe("The secret of a confidential app that does not use HTTP Basic."),
 };
 
 const authentication =
@@ -48,7 +48,10 @@ export const tokenDoc: RouteDoc = {
       ...credentials,
       grant_type: z.enum(grantTypes),
       code: z.string().optional().describe("For `authorization_code`."),
-      redirect_uri: z.string().optional().describe("As in the authorization request; required where it was in there."),
+      redirect_uri: z
+        .string()
+        .optional()
+        .describe("The one of the authorization request; required where it was in there."),
       code_verifier: z.string().optional().describe("For the `code_challenge` of the authorization request."),
       refresh_token: z.string().optional().describe("For `refresh_token`."),
       scope: z.string().optional().describe("For `refresh_token`: fewer scopes for this access token."),
@@ -63,7 +66,7 @@ export const tokenDoc: RouteDoc = {
         token_type: z.literal("Bearer"),
         expires_in: z.int().describe("Seconds that the access token lives."),
         refresh_token: z.string(),
-        scope: z.string().describe("Of the access token, separated by spaces."),
+        scope: z.string().describe("The scopes of the access token, separated by spaces."),
       })
       .meta({ id: "OAuthTokens" }),
   },

@@ -1,12 +1,13 @@
 // All accounts of the installation, oldest first.
-import { Anchor, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Link, useLocation } from "wouter";
+import { useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account } from "../../api/types.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
@@ -26,9 +27,9 @@ export function AccountList() {
       head: "Name",
       cell: ({ id, name }) => (
         <>
-          <Anchor component={Link} href={`/admin/accounts/${id}`} size="sm" fw={500}>
+          <PlainLink href={`/admin/accounts/${id}`} fw={500}>
             {name}
-          </Anchor>
+          </PlainLink>
           {id === own.id && (
             <Text span size="xs" c="dimmed">
               {" "}

@@ -1,5 +1,4 @@
 // One app that somebody allowed: whose it is, what it may do, for which account, since when.
-
 import { Anchor, Group, List, Paper, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
 import { SmallButton } from "../../parts/page/buttons.tsx";
@@ -10,12 +9,7 @@ import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
 
-interface AllowedAppProps {
-  allowed: Allowed;
-  takeBack(): void;
-}
-
-export function AllowedApp({ allowed, takeBack }: AllowedAppProps) {
+export function AllowedApp({ allowed, takeBack }: { allowed: Allowed; takeBack(): void }) {
   const { app, account, environments, scopes } = allowed;
   const isTool = app.id === commandLineId;
   return (

@@ -1,13 +1,14 @@
 // The apps and command line logins that somebody allowed to act in their name, and taking that back.
-import { Skeleton, Stack } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { Authorization } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
-import { PlainButton } from "../../parts/page/buttons.tsx";
+import { ShowMore } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
 import { AllowedApp } from "./allowed-app.tsx";
 
@@ -15,19 +16,12 @@ const path = "/v1/authorizations";
 
 export function AllowedApps() {
   const listing = useList<Authorization>(path, { limit: 100 });
-  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const { items, error, isPending, fetchNextPage, refetch } = listing;
   const revocation = useQuestion(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
     stale: [path],
     said: (_answer, { app }) => `${app.name} has no access any more.`,
   });
-  if (isPending) {
-    return (
-      <Stack aria-busy="true">
-        <Skeleton height={110} />
-        <Skeleton height={110} />
-      </Stack>
-    );
-  }
+  if (isPending) return <Waiting heights={[110, 110]} />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
     return (
@@ -47,11 +41,7 @@ export function AllowedApps() {
         ))}
       </Stack>
       {error && <Failure error={error} retry={fetchNextPage} />}
-      {hasNextPage && (
-        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
-          Show more
-        </PlainButton>
-      )}
+      <ShowMore listing={listing} />
       <Confirm
         {...revocation.dialog}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}

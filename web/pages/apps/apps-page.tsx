@@ -1,5 +1,4 @@
 // The page Apps: those that the account registered, those that somebody allowed, or one of the former.
-
 import { Tabs } from "@mantine/core";
 import { useRoute, useSearchParams } from "wouter";
 import { useSession } from "../../api/session.tsx";

@@ -14,12 +14,7 @@ import { appKind, createRequestOf, newDraft } from "./app-draft.ts";
 import { AppFields } from "./app-fields.tsx";
 import { NewApp } from "./new-app.tsx";
 
-interface CreateAppProps {
-  opened: boolean;
-  close(): void;
-}
-
-export function CreateApp({ opened, close }: CreateAppProps) {
+export function CreateApp({ opened, close }: { opened: boolean; close(): void }) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const creation = useChange((body: CreateAppRequest) => call<CreatedApp>("POST", "/v1/apps", { body }), {

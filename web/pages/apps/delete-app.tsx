@@ -7,13 +7,7 @@ import type { App } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 
-interface DeleteAppProps {
-  app: App;
-  opened: boolean;
-  close(): void;
-}
-
-export function DeleteApp({ app, opened, close }: DeleteAppProps) {
+export function DeleteApp({ app, opened, close }: { app: App; opened: boolean; close(): void }) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const deletion = useToldChange(() => call("DELETE", `/v1/apps/${app.id}`), {

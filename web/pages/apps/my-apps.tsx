@@ -1,10 +1,11 @@
 // The apps that the account registered in an environment.
-import { Anchor, Code, Stack, Text } from "@mantine/core";
-import { Link, useLocation } from "wouter";
+import { Code, Stack, Text } from "@mantine/core";
+import { useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
@@ -18,9 +19,9 @@ const columns: Column<App>[] = [
     head: "App",
     cell: (app) => (
       <Stack gap={0}>
-        <Anchor component={Link} href={`/apps/${app.id}`} size="sm" fw={600} lineClamp={1}>
+        <PlainLink href={`/apps/${app.id}`} fw={600} lineClamp={1}>
           {app.name}
-        </Anchor>
+        </PlainLink>
         <SmallNote hiddenFrom="sm">{kinds[app.type]}</SmallNote>
         <SmallNote ff="monospace" truncate visibleFrom="sm">
           {app.client_id}

@@ -7,13 +7,7 @@ import { CopyNow } from "../../parts/secrets/copy-now.tsx";
 import { Rotation } from "../../parts/secrets/rotation.tsx";
 import { at } from "../../parts/words/figures.ts";
 
-interface RotateSecretProps {
-  app: App;
-  opened: boolean;
-  close(): void;
-}
-
-export function RotateSecret({ app, opened, close }: RotateSecretProps) {
+export function RotateSecret({ app, opened, close }: { app: App; opened: boolean; close(): void }) {
   const olderEnds =
     app.secrets.length > 1 ? " Two secrets work at most: the older of those that work now ends at once." : "";
   return (

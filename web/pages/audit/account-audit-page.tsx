@@ -1,8 +1,7 @@
 // The page Audit log: what concerns the account, for those who manage it.
-import { Button } from "@mantine/core";
-import { Link } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { LinkButton } from "../../parts/page/links.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { AuditList } from "./audit-list.tsx";
 
@@ -19,9 +18,9 @@ export function AccountAuditPage() {
         <Empty
           title="For owners and admins of the account"
           action={
-            <Button component={Link} href="/settings/security" mt="xs">
+            <LinkButton href="/settings/security" mt="xs">
               Your own sign-ins
-            </Button>
+            </LinkButton>
           }
         >
           They see who changed what in {session.account.name}. Where you are signed in yourself is under Profile and

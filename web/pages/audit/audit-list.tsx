@@ -21,12 +21,7 @@ import { type AuditNames, useAuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
 import { EventDrawer } from "./event-drawer.tsx";
 
-interface AuditListProps {
-  path: "/v1/audit" | "/v1/admin/audit";
-  isOfAll?: boolean;
-}
-
-export function AuditList({ path, isOfAll = false }: AuditListProps) {
+export function AuditList({ path, isOfAll = false }: { path: "/v1/audit" | "/v1/admin/audit"; isOfAll?: boolean }) {
   const [filter, change] = useAddress(noFilter);
   const span = useSpan(filter);
   const names = useAuditNames(isOfAll);

@@ -1,11 +1,11 @@
 // One event in full, and as the API has it.
-import { Anchor, Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronRightIcon, FilterIcon } from "@primer/octicons-react";
-import { Link } from "wouter";
 import type { AuditEvent } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond } from "../../parts/words/figures.ts";
@@ -68,9 +68,9 @@ function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close
             Only what happened to this
           </SmallButton>
           {target_id.startsWith("key_") && (
-            <Anchor component={Link} href={`/settings/api-keys/${encodeURIComponent(target_id)}`} size="sm" ml="sm">
+            <PlainLink href={`/settings/api-keys/${encodeURIComponent(target_id)}`} ml="sm">
               Open the key
-            </Anchor>
+            </PlainLink>
           )}
         </div>
       )}

@@ -63,31 +63,10 @@ export function columnsOf({ selection, room, hrefOf }: ColumnOptions): Column<St
         </Stack>
       ),
     },
-    {
-      name: "labels",
-      head: "Labels",
-      width: "14.5rem",
-      cell: ({ metadata }) => <ChatLabels metadata={metadata} />,
-    },
-    {
-      name: "model",
-      head: "Model",
-      width: "8.5rem",
-      cell: ({ model }) => <ModelName name={model} size="sm" />,
-    },
-    {
-      name: "tokens",
-      head: "Tokens",
-      width: "5.5rem",
-      numeric: true,
-      cell: ({ usage }) => count(usage.total_tokens),
-    },
-    {
-      name: "created",
-      head: "Stored",
-      width: "6.75rem",
-      cell: ({ created }) => <MomentLines seconds={created} />,
-    },
+    { name: "labels", head: "Labels", width: "14.5rem", cell: ({ metadata }) => <ChatLabels metadata={metadata} /> },
+    { name: "model", head: "Model", width: "8.5rem", cell: ({ model }) => <ModelName name={model} size="sm" /> },
+    { name: "tokens", head: "Tokens", width: "5.5rem", numeric: true, cell: ({ usage }) => count(usage.total_tokens) },
+    { name: "created", head: "Stored", width: "6.75rem", cell: ({ created }) => <MomentLines seconds={created} /> },
   ];
   const shown: Record<Room, readonly string[]> = {
     narrow: ["select", "answer"],

@@ -5,12 +5,7 @@ import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { type ChatFilter, isLabel, labelsOf, mostSearched } from "./chat-filter.ts";
 
-interface ChatFiltersProps {
-  filter: ChatFilter;
-  change(changes: Partial<ChatFilter>): void;
-}
-
-export function ChatFilters({ filter, change }: ChatFiltersProps) {
+export function ChatFilters({ filter, change }: { filter: ChatFilter; change(changes: Partial<ChatFilter>): void }) {
   const { search, model, labels } = filter;
   return (
     <Paper withBorder p="sm" component="section" aria-label="Filters">

@@ -2,8 +2,8 @@
 import { Button, Code, Group, Stack } from "@mantine/core";
 import { BeakerIcon, LogIcon, TrashIcon } from "@primer/octicons-react";
 import { useState } from "react";
-import { Link } from "wouter";
 import type { StoredChatCompletion } from "../../api/types.ts";
+import { PlainLinkButton } from "../../parts/page/links.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count } from "../../parts/words/figures.ts";
@@ -13,34 +13,27 @@ import { Conversation } from "./conversation-view.tsx";
 import { DeleteChats } from "./delete-chats.tsx";
 import { LabelEditor } from "./label-editor.tsx";
 
-interface ChatViewProps {
-  chat: StoredChatCompletion;
-  close(): void;
-}
-
-export function ChatView({ chat, close }: ChatViewProps) {
+export function ChatView({ chat, close }: { chat: StoredChatCompletion; close(): void }) {
   const { id, model, created, usage, request_id } = chat;
   const [isDeleting, setDeleting] = useState(false);
   const parameters = parametersOf(chat);
   return (
     <Stack gap="lg">
       <Group gap="xs">
-        <Button
-          {...{ size: "xs", variant: "default" }}
-          component={Link}
+        <PlainLinkButton
+          size="xs"
           href={`/playground?model=${encodeURIComponent(model)}`}
           leftSection={<BeakerIcon size={14} />}
         >
           Model in playground
-        </Button>
-        <Button
-          {...{ size: "xs", variant: "default" }}
-          component={Link}
+        </PlainLinkButton>
+        <PlainLinkButton
+          size="xs"
           href={`/requests/${encodeURIComponent(request_id)}`}
           leftSection={<LogIcon size={14} />}
         >
           Its request in Logs
-        </Button>
+        </PlainLinkButton>
         <Button
           {...{ size: "xs", variant: "light", color: "red" }}
           leftSection={<TrashIcon size={14} />}

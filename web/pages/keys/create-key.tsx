@@ -16,12 +16,7 @@ import { createRequestOf, keyKind, newDraft } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { NewKey } from "./new-key.tsx";
 
-interface CreateKeyProps {
-  opened: boolean;
-  close(): void;
-}
-
-export function CreateKey({ opened, close }: CreateKeyProps) {
+export function CreateKey({ opened, close }: { opened: boolean; close(): void }) {
   const client = useQueryClient();
   const { environment } = useSession();
   const creation = useChange(

@@ -1,5 +1,4 @@
 // The fields of a key's settings, for making one and for changing one.
-
 import {
   Checkbox,
   Grid,

@@ -1,8 +1,8 @@
 // All keys of an environment, found by name or state, and where a new one is made.
-import { Anchor, Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
+import { Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
-import { Link, useLocation, useSearchParams } from "wouter";
+import { useLocation, useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
@@ -10,6 +10,7 @@ import { Sparkline } from "../../parts/chart/sparkline.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { NoneFound } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
@@ -101,7 +102,7 @@ export function KeyList() {
   );
 }
 
-/** Of a whole key its ending is enough to find it; the rest has no place in an address and its history. */
+/** The ending of a whole key is enough to find it; the rest has no place in an address and its history. */
 function withoutSecret(text: string): string {
   return text.replace(/sk_[a-z]+_\w{12,}/g, (key) => key.slice(-4));
 }
@@ -113,9 +114,9 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
       head: "Key",
       cell: (key) => (
         <Stack gap={0}>
-          <Anchor component={Link} href={`${place}/${key.id}`} size="sm" fw={600} lineClamp={1}>
+          <PlainLink href={`${place}/${key.id}`} fw={600} lineClamp={1}>
             {key.name}
-          </Anchor>
+          </PlainLink>
           <SmallNote ff="monospace" truncate>
             {shownKey(key)}
           </SmallNote>

@@ -9,13 +9,7 @@ import { count } from "../../parts/words/figures.ts";
 import { shownKey } from "../../parts/words/key-status.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
-interface RevokeKeyProps {
-  record: ApiKey;
-  opened: boolean;
-  close(): void;
-}
-
-export function RevokeKey({ record, opened, close }: RevokeKeyProps) {
+export function RevokeKey({ record, opened, close }: { record: ApiKey; opened: boolean; close(): void }) {
   const revocation = useKeyChange("DELETE", record, "revoked", close);
   return (
     <Confirm

@@ -8,13 +8,7 @@ import { at } from "../../parts/words/figures.ts";
 import { shownKey } from "../../parts/words/key-status.tsx";
 import { NewKey } from "./new-key.tsx";
 
-interface RotateKeyProps {
-  record: ApiKey;
-  opened: boolean;
-  close(): void;
-}
-
-export function RotateKey({ record, opened, close }: RotateKeyProps) {
+export function RotateKey({ record, opened, close }: { record: ApiKey; opened: boolean; close(): void }) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
   return (

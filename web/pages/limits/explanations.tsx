@@ -1,7 +1,8 @@
 // What each kind of limit means, for who meets one for the first time.
-import { Anchor, Code, Paper, Text, Title } from "@mantine/core";
+import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { Link } from "wouter";
+import { TextLink } from "../../parts/page/links.tsx";
+import { Card } from "../../parts/page/section.tsx";
 
 const kinds: readonly (readonly [string, ReactNode])[] = [
   [
@@ -22,11 +23,8 @@ const kinds: readonly (readonly [string, ReactNode])[] = [
   [
     "Limits of a key",
     <>
-      A key may have a rate and quotas of its own, set under{" "}
-      <Anchor component={Link} href="/settings/api-keys" inherit underline="always">
-        API keys
-      </Anchor>
-      . They hold beside those of the account: whichever is reached first refuses.
+      A key may have a rate and quotas of its own, set under <TextLink href="/settings/api-keys">API keys</TextLink>.
+      They hold beside those of the account: whichever is reached first refuses.
     </>,
   ],
   [
@@ -44,10 +42,7 @@ const kinds: readonly (readonly [string, ReactNode])[] = [
 
 export function Explanations() {
   return (
-    <Paper withBorder p="md" component="section" aria-label="What the limits mean">
-      <Title order={2} fz="md" mb="xs">
-        What the limits mean
-      </Title>
+    <Card title="What the limits mean">
       <dl className="meanings">
         {kinds.map(([name, meaning]) => (
           <div key={name}>
@@ -60,6 +55,6 @@ export function Explanations() {
           </div>
         ))}
       </dl>
-    </Paper>
+    </Card>
   );
 }

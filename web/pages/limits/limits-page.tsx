@@ -1,5 +1,5 @@
 // The page Limits: what the account may use, what is left of it, what was refused, and which other tiers there are.
-import { Alert, Badge, Box, Paper, SimpleGrid, Skeleton, Stack, Title } from "@mantine/core";
+import { Alert, Badge, Box, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import { useNames } from "../../api/names.ts";
 import { useRead } from "../../api/queries.ts";
 import { useRefusals } from "../../api/refusals.ts";
@@ -7,6 +7,7 @@ import { useSession } from "../../api/session.tsx";
 import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { Card } from "../../parts/page/section.tsx";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
@@ -84,21 +85,15 @@ function Now({ account }: { account: AccountOverview }) {
         </Alert>
       )}
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-        <Paper withBorder p="md" component="section" aria-label="Rate now">
-          <Title order={2} fz="md" mb="xs">
-            Rate now
-          </Title>
+        <Card title="Rate now">
           <RateMeters rate={rate} />
           <SmallNote mt="sm">
             As you are signed in here. A key has the same room, and less where it has a limit of its own.
           </SmallNote>
-        </Paper>
-        <Paper withBorder p="md" component="section" aria-label="Quota of the month">
-          <Title order={2} fz="md" mb="xs">
-            Quota of the month
-          </Title>
+        </Card>
+        <Card title="Quota of the month">
           <QuotaMeters quota={quota} />
-        </Paper>
+        </Card>
       </SimpleGrid>
     </Stack>
   );

@@ -1,8 +1,6 @@
 // What limits refused in the last days: by hour as a chart, and by reason with what to do about it.
-
-import { Alert, Anchor, Group, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Paper, Stack, Table, Title } from "@mantine/core";
 import { useMemo } from "react";
-import { Link } from "wouter";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
 import {
@@ -18,10 +16,10 @@ import type { Refusal } from "../../api/types.ts";
 import { bucketStarts } from "../../api/usage.ts";
 import { type Series, TimeChart } from "../../parts/chart/time-chart.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { RefusedFor } from "../../parts/usage/refused-for.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count, short } from "../../parts/words/figures.ts";
-import { Note, SmallNote } from "../../parts/words/note.tsx";
-import { State } from "../../parts/words/state.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
 
 interface RefusalHistoryProps {
   refusals: readonly Refusal[] | undefined;
@@ -94,26 +92,12 @@ function chartOf(refusals: readonly Refusal[], days: number) {
 }
 
 function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & { names: Names }) {
-  const { title, why, todo, place } = refusalWords[reason];
+  const { title } = refusalWords[reason];
   return (
     <section aria-label={title}>
-      <Group gap="xs">
-        <Text size="sm" fw={600}>
-          {title}
-        </Text>
-        <State kind="warning">{`${count(requests)} refused`}</State>
-      </Group>
-      <Note>
-        {why} Last <Ago seconds={lastAt} />.
-      </Note>
-      <Text size="sm">
-        {todo}{" "}
-        {place.path !== "/settings/limits" && (
-          <Anchor component={Link} href={place.path} inherit underline="always">
-            {place.title}
-          </Anchor>
-        )}
-      </Text>
+      <RefusedFor reason={reason} requests={requests} here="/settings/limits">
+        Last <Ago seconds={lastAt} />.
+      </RefusedFor>
       <Table verticalSpacing={4} fz="xs" mt={6} aria-label={`${title}: by key and model`}>
         <Table.Tbody>
           {lines.slice(0, mostLines).map(({ id, first, requests: part }) => (

@@ -17,12 +17,7 @@ import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
 import { type Standing, whyNoOtherRole, whyNoRemoval } from "./rights.ts";
 
-interface MemberListProps {
-  standing: Standing;
-  below: ReactNode;
-}
-
-export function MemberList({ standing, below }: MemberListProps) {
+export function MemberList({ standing, below }: { standing: Standing; below: ReactNode }) {
   const { session } = useSession();
   const listing = useList<Member>("/v1/members", { limit: 100 });
   const [managed, setManaged] = useState<Member>();

@@ -1,8 +1,9 @@
 // Where a declared model runs: wherever it is found, or at places of its own.
-import { Fieldset, Group, NativeSelect, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { Fieldset, Group, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
+import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import type { FormDeployment } from "./model-form.ts";
@@ -85,14 +86,11 @@ function Place({ deployment, number, hasOthers, upstreams, change, remove }: Pla
         spellCheck={false}
       />
       {hasOthers && (
-        <NumberInput
+        <WholeNumber
           label="Weight"
           value={deployment.weight}
           onChange={(weight) => change({ ...deployment, weight })}
-          min={1}
           max={1_000_000}
-          allowDecimal={false}
-          hideControls
         />
       )}
       <PlainButton onClick={remove} aria-label={`Remove place ${number}`} px="xs">

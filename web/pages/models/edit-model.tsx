@@ -1,5 +1,5 @@
 // Declares a model, or changes what was declared of it here.
-import { Group, NumberInput, TextInput, Title } from "@mantine/core";
+import { Group, NumberInput, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
@@ -9,6 +9,7 @@ import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { RecordTitle } from "../../parts/page/section.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
 import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts";
 import { priceText } from "./managed-words.ts";
@@ -66,9 +67,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
       cancel={() => done()}
     >
       {model ? (
-        <Title order={2} style={{ overflowWrap: "anywhere" }}>
-          {model.id}
-        </Title>
+        <RecordTitle>{model.id}</RecordTitle>
       ) : (
         <TextInput
           label="Id"

@@ -1,10 +1,10 @@
 // One model: what it can do and costs, and how it does at each place where it runs.
-import { Box, Button, Group, Progress, Stack, Text, Title } from "@mantine/core";
+import { Box, Group, Progress, Stack, Text, Title } from "@mantine/core";
 import { memo } from "react";
-import { Link } from "wouter";
 import { abilitiesOf, abilityNames } from "../../api/models.ts";
 import type { DeploymentStatus, ManagedModel, ModelStatus } from "../../api/types.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
+import { PlainLinkButton } from "../../parts/page/links.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { count, duration, perSecond } from "../../parts/words/figures.ts";
@@ -63,15 +63,9 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
       </Stack>
       <Group gap="xs" className="model-actions">
         {isHere && (
-          <Button
-            component={Link}
-            href={`/playground?model=${encodeURIComponent(id)}`}
-            variant="default"
-            size="xs"
-            aria-label={`Try ${id}`}
-          >
+          <PlainLinkButton href={`/playground?model=${encodeURIComponent(id)}`} size="xs" aria-label={`Try ${id}`}>
             Try
-          </Button>
+          </PlainLinkButton>
         )}
         {managed && (
           <SmallButton aria-label={`Details of ${id}`} onClick={() => show(id)}>

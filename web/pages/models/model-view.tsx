@@ -1,9 +1,10 @@
 // What one model costs and can do, where it runs, who declares it, and what may be done about it.
-import { Alert, Anchor, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
-import { Link } from "wouter";
 import type { ManagedModel } from "../../api/types.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
+import { RecordTitle } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
@@ -28,9 +29,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
   return (
     <Stack gap="lg">
       <Group justify="space-between" wrap="nowrap" align="start">
-        <Title order={2} style={{ overflowWrap: "anywhere" }}>
-          {id}
-        </Title>
+        <RecordTitle>{id}</RecordTitle>
         <State kind={kind}>{word}</State>
       </Group>
       {status === "nowhere" && (
@@ -81,9 +80,7 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
               {state === "missing" ? (
                 <Text size="sm">{upstream}</Text>
               ) : (
-                <Anchor component={Link} href={`/admin/upstreams?upstream=${encodeURIComponent(upstream)}`} size="sm">
-                  {upstream}
-                </Anchor>
+                <PlainLink href={`/admin/upstreams?upstream=${encodeURIComponent(upstream)}`}>{upstream}</PlainLink>
               )}
               <SmallNote>
                 {[

@@ -1,5 +1,5 @@
 // The page Models: what is available and where it runs, how busy and how fast it is; for operators, who declares it.
-import { Alert, Button, Paper, Skeleton, Stack } from "@mantine/core";
+import { Alert, Button, Paper, Stack } from "@mantine/core";
 import { InfoIcon, PlusIcon } from "@primer/octicons-react";
 import { useCallback, useDeferredValue } from "react";
 import { useSearchParams } from "wouter";
@@ -10,6 +10,7 @@ import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { NoModels } from "../../parts/page/no-models.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
 import { useStaged } from "../../parts/table/staged.ts";
 import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
@@ -68,7 +69,7 @@ export function ModelsPage() {
           <NoModels />
         )
       ) : (
-        !failed && <Waiting />
+        !failed && <Waiting heights={[84, 84, 84, 84]} gap="xs" />
       )}
       {isOperator && (shown ? drawn === Infinity : failed) && <PulledModels />}
       {isOperator && (
@@ -145,14 +146,4 @@ function troubleIn(models: readonly ShownModel[]): string {
   const troubled = models.filter(({ health }) => health !== "ok").length;
   if (troubled > 0) return `, ${count(troubled)} with trouble`;
   return models.length > 0 ? ", all working" : "";
-}
-
-function Waiting() {
-  return (
-    <Stack gap="xs" aria-busy="true">
-      {[1, 2, 3, 4].map((line) => (
-        <Skeleton key={line} height={84} />
-      ))}
-    </Stack>
-  );
 }

@@ -1,10 +1,11 @@
 // What is seldom said of a model: what it can do, its context, who may use it, and what stands in for it.
-import { Group, MultiSelect, NativeSelect, NumberInput, TextInput } from "@mantine/core";
+import { Group, MultiSelect, NativeSelect, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
 
 interface MoreFieldsProps {
@@ -55,16 +56,13 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
           />
         ))}
       </Group>
-      <NumberInput
+      <WholeNumber
         label="Context in tokens"
         description="Of prompt and answer together. Empty: as its upstream says."
         value={form.context}
         onChange={(context) => change({ context })}
-        min={1}
         max={1_000_000_000}
-        allowDecimal={false}
         thousandSeparator=","
-        hideControls
         error={problemOf(error, "context_length")}
       />
       <EnvironmentBoxes

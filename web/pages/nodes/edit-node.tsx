@@ -1,5 +1,5 @@
 // Changes a node's name, who may use it, and how much it gets at once.
-import { NumberInput, TextInput, Title } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -7,6 +7,8 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { WholeNumber } from "../../parts/editing/whole-number.tsx";
+import { RecordTitle } from "../../parts/page/section.tsx";
 import { useNodeChange } from "./use-node-change.ts";
 
 const fieldNames = ["name", "environments", "max_concurrency"];
@@ -29,9 +31,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
       submit={() => save.mutate({ name: name.trim(), environments, max_concurrency: numberOf(most) })}
       cancel={done}
     >
-      <Title order={2} style={{ overflowWrap: "anywhere" }}>
-        {node.name}
-      </Title>
+      <RecordTitle>{node.name}</RecordTitle>
       <TextInput
         label="Name"
         description="Lower-case letters, digits, dots, underscores and hyphens. Usage and logs of before keep the old name."
@@ -44,15 +44,12 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
         required
       />
       <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
-      <NumberInput
+      <WholeNumber
         label="Most requests at once"
         description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
         value={most}
         onChange={setMost}
-        min={1}
         max={1_000_000}
-        allowDecimal={false}
-        hideControls
         error={problemOf(save.error, "max_concurrency")}
       />
     </Form>

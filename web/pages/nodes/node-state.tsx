@@ -1,5 +1,4 @@
 // How a node does, in a word, and what its approvals and its place in time are in words.
-
 import type { Node } from "../../api/types.ts";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count, counted } from "../../parts/words/figures.ts";

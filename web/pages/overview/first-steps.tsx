@@ -1,12 +1,12 @@
 // Before the first request: three steps that end in one, and the news when it came.
-import { Alert, Anchor, Button, Group, Loader, Paper, Stack, Text, ThemeIcon, Title } from "@mantine/core";
+import { Alert, Button, Group, Loader, Paper, Stack, Text, ThemeIcon, Title } from "@mantine/core";
 import { CheckCircleIcon, CheckIcon } from "@primer/octicons-react";
 import { type ReactNode, useEffect, useRef } from "react";
-import { Link } from "wouter";
 import { chatModel } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKeyList, ModelList, RequestList } from "../../api/types.ts";
+import { LinkButton, PlainLinkButton, TextLink } from "../../parts/page/links.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
@@ -44,10 +44,7 @@ export function FirstSteps({ done }: { done(): void }) {
             {isOperator ? (
               <>
                 Start a model server on this machine, which is found by itself, or{" "}
-                <Anchor component={Link} href="/admin/upstreams" inherit underline="always">
-                  add an upstream
-                </Anchor>
-                .
+                <TextLink href="/admin/upstreams">add an upstream</TextLink>.
               </>
             ) : (
               "Ask whoever operates this server to add one."
@@ -57,11 +54,7 @@ export function FirstSteps({ done }: { done(): void }) {
         <Step
           number={1}
           title="Create an API key"
-          action={
-            <Button component={Link} href="/settings/api-keys?create=1">
-              Create a key
-            </Button>
-          }
+          action={<LinkButton href="/settings/api-keys?create=1">Create a key</LinkButton>}
         >
           Programs show it with every request. It is displayed once, when it is made: keep it where your program finds
           it.
@@ -81,11 +74,7 @@ export function FirstSteps({ done }: { done(): void }) {
         <Step
           number={3}
           title="Or try it here first"
-          action={
-            <Button component={Link} href="/playground" variant="default">
-              Open the playground
-            </Button>
-          }
+          action={<PlainLinkButton href="/playground">Open the playground</PlainLinkButton>}
         >
           Chat with {model ?? "a model"} in the browser, without a key, and copy what you did as code.
         </Step>
@@ -133,10 +122,8 @@ function FailedCall() {
   return (
     <Text size="sm">
       A call came in, but it failed{last?.error_code ? ` (${last.error_code})` : ""}.{" "}
-      <Anchor component={Link} href={last ? `/requests/${last.id}` : "/requests"} size="sm" underline="always">
-        See what happened
-      </Anchor>
-      , then try again: this page goes on waiting.
+      <TextLink href={last ? `/requests/${last.id}` : "/requests"}>See what happened</TextLink>, then try again: this
+      page goes on waiting.
     </Text>
   );
 }
@@ -169,11 +156,7 @@ function Succeeded({ done }: { done(): void }) {
             <Button onClick={done} leftSection={<CheckCircleIcon />}>
               To the overview
             </Button>
-            {last && (
-              <Button component={Link} href={`/requests/${last.id}`} variant="default">
-                See it in Logs
-              </Button>
-            )}
+            {last && <PlainLinkButton href={`/requests/${last.id}`}>See it in Logs</PlainLinkButton>}
           </Group>
         </Stack>
       </Paper>

@@ -1,22 +1,15 @@
 // What is left of the limits at this moment, and of the month's quota.
-import { Anchor, Group, Paper, Stack, Title } from "@mantine/core";
-import { Link } from "wouter";
+import { Stack } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
+import { PlainLink } from "../../parts/page/links.tsx";
+import { Card } from "../../parts/page/section.tsx";
 import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 
 export function LimitsCard({ account: { tier, rate, quota, environment } }: { account: AccountOverview }) {
   return (
-    <Paper withBorder p="md" component="section" aria-label="Limits and quota">
-      <Group justify="space-between" mb="xs">
-        <Title order={2} fz="md">
-          Limits and quota
-        </Title>
-        <Anchor component={Link} href="/settings/limits" size="sm">
-          Limits
-        </Anchor>
-      </Group>
+    <Card title="Limits and quota" more={<PlainLink href="/settings/limits">Limits</PlainLink>}>
       <Stack gap="md">
         <RateMeters rate={rate} />
         <QuotaMeters quota={quota} />
@@ -27,6 +20,6 @@ export function LimitsCard({ account: { tier, rate, quota, environment } }: { ac
           </SmallNote>
         )}
       </Stack>
-    </Paper>
+    </Card>
   );
 }

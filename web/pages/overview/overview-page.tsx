@@ -69,13 +69,7 @@ export function OverviewPage() {
   );
 }
 
-interface ContentProps {
-  overview: Overview;
-  by: (typeof bys)[number];
-  choose(by: string): void;
-}
-
-function Content({ overview, by, choose }: ContentProps) {
+function Content({ overview, by, choose }: { overview: Overview; by: (typeof bys)[number]; choose(by: string): void }) {
   const { usage, names, throttled, errors, account, range, group_by } = overview;
   const nameOf = (id: string) => credentialName(names, id);
   return (

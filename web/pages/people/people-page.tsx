@@ -1,13 +1,14 @@
 // The page People: who may sign in, and one of them in a drawer, named by the address.
-import { Anchor, Button, Group, Text, TextInput } from "@mantine/core";
+import { Button, Group, Text, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { type FormEvent, useState } from "react";
-import { Link, useSearchParams } from "wouter";
+import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { NameButton, TextLink } from "../../parts/page/links.tsx";
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
@@ -33,9 +34,7 @@ function People() {
       head: "Name",
       cell: ({ id, name, email: address }) => (
         <>
-          <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(id)}>
-            {name}
-          </Anchor>
+          <NameButton show={() => choose(id)}>{name}</NameButton>
           {id === me.id && (
             <Text span size="xs" c="dimmed">
               {" "}
@@ -59,10 +58,7 @@ function People() {
       about={
         <>
           Everybody who can sign in. People come by invitation: open an{" "}
-          <Anchor component={Link} href="/admin/accounts" inherit underline="always">
-            account
-          </Anchor>{" "}
-          and invite them there.
+          <TextLink href="/admin/accounts">account</TextLink> and invite them there.
         </>
       }
     >

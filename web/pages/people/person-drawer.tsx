@@ -1,10 +1,10 @@
 // One person: the accounts they belong to, and what an operator may do about them.
-import { Anchor, Drawer, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { Link } from "wouter";
+import { Drawer, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";
 import { useLast } from "../../parts/editing/use-last.ts";
 import { Failure } from "../../parts/page/failure.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
@@ -54,10 +54,7 @@ function Details({ id, close }: { id: string; close(): void }) {
         {person.memberships.length === 0 && <Note>No account: they can sign in, and do nothing.</Note>}
         {person.memberships.map(({ id: membership, account_id, account_name, role }) => (
           <Text size="sm" key={membership}>
-            <Anchor component={Link} href={`/admin/accounts/${account_id}?tab=members`} size="sm">
-              {account_name}
-            </Anchor>
-            , as {role}
+            <PlainLink href={`/admin/accounts/${account_id}?tab=members`}>{account_name}</PlainLink>, as {role}
           </Text>
         ))}
       </Stack>

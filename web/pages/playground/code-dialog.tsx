@@ -1,6 +1,6 @@
 // What the playground would send, as code to take along.
-import { Anchor, Modal, Stack } from "@mantine/core";
-import { Link } from "wouter";
+import { Modal, Stack } from "@mantine/core";
+import { TextLink } from "../../parts/page/links.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import type { Message } from "./exchange.ts";
@@ -19,10 +19,7 @@ export function CodeDialog({ opened, model, messages, parameters, close }: CodeD
       <Stack gap="sm">
         <Note>
           This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
-          <Anchor component={Link} href="/settings/api-keys" size="sm" underline="always">
-            create one
-          </Anchor>
-          .
+          <TextLink href="/settings/api-keys">create one</TextLink>.
         </Note>
         <Snippets {...{ model, messages, parameters }} baseUrl={baseUrlHere()} stream />
       </Stack>

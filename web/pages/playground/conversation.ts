@@ -1,5 +1,4 @@
 // A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
-
 import { ApiFailure, call } from "../../api/client.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
@@ -175,7 +174,7 @@ class LiveAnswer implements AnswerObserver {
   }
 
   fail(failure: ApiFailure): void {
-    // Of what failed, the log has what reached a model server.
+    // The log has only those failures that reached a model server.
     const { requestId } = failure.code.startsWith("upstream_") ? failure : this.answer;
     this.#finish({ state: "failed", failure, failedAtMs: Date.now(), requestId });
   }

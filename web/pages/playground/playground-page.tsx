@@ -1,5 +1,4 @@
 // The page Playground: tries a model, in the way that it can be used.
-import { Skeleton, Stack } from "@mantine/core";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { mainAbilityOf, useModels } from "../../api/models.ts";
@@ -9,6 +8,7 @@ import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { NoModels } from "../../parts/page/no-models.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
 import type { AnswerPath } from "./answer-stream.ts";
 import { conversationOf } from "./conversation.ts";
 import { EmbeddingsTry } from "./embeddings-try.tsx";
@@ -20,7 +20,7 @@ export function PlaygroundPage() {
   if (models && models.length > 0) return <Bench models={models} />;
   return (
     <Page title="Playground">
-      {error ? <Failure error={error} retry={refetch} /> : models ? <NoModels /> : <Waiting />}
+      {error ? <Failure error={error} retry={refetch} /> : models ? <NoModels /> : <Waiting heights={[320, 80]} />}
     </Page>
   );
 }
@@ -55,13 +55,7 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
   );
 }
 
-interface TrialProps {
-  model: ModelStatus;
-  models: readonly ModelStatus[];
-  place: string;
-}
-
-function Trial({ model, models, place }: TrialProps) {
+function Trial({ model, models, place }: { model: ModelStatus; models: readonly ModelStatus[]; place: string }) {
   const use = mainAbilityOf(model);
   if (use === "embeddings") return <EmbeddingsTry key={model.id} model={model.id} />;
   if (use === undefined) {
@@ -87,13 +81,4 @@ function firstOf(models: readonly ModelStatus[]): string | null {
   const chatting = models.filter((model) => mainAbilityOf(model) === "chat");
   const working = chatting.find(({ deployments }) => deployments.some(({ state }) => state === "ok"));
   return (working ?? chatting[0] ?? models[0])?.id ?? null;
-}
-
-function Waiting() {
-  return (
-    <Stack aria-busy="true">
-      <Skeleton height={320} />
-      <Skeleton height={80} />
-    </Stack>
-  );
 }

@@ -1,8 +1,7 @@
 // The list of requests, newest first: filtered, and growing by itself while it is live.
-
-import { Anchor, Button, Switch } from "@mantine/core";
+import { Button, Switch } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
+import { useLocation, useSearch } from "wouter";
 import type { Query } from "../../api/client.ts";
 import { useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -10,6 +9,7 @@ import { useSession } from "../../api/session.tsx";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Empty } from "../../parts/page/empty.tsx";
+import { LinkButton, TextLink } from "../../parts/page/links.tsx";
 import { NoneFound, SearchFurther } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { recordAddress } from "../../parts/page/record-drawer.tsx";
@@ -132,21 +132,10 @@ function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | un
       showAll={showAll}
       filtered="Nothing in this environment is as the filters say. Requests appear here when they have ended."
     >
-      <Empty
-        title="No requests yet"
-        action={
-          <Button component={Link} href="/playground">
-            Try a model in the playground
-          </Button>
-        }
-      >
+      <Empty title="No requests yet" action={<LinkButton href="/playground">Try a model in the playground</LinkButton>}>
         <Note>
           Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
-          cost and times. The{" "}
-          <Anchor component={Link} href="/" inherit underline="always">
-            overview
-          </Anchor>{" "}
-          shows how to make the first call.
+          cost and times. The <TextLink href="/">overview</TextLink> shows how to make the first call.
         </Note>
       </Empty>
     </NoneFound>

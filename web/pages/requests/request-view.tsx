@@ -1,10 +1,10 @@
 // What is known of a request: how it ended, where its time went, its figures, and where its content is.
-import { Alert, Anchor, Button, Code, Group, Stack, Text } from "@mantine/core";
+import { Alert, Code, Group, Stack, Text } from "@mantine/core";
 import { CommentDiscussionIcon } from "@primer/octicons-react";
 import type { ComponentProps, ReactNode } from "react";
-import { Link } from "wouter";
 import { useNames } from "../../api/names.ts";
 import type { RequestDetail } from "../../api/types.ts";
+import { PlainLink, PlainLinkButton, TextLink } from "../../parts/page/links.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/words/figures.ts";
@@ -69,12 +69,7 @@ function Remedy({ code }: { code: string }) {
   const { text, page } = remedy;
   return (
     <Text size="sm" mt="sm">
-      <b>What to do:</b> {text}{" "}
-      {page && (
-        <Anchor component={Link} href={page.href} inherit underline="always">
-          {page.name}
-        </Anchor>
-      )}
+      <b>What to do:</b> {text} {page && <TextLink href={page.href}>{page.name}</TextLink>}
     </Text>
   );
 }
@@ -135,14 +130,9 @@ function Remark({ children }: { children: ReactNode }) {
 /** Leads to the requests that have this in common. */
 function Only({ name, value, label }: { name: "model" | "key" | "app"; value: string; label: string }) {
   return (
-    <Anchor
-      component={Link}
-      href={`/requests?${new URLSearchParams({ [name]: value })}`}
-      size="sm"
-      title={`Only requests with this ${name}`}
-    >
+    <PlainLink href={`/requests?${new URLSearchParams({ [name]: value })}`} title={`Only requests with this ${name}`}>
       {label}
-    </Anchor>
+    </PlainLink>
   );
 }
 
@@ -150,14 +140,9 @@ function Content({ request: { chat, operation } }: { request: RequestDetail }) {
   if (chat !== null) {
     return (
       <Group gap="sm">
-        <Button
-          component={Link}
-          href={`/chats/${encodeURIComponent(chat)}`}
-          variant="default"
-          leftSection={<CommentDiscussionIcon />}
-        >
+        <PlainLinkButton href={`/chats/${encodeURIComponent(chat)}`} leftSection={<CommentDiscussionIcon />}>
           Open the stored chat
-        </Button>
+        </PlainLinkButton>
         <Remark>Its messages and answer were kept, as was asked for.</Remark>
       </Group>
     );
@@ -168,11 +153,8 @@ function Content({ request: { chat, operation } }: { request: RequestDetail }) {
   return (
     <Remark>
       What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
-      <Code>"store": true</Code> with a chat, and it appears under{" "}
-      <Anchor component={Link} href="/chats" inherit underline="always">
-        Chats
-      </Anchor>
-      . An operator can make that the account's default. Chats that fail are never stored.
+      <Code>"store": true</Code> with a chat, and it appears under <TextLink href="/chats">Chats</TextLink>. An operator
+      can make that the account's default. Chats that fail are never stored.
     </Remark>
   );
 }

@@ -1,7 +1,7 @@
 // One's own passkeys: added, renamed, removed.
-import { Anchor, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Anchor, Group, Skeleton, Text } from "@mantine/core";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
-import { Fragment, useState } from "react";
+import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useRead } from "../../api/queries.ts";
 import type { Passkey, PasskeyList } from "../../api/types.ts";
@@ -14,6 +14,7 @@ import { Ago } from "../../parts/words/ago.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { AddPasskey } from "./add-passkey.tsx";
+import { Lines, Pictured } from "./lines.tsx";
 import { passkeySupport, passkeysPath } from "./passkey-support.ts";
 import { RenamePasskey } from "./rename-passkey.tsx";
 
@@ -43,14 +44,11 @@ export function Passkeys() {
       {error && <Failure error={error} retry={refetch} />}
       {data && passkeys.length === 0 && <Text size="sm">You have none yet.</Text>}
       {passkeys.length > 0 && (
-        <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
-          {passkeys.map((passkey, index) => (
-            <Fragment key={passkey.id}>
-              {index > 0 && <Divider component="li" aria-hidden />}
-              <PasskeyLine passkey={passkey} rename={() => setRenaming(passkey)} remove={() => removal.ask(passkey)} />
-            </Fragment>
-          ))}
-        </Stack>
+        <Lines items={passkeys}>
+          {(passkey) => (
+            <PasskeyLine passkey={passkey} rename={() => setRenaming(passkey)} remove={() => removal.ask(passkey)} />
+          )}
+        </Lines>
       )}
       {!isPending && support.kind === "none" && (
         <Note>
@@ -73,46 +71,35 @@ export function Passkeys() {
   );
 }
 
-interface PasskeyLineProps {
-  passkey: Passkey;
-  rename(): void;
-  remove(): void;
-}
-
-function PasskeyLine({ passkey, rename, remove }: PasskeyLineProps) {
+function PasskeyLine({ passkey, rename, remove }: { passkey: Passkey; rename(): void; remove(): void }) {
   const { name, backed_up: isBackedUp, created_at: created, last_used_at: used } = passkey;
   return (
-    <li>
-      <Group justify="space-between" gap="sm">
-        <Group gap="sm" wrap="nowrap" align="start" miw={0} flex="1 1 14rem">
-          <Text c="dimmed" component="span" aria-hidden>
-            <PasskeyFillIcon size={20} />
+    <Group justify="space-between" gap="sm">
+      <Group gap="sm" wrap="nowrap" align="start" miw={0} flex="1 1 14rem">
+        <Pictured icon={<PasskeyFillIcon size={20} />}>
+          <Text size="sm" fw={600}>
+            {name}
           </Text>
-          <div>
-            <Text size="sm" fw={600}>
-              {name}
-            </Text>
-            <SmallNote>
-              {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
-              {used === null ? (
-                "not used yet"
-              ) : (
-                <>
-                  used <Ago seconds={used} />
-                </>
-              )}
-            </SmallNote>
-          </div>
-        </Group>
-        <Group gap="xs">
-          <SmallButton onClick={rename} aria-label={`Rename ${name}`}>
-            Rename
-          </SmallButton>
-          <SmallButton onClick={remove} aria-label={`Remove ${name}`}>
-            Remove
-          </SmallButton>
-        </Group>
+          <SmallNote>
+            {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
+            {used === null ? (
+              "not used yet"
+            ) : (
+              <>
+                used <Ago seconds={used} />
+              </>
+            )}
+          </SmallNote>
+        </Pictured>
       </Group>
-    </li>
+      <Group gap="xs">
+        <SmallButton onClick={rename} aria-label={`Rename ${name}`}>
+          Rename
+        </SmallButton>
+        <SmallButton onClick={remove} aria-label={`Remove ${name}`}>
+          Remove
+        </SmallButton>
+      </Group>
+    </Group>
   );
 }

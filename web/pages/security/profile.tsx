@@ -21,7 +21,7 @@ export function Profile() {
     stale: ["/v1/members"],
     said: () => "Your name is changed.",
     done(changed) {
-      // As it is kept: without blanks around it.
+      // The server keeps it without blanks around it.
       setName(changed.person.name);
       void refresh();
     },

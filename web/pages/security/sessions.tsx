@@ -1,21 +1,21 @@
 // The browsers in which one is signed in, this one first, and the way to sign the others out.
-import { Anchor, Badge, Divider, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Badge, Group, Skeleton, Text } from "@mantine/core";
 import { DeviceDesktopIcon, DeviceMobileIcon } from "@primer/octicons-react";
-import { Fragment } from "react";
-import { Link } from "wouter";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { BrowserSession, EndedBrowserSessions } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
-import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
+import { PlainButton, ShowMore, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { TextLink } from "../../parts/page/links.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { at } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
+import { Lines, Pictured } from "./lines.tsx";
 
 const sessionsQuery = { limit: 100 };
 
@@ -28,7 +28,7 @@ const methods: Record<BrowserSession["method"], string> = {
 
 export function Sessions() {
   const listing = useList<BrowserSession>("/v1/sessions", sessionsQuery);
-  const { items, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = listing;
+  const { items, error, isPending, refetch } = listing;
   const endOthers = useQuestion(() => call<EndedBrowserSessions>("DELETE", "/v1/sessions"), {
     stale: ["/v1/sessions", "/v1/authorizations"],
     said: () => "You are signed out everywhere else.",
@@ -40,29 +40,15 @@ export function Sessions() {
       about={
         <>
           Browsers. What you do not know, sign out, and change your password. Logins of the command line are among the{" "}
-          <Anchor component={Link} href="/apps?tab=allowed" inherit underline="always">
-            apps you allowed
-          </Anchor>
-          .
+          <TextLink href="/apps?tab=allowed">apps you allowed</TextLink>.
         </>
       }
       actions={<PlainButton onClick={() => endOthers.ask()}>Sign out everywhere else</PlainButton>}
     >
       {isPending && <Skeleton height={60} aria-label="Loading the browsers" />}
       {error && <Failure error={error} retry={refetch} />}
-      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
-        {thisFirst.map((session, index) => (
-          <Fragment key={session.id}>
-            {index > 0 && <Divider component="li" aria-hidden />}
-            <SessionLine session={session} />
-          </Fragment>
-        ))}
-      </Stack>
-      {hasNextPage && (
-        <PlainButton onClick={() => void fetchNextPage()} loading={isFetchingNextPage}>
-          Show more
-        </PlainButton>
-      )}
+      <Lines items={thisFirst}>{(session) => <SessionLine session={session} />}</Lines>
+      <ShowMore listing={listing} />
       <Confirm {...endOthers.dialog} title="Sign out everywhere else?" action="Sign out" stay="Stay signed in">
         All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
         you allowed.
@@ -80,13 +66,10 @@ function SessionLine({ session }: { session: BrowserSession }) {
     said: () => `${name} is signed out.`,
   });
   return (
-    <li>
+    <>
       <Group justify="space-between" gap="sm" wrap="nowrap">
         <Group gap="sm" wrap="nowrap" align="start" miw={0} flex={1}>
-          <Text c="dimmed" component="span" aria-hidden>
-            <Device size={20} />
-          </Text>
-          <div>
+          <Pictured icon={<Device size={20} />}>
             <Group gap="xs">
               <Text size="sm" fw={600} title={userAgent}>
                 {name}
@@ -101,7 +84,7 @@ function SessionLine({ session }: { session: BrowserSession }) {
               {address} · seen <Ago seconds={session.last_seen_at} /> · signed in {methods[method]}{" "}
               {at(session.created_at)}
             </SmallNote>
-          </div>
+          </Pictured>
         </Group>
         {!current && (
           <SmallButton
@@ -114,6 +97,6 @@ function SessionLine({ session }: { session: BrowserSession }) {
         )}
       </Group>
       {end.error && <Failure error={end.error} />}
-    </li>
+    </>
   );
 }

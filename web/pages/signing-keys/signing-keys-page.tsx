@@ -1,5 +1,4 @@
 // The page Signing keys: what signs access tokens now, before and next, and the change to a new key.
-
 import { Button, Code, Group, Text } from "@mantine/core";
 import { SyncIcon } from "@primer/octicons-react";
 import { useDeferredValue } from "react";

@@ -1,11 +1,12 @@
 // The page Tiers: how much the accounts of each may use, and where its figures come from.
-import { Anchor, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import { useList } from "../../api/queries.ts";
 import type { Tier } from "../../api/types.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { NameButton } from "../../parts/page/links.tsx";
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
@@ -34,11 +35,7 @@ function Tiers() {
     {
       name: "name",
       head: "Name",
-      cell: (tier) => (
-        <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(tier)}>
-          {tier.name}
-        </Anchor>
-      ),
+      cell: (tier) => <NameButton show={() => choose(tier)}>{tier.name}</NameButton>,
     },
     { name: "source", head: "Comes from", cell: ({ source }) => sourceNames[source] },
     ...limitAmounts.map(figure),

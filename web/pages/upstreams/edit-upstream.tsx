@@ -1,5 +1,5 @@
 // Changes a model server that was added here.
-import { Checkbox, TextInput, Title } from "@mantine/core";
+import { Checkbox, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { UpdateUpstreamRequest, Upstream } from "../../api/types.ts";
@@ -7,6 +7,7 @@ import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
+import { RecordTitle } from "../../parts/page/section.tsx";
 import { ApiKeyField, fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamPath } from "./upstream-paths.ts";
 
@@ -37,9 +38,7 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
       submit={submit}
       cancel={done}
     >
-      <Title order={2} style={{ overflowWrap: "anywhere" }}>
-        {name}
-      </Title>
+      <RecordTitle>{name}</RecordTitle>
       <TextInput
         label="Address"
         description="At another host, port or scheme the API key has to be given again."

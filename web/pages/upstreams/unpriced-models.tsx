@@ -1,9 +1,9 @@
 // Where models of an upstream have no price: that it is so, and the way to set one.
-import { Alert, Anchor } from "@mantine/core";
+import { Alert } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
-import { Link } from "wouter";
 import { useRead } from "../../api/queries.ts";
 import type { ManagedModelList } from "../../api/types.ts";
+import { TextLink } from "../../parts/page/links.tsx";
 import { count } from "../../parts/words/figures.ts";
 
 export function UnpricedModels({ upstream }: { upstream: string }) {
@@ -19,9 +19,7 @@ export function UnpricedModels({ upstream }: { upstream: string }) {
         ? `Its ${free === 1 ? "model has" : `${count(free)} models have`} no price`
         : `${count(free)} of its ${count(here.length)} models ${free === 1 ? "has" : "have"} no price`}
       : what {free === 1 ? "it uses" : "they use"} is not counted as spend, and no quota in USD bounds it.{" "}
-      <Anchor component={Link} href={`/catalog?search=${encodeURIComponent(upstream)}`} underline="always" inherit>
-        Set prices
-      </Anchor>
+      <TextLink href={`/catalog?search=${encodeURIComponent(upstream)}`}>Set prices</TextLink>
     </Alert>
   );
 }

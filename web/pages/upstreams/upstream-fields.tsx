@@ -1,11 +1,12 @@
 // The settings of a model server that are asked for when it is added and when it is changed.
-import { Group, NumberInput, PasswordInput, Switch } from "@mantine/core";
+import { Group, PasswordInput, Switch } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
+import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 
 interface UpstreamSettings {
   discover: boolean;
@@ -90,37 +91,28 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         change={(environments) => change({ ...settings, environments })}
         error={problemOf(error, "environments")}
       />
-      <NumberInput
+      <WholeNumber
         label="Most requests at once"
         description="Empty: as many as it turns out to bear. More wait in the queue."
         value={settings.most}
         onChange={(most) => change({ ...settings, most })}
-        min={1}
         max={1_000_000}
-        allowDecimal={false}
-        hideControls
         error={problemOf(error, "max_concurrency")}
       />
       <Group grow align="start">
-        <NumberInput
+        <WholeNumber
           label="Seconds to wait for an answer"
           value={settings.timeoutSeconds}
           onChange={(timeoutSeconds) => change({ ...settings, timeoutSeconds })}
-          min={1}
           max={86_400}
-          allowDecimal={false}
-          hideControls
           required
           error={problemOf(error, "timeout_seconds")}
         />
-        <NumberInput
+        <WholeNumber
           label="Seconds it may be silent"
           value={settings.idleSeconds}
           onChange={(idleSeconds) => change({ ...settings, idleSeconds })}
-          min={1}
           max={86_400}
-          allowDecimal={false}
-          hideControls
           required
           error={problemOf(error, "idle_seconds")}
         />

@@ -1,13 +1,13 @@
 // How one model server does, its settings, a test, and what may be done about it.
-import { Alert, Button, Group, Stack, Title } from "@mantine/core";
+import { Alert, Group, Stack, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";
-import { Link } from "wouter";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream, UpstreamTest } from "../../api/types.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { PlainLinkButton } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
@@ -57,19 +57,12 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
         </PlainButton>
         <DrainUpstream upstream={upstream} />
         {source === "node" && (
-          <Button component={Link} href={`/admin/nodes?node=${encodeURIComponent(name)}`} variant="default">
-            Show the node
-          </Button>
+          <PlainLinkButton href={`/admin/nodes?node=${encodeURIComponent(name)}`}>Show the node</PlainLinkButton>
         )}
         {source === "found" && url !== null && (
-          <Button
-            component={Link}
-            href={`/admin/upstreams?new=&url=${encodeURIComponent(url)}`}
-            variant="default"
-            leftSection={<PlusIcon />}
-          >
+          <PlainLinkButton href={`/admin/upstreams?new=&url=${encodeURIComponent(url)}`} leftSection={<PlusIcon />}>
             Add under a name
-          </Button>
+          </PlainLinkButton>
         )}
         {source === "database" && (
           <PlainButton leftSection={<PencilIcon />} onClick={() => setEditing(true)}>

@@ -1,10 +1,11 @@
 // The page Upstreams: the model servers, how each does, and one of them in a drawer, named by the address.
-import { Anchor, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
+import { NameButton } from "../../parts/page/links.tsx";
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
@@ -28,9 +29,7 @@ function Upstreams() {
       head: "Name",
       cell: (upstream) => (
         <>
-          <Anchor component="button" type="button" size="sm" fw={500} onClick={() => choose(upstream)}>
-            {upstream.name}
-          </Anchor>
+          <NameButton show={() => choose(upstream)}>{upstream.name}</NameButton>
           <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
             {placeOf(upstream)}
           </SmallNote>

@@ -1,5 +1,4 @@
 // Reads what the explorer asks for: the sums of all by bucket, which are always whole, and the groups, as many as there is room for.
-
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "../../api/client.ts";
 import { useSliced } from "../../api/queries.ts";

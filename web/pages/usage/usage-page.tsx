@@ -1,5 +1,5 @@
 // The page Usage: an explorer of what was used, by time, model, key, app and environment.
-import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -11,6 +11,7 @@ import { Choice } from "../../parts/editing/choice.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
 import { groupsOf, type Metric, type MetricName, metrics, seriesOf } from "../../parts/usage/usage-metrics.ts";
 import { count, money, percent, short } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
@@ -49,7 +50,7 @@ export function UsagePage() {
         {error && !data ? (
           <Failure error={error} retry={refetch} />
         ) : asked.problem !== undefined ? null : !data ? (
-          <Waiting />
+          <Waiting heights={[80, 340, 200]} />
         ) : (
           <div className={isPlaceholderData ? "stale" : undefined} aria-busy={isPlaceholderData}>
             <Results {...{ data, said, asked, change, nameOf }} />
@@ -166,15 +167,5 @@ function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) 
         </Paper>
       ))}
     </SimpleGrid>
-  );
-}
-
-function Waiting() {
-  return (
-    <Stack gap="md" aria-busy="true">
-      <Skeleton height={80} />
-      <Skeleton height={340} />
-      <Skeleton height={200} />
-    </Stack>
   );
 }

@@ -3,7 +3,7 @@ import { bucketEnd, type UsageBucket } from "../../api/usage.ts";
 import { at } from "../words/figures.ts";
 import { timeFormat } from "../words/formats.ts";
 
-/** As the server counts, or so many seconds where a page put several together. */
+/** A bucket of the server, or so many seconds where a page put several together. */
 export type ChartBucket = UsageBucket | number;
 
 export function endOf(bucket: ChartBucket, start: number): number {

@@ -1,5 +1,4 @@
 // The choice of a time: the last hours or days, or from one moment to another, kept in the address.
-
 import { NativeSelect, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -41,12 +40,7 @@ export function useSpan({ range, start, end }: TimeAddress): Span {
   }, [range, start, end]);
 }
 
-interface TimeRangeProps {
-  value: TimeAddress;
-  change(value: TimeAddress): void;
-}
-
-export function TimeRange({ value, change }: TimeRangeProps) {
+export function TimeRange({ value, change }: { value: TimeAddress; change(value: TimeAddress): void }) {
   const { range, start, end } = value;
   const isCustom = !isRange(range) && (range === "custom" || start !== "" || end !== "");
   const isEmptySpan = start !== "" && end !== "" && Number(start) >= Number(end);

@@ -1,9 +1,8 @@
 // What to do where there is no model: operators add one, others know whom to ask.
-import { Button } from "@mantine/core";
-import { Link } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import { environmentNames } from "../words/environments.ts";
 import { Empty } from "./empty.tsx";
+import { LinkButton } from "./links.tsx";
 
 export function NoModels() {
   const { isOperator, environment, environments } = useSession();
@@ -11,14 +10,7 @@ export function NoModels() {
   const here = environmentNames[environment];
   if (isOperator) {
     return (
-      <Empty
-        title="No model runs yet"
-        action={
-          <Button component={Link} href="/admin/upstreams">
-            Add an upstream
-          </Button>
-        }
-      >
+      <Empty title="No model runs yet" action={<LinkButton href="/admin/upstreams">Add an upstream</LinkButton>}>
         Models come from upstreams: a model server in your network, or a provider with an API key. Add one, and all its
         models are here. If there is one already, it may be out of reach, or not for the environment {here}.
       </Empty>

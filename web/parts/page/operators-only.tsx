@@ -1,9 +1,8 @@
 // What only operators see; anybody else is told so, and where to go.
-import { Button } from "@mantine/core";
 import type { ComponentType } from "react";
-import { Link } from "wouter";
 import { useSession } from "../../api/session.tsx";
 import { Empty } from "./empty.tsx";
+import { LinkButton } from "./links.tsx";
 import { Page } from "./page.tsx";
 
 /** The page for operators, which is not even drawn for others. */
@@ -16,9 +15,9 @@ export function operatorsOnly(title: string, Content: ComponentType): ComponentT
         <Empty
           title="For operators of this server"
           action={
-            <Button component={Link} href="/" mt="xs">
+            <LinkButton href="/" mt="xs">
               To the overview
-            </Button>
+            </LinkButton>
           }
         >
           This page concerns all accounts of the installation. Your own account is under Settings. Whoever is an

@@ -46,3 +46,34 @@ export function DrawerPart({ title, children }: Pick<SectionProps, "title" | "ch
     </section>
   );
 }
+
+/** The name of what a drawer shows, which somebody chose and may be long. */
+export function RecordTitle({ children }: { children: string }) {
+  return (
+    <Title order={2} style={{ overflowWrap: "anywhere" }}>
+      {children}
+    </Title>
+  );
+}
+
+interface CardProps {
+  title: string;
+  /** Beside the heading, such as the way to a page with more. */
+  more?: ReactNode;
+  children: ReactNode;
+}
+
+/** One of several that stand beside and below each other, with little room each. */
+export function Card({ title, more, children }: CardProps) {
+  return (
+    <Paper withBorder p="md" component="section" aria-label={title}>
+      <Group justify="space-between" mb="xs">
+        <Title order={2} fz="md">
+          {title}
+        </Title>
+        {more}
+      </Group>
+      {children}
+    </Paper>
+  );
+}

@@ -23,7 +23,7 @@ interface Snippet {
   code: string;
 }
 
-/** As the SDKs have it; the program's own commands have another, so that a key for something else is never sent. */
+/** The variable of the SDKs; the program's own commands have another, so that a key for something else is never sent. */
 const keyVariable = "OPENAI_API_KEY";
 const commandKeyVariable = "HEADRACE_API_KEY";
 

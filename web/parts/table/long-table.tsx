@@ -1,6 +1,5 @@
 // A table of any length: only the rows in view are drawn, and further ones are asked for as the end comes near.
-
-import { Button, Group, Loader, Paper, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Button, Group, Loader, Paper, Stack, Table, Text } from "@mantine/core";
 import { useCallbackRef } from "@mantine/hooks";
 import { ArrowUpIcon } from "@primer/octicons-react";
 import { useVirtualizer } from "@tanstack/react-virtual";
@@ -8,6 +7,7 @@ import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from "r
 import type { Listing } from "../../api/queries.ts";
 import { Failure } from "../page/failure.tsx";
 import { ScrollRegion } from "../page/scroll-region.tsx";
+import { Waiting } from "../page/waiting.tsx";
 import { count } from "../words/figures.ts";
 import type { Column } from "./column.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
@@ -90,7 +90,8 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
     if (newer && newer.count > 0 && isAtTop(scrolling.current)) newer.show();
   };
   useEffect(showNewerAtTop);
-  if (isPending) return <Waiting />;
+  const waiting = <Waiting heights={[36, 36, 36, 36, 36]} gap="xs" />;
+  if (isPending) return waiting;
   const withBelow = (shown: ReactNode) => (
     <>
       {shown}
@@ -102,7 +103,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
   if (items.length === 0) {
     return (
       <Stack gap="xs">
-        <Waiting />
+        {waiting}
         <Status>{status ?? "Searching…"}</Status>
       </Stack>
     );
@@ -190,7 +191,7 @@ function Status({ children }: { children: ReactNode }) {
   );
 }
 
-/** And nobody is at one of its rows by keyboard, which would move on under them. */
+/** Also that nobody is at one of its rows by keyboard, which would move on under them. */
 function isAtTop(element: HTMLElement | null): boolean {
   if (!element) return true;
   return element.scrollTop <= 4 && !element.querySelector("tbody :focus-visible");
@@ -201,15 +202,5 @@ function Space({ height }: { height: number }) {
     <tr>
       <td aria-hidden="true" style={{ height, padding: 0 }} />
     </tr>
-  );
-}
-
-function Waiting() {
-  return (
-    <Stack gap="xs" aria-busy="true">
-      {[1, 2, 3, 4, 5].map((line) => (
-        <Skeleton key={line} height={36} />
-      ))}
-    </Stack>
   );
 }

@@ -6,7 +6,7 @@ interface TableRowProps<Row> {
   row: Row;
   /** Counted from 0. */
   index: number;
-  /** As long as a page gives the same array, rows that are drawn stay as they are. */
+  /** Rows that are drawn stay as they are while a page gives the same array. */
   columns: readonly Column<Row>[];
   height: number;
   choose: ((row: Row) => void) | undefined;

@@ -61,7 +61,7 @@ interface Shown {
   times: readonly number[];
   /** The values of all groups together, by bucket. */
   totals: readonly UsageRow[];
-  /** None: only the totals are shown. */
+  /** Where there is none, only the totals are shown. */
   groups: Groups;
   nameOf(id: string): string;
 }

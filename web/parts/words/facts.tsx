@@ -2,11 +2,7 @@
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-interface FactsProps {
-  facts: readonly (readonly [name: string, value: ReactNode])[];
-}
-
-export function Facts({ facts }: FactsProps) {
+export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className="facts">
       {facts.map(([name, value]) => (

@@ -12,7 +12,7 @@ export function numberFormat(options: Intl.NumberFormatOptions): () => Intl.Numb
   return whenUsed(() => new Intl.NumberFormat("en", options));
 }
 
-/** As the reader's browser writes dates and times. */
+/** Dates and times as the reader's browser writes them. */
 export function timeFormat(options: Intl.DateTimeFormatOptions): () => Intl.DateTimeFormat {
   return whenUsed(() => new Intl.DateTimeFormat(undefined, options));
 }

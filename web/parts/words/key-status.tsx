@@ -1,5 +1,4 @@
 // Whether a key works, and until when.
-
 import { Group } from "@mantine/core";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey } from "../../api/types.ts";

@@ -17,7 +17,7 @@ const pulledModelShape = z
   .object({
     object: z.literal("pulled_model"),
     id: z.string(),
-    bytes: z.int().describe("Of its files on the disk."),
+    bytes: z.int().describe("The size of its files on the disk."),
     state: z
       .enum(["ready", "incomplete"])
       .describe("`incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again."),

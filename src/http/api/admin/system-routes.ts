@@ -38,7 +38,7 @@ const systemShape = z
     database: z.object({
       kind: z.enum(["sqlite", "postgres"]),
       size_bytes: bytes.nullable().describe("null where it cannot be asked."),
-      wal_bytes: bytes.nullable().describe("Of SQLite's write-ahead log."),
+      wal_bytes: bytes.nullable().describe("The size of SQLite's write-ahead log."),
       state: checkState,
     }),
     redis: z
@@ -59,7 +59,7 @@ const systemShape = z
       .describe("The processes that share the database, oldest first. Times are by the database's clock."),
     spool: z
       .object({
-        bytes: bytes.describe("Of its files."),
+        bytes: bytes.describe("The size of its files."),
         pending: z.int().describe("Ended requests whose usage is not in the database yet."),
       })
       .describe("Where the ledger keeps what the database does not have yet."),
@@ -84,7 +84,7 @@ const systemShape = z
       .describe(
         "How far the installation's secret is replaced, at most a minute ago; null where it cannot be counted.",
       ),
-    checks: z.record(z.string(), checkState).describe("As in `GET /readyz`."),
+    checks: z.record(z.string(), checkState).describe("The checks of `GET /readyz`."),
   })
   .meta({ id: "System" });
 

@@ -71,8 +71,8 @@ const names = z.record(z.string(), z.string());
 const usageShape = z.object({
   start: unixSeconds.describe("Start of the first step, Unix seconds; steps lie in UTC."),
   step: z.int().describe("Seconds of one step; the last one is not over yet."),
-  sum: figuresShape.describe("Of all steps."),
-  before: figuresShape.describe("Of the time before, as long as this one is by now."),
+  sum: figuresShape.describe("The figures of all steps together."),
+  before: figuresShape.describe("The figures of the time before, as long as this one is by now."),
   is_new: z.boolean().describe("The account has never made a request in this environment, within the last year."),
   total: seriesShape.describe("By step."),
   groups: z
@@ -92,7 +92,10 @@ const throttledShape = z
       reason: z.enum(refusalReasons),
       requests: z.int(),
       last_at: unixSeconds,
-      key: z.string().nullable().describe("Of whom the most were refused; null: too many at once to tell them apart."),
+      key: z
+        .string()
+        .nullable()
+        .describe("Whose requests were refused most; null: too many at once to tell them apart."),
       model: z.string().nullable(),
     }),
   )
@@ -118,7 +121,7 @@ const overviewShape = z
     usage: usageShape,
     throttled: throttledShape,
     errors: errorsShape,
-    names: names.describe("Of the keys, members and apps above, by id, as far as the caller may list them."),
+    names: names.describe("The names of the keys, members and apps above, by id, as far as the caller may list them."),
     account: accountShape,
   })
   .meta({ id: "Overview" });

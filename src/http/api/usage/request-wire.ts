@@ -24,7 +24,7 @@ export const requestShape = z
     model: z
       .string()
       .nullable()
-      .describe("As it was asked for; null where the request was refused before its body was read."),
+      .describe("The model that was asked for; null where the request was refused before its body was read."),
     key: z
       .string()
       .describe(
@@ -45,7 +45,7 @@ export const requestShape = z
     error_message: z
       .string()
       .nullable()
-      .describe("Of a refused request, what its client was told, but for names that the client made up; else null."),
+      .describe("What the client of a refused request was told, but for names that the client made up; else null."),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
     total_tokens: z.int(),

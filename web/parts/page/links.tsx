@@ -1,0 +1,39 @@
+// Links to other pages of the dashboard: in a text, as a button, and the name of a row that opens it.
+import { Anchor, type AnchorProps, Button, type ButtonProps } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+
+interface To {
+  href: string;
+  children: ReactNode;
+  "aria-label"?: string;
+  title?: string;
+}
+
+/** A part of a sentence, underlined as colour alone would not tell it from the words around. */
+export function TextLink(props: To) {
+  return <Anchor component={Link} inherit underline="always" {...props} />;
+}
+
+/** Stands by itself. */
+export function PlainLink(props: AnchorProps & To) {
+  return <Anchor component={Link} size="sm" {...props} />;
+}
+
+export function LinkButton(props: ButtonProps & To) {
+  return <Button component={Link} {...props} />;
+}
+
+/** Beside the one that a page is about. */
+export function PlainLinkButton(props: ButtonProps & To) {
+  return <LinkButton variant="default" {...props} />;
+}
+
+/** The name of a row, which shows the row in full. */
+export function NameButton({ show, children }: { show(): void; children: ReactNode }) {
+  return (
+    <Anchor component="button" type="button" size="sm" fw={500} onClick={show}>
+      {children}
+    </Anchor>
+  );
+}
