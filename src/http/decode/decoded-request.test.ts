@@ -1,4 +1,3 @@
-import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
@@ -13,17 +12,18 @@ function treeOf(containers: number): ByteSpan {
 }
 
 test("what was parsed of a long body is not kept for as long as its request is under way", async () => {
-  const underWay = Array.from({ length: 20 }, () => parsedRequest("chat", treeOf(100_000), limits));
+  const trees: WeakRef<object>[] = [];
+  const underWay = Array.from({ length: 20 }, () => {
+    const request = parsedRequest("chat", treeOf(100_000), limits);
+    trees.push(new WeakRef(request.body));
+    return request;
+  });
   await new Promise(setImmediate);
   Bun.gc(true);
-  const held = heapStats().heapSize;
+  // A collector that looks through the stack may take a number there for an address.
+  expect(trees.filter((tree) => tree.deref() !== undefined).length).toBeLessThan(5);
   expect(underWay[0]?.body["model"]).toBe("m");
   expect(underWay[19]?.members.get("z")).toBeDefined();
-  await new Promise(setImmediate);
-  underWay.length = 0;
-  Bun.gc(true);
-  // Each tree is 3 MB or more; the bytes themselves are no part of the heap.
-  expect(held - heapStats().heapSize).toBeLessThan(10e6);
 });
 
 test("requests that are read by turns are each read as they are", () => {
