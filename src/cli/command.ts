@@ -64,6 +64,8 @@ export interface Call<Values> {
 export interface Outcome {
   json: unknown;
   show(): void | Promise<void>;
+  /** Done once it was printed, in either way: what was made is shown first, whatever comes after. */
+  after?: (() => void) | undefined;
   /** What has failed all the same: told last, and the exit code is 1. */
   failure?: string | undefined;
 }
@@ -189,5 +191,6 @@ async function run(made: Command, context: CliContext, entry: CommandEntry): Pro
   if (!outcome) return;
   if (options.json) terminal.print(JSON.stringify(outcome.json, undefined, 2));
   else await outcome.show();
+  outcome.after?.();
   if (outcome.failure !== undefined) throw new CliError(outcome.failure);
 }

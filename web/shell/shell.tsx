@@ -83,7 +83,7 @@ export function Shell() {
 /** `chosen`: also the page that is open already. */
 function Menu({ location, chosen }: { location: string; chosen(): void }) {
   const { isManager, isOperator } = useSession();
-  const isShown = ({ who }: Place) => who === undefined || isManager;
+  const isShown = ({ who }: Place) => who !== "manager" || isManager;
   return sections
     .filter(({ who }) => who === undefined || isOperator)
     .map(({ title, places }) => (

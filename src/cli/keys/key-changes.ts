@@ -89,16 +89,19 @@ export const rotateCommand = serverCommand({
     const body = overlap === undefined ? {} : { overlap_seconds: overlap };
     const answer = await request(`${keyPath(old.id)}/rotate`, { method: "POST", body });
     const made = understood(newKey, answer, connection, "new key");
-    const kept = isOwnKey(connection, old) ? keepOwnKey(connection, made.key) : undefined;
     const show = () => {
       const now = nowSeconds();
       tellNewKey(terminal, made, { what: "has a new secret", quiet, baseUrl: connection.baseUrl, nowSeconds: now });
       if (quiet) return;
       const until = formatTimeAndRelative(now + (overlap ?? defaultOverlapSeconds), now);
       terminal.note(`The old key (${shownKey(old)}) is ${overlap === 0 ? "revoked" : `valid until ${until}`}.`);
-      if (kept) terminal.note(kept);
     };
-    return { json: answer, show };
+    const after = () => {
+      if (!isOwnKey(connection, old)) return;
+      const kept = keepOwnKey(connection, made.key);
+      if (!quiet && !options.json) terminal.note(kept);
+    };
+    return { json: answer, show, after };
   },
 });
 

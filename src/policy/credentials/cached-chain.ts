@@ -11,7 +11,7 @@ import type { KeyUse } from "./key-activity.ts";
 
 /** A key chain with all that can be worked out of it once. */
 export interface CachedChain {
-  /** The scopes of the key itself; a token narrows its scopes. */
+  /** The principal of the key itself; a token narrows its scopes. */
   principal: Principal;
   /** Unix seconds; the first of the chain to end, infinity for never. */
   expiresAt: number;

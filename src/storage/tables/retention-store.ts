@@ -41,16 +41,21 @@ interface OwnedTable {
   only: string;
 }
 
-const owned: Partial<Record<RetainedKind, OwnedTable>> = {
+const owned = {
   hourly_usage: { name: "usage_rollups", key: "span, start, key_id, app_id, model", only: "span = 'hour' AND " },
   refusals: { name: "refusals", key: "start, key_id, app_id, model, reason", only: "" },
-};
+} as const satisfies Partial<Record<RetainedKind, OwnedTable>>;
 
-/** Their table and its primary key. */
-const byTime: Partial<Record<RetainedKind, readonly [table: string, key: string]>> = {
+/** All others: their table, in which the column of their time is called `at`, and its primary key. */
+const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonly [table: string, key: string]>> = {
+  requests: ["usage_records", "request_id"],
   audit: ["audit_log", "id"],
   refused_requests: ["refused_requests", "request_id"],
 };
+
+function isOwned(kind: RetainedKind): kind is keyof typeof owned {
+  return Object.hasOwn(owned, kind);
+}
 
 export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   readonly #db: Database;
@@ -98,8 +103,8 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
     before: number,
     { cursor, limit }: { cursor: PurgeCursor | undefined; limit: number },
   ): ReturnType<RetentionStore["purge"]> {
-    const table = owned[kind];
-    return table ? this.#purgeOwned(table, before, cursor, limit) : this.#purgeByTime(kind, before, limit);
+    if (isOwned(kind)) return this.#purgeOwned(owned[kind], before, cursor, limit);
+    return this.#purgeByTime(byTime[kind], before, limit);
   }
 
   async defaultsFrom(): Promise<number | undefined> {
@@ -125,8 +130,7 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   /** Finds them by the index of times. */
-  async #purgeByTime(kind: RetainedKind, before: number, limit: number) {
-    const [table, key] = byTime[kind] ?? ["usage_records", "request_id"];
+  async #purgeByTime([table, key]: (typeof byTime)["requests"], before: number, limit: number) {
     const deleted = await this.#delete(
       (tx) => tx`
         DELETE FROM ${tx.unsafe(table)} WHERE ${tx.unsafe(key)} IN (

@@ -143,18 +143,18 @@ function Content({ request: { chat, operation } }: { request: RequestDetail }) {
         <PlainLinkButton href={`/chats/${encodeURIComponent(chat)}`} leftSection={<CommentDiscussionIcon />}>
           Open the stored chat
         </PlainLinkButton>
-        <Remark>Its messages and answer were kept, as was asked for.</Remark>
+        <Note>Its messages and answer were kept, as was asked for.</Note>
       </Group>
     );
   }
   if (operation !== "chat") {
-    return <Remark>Only chats can be stored. Of other requests nothing but these figures is kept.</Remark>;
+    return <Note>Only chats can be stored. Of other requests nothing but these figures is kept.</Note>;
   }
   return (
-    <Remark>
+    <Note>
       What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
       <Code>"store": true</Code> with a chat, and it appears under <TextLink href="/chats">Chats</TextLink>. An operator
       can make that the account's default. Chats that fail are never stored.
-    </Remark>
+    </Note>
   );
 }
