@@ -31,14 +31,14 @@ describe("the name of an app that people could take for this server's own is ref
     "Heaclrace",
     "He@drace",
     "Неаԁгасе",
-  ])("%p", (name) => {
+  ])("%p is no name of an app, as it could be taken for this server's own", (name) => {
     expect(looksLikeOurs(name)).toBe(true);
     expect(() => appName(name)).toThrow(GatewayError);
     expect(() => appName(name)).toThrow(/^name: must not be, or look like, the name of this server/);
   });
 
   test.each(["He\u200Badrace", "He\u202Eadrace", "He\u0000adrace", "\u2066Headrace\u2069"])(
-    "%p, as any name with characters that are not seen",
+    "%p is no name of an app, as any name with characters that are not seen",
     (name) => {
       expect(looksLikeOurs(name)).toBe(true);
       expect(() => appName(name)).toThrow("name: must be 1 to 100 printable characters");
@@ -46,7 +46,7 @@ describe("the name of an app that people could take for this server's own is ref
   );
 
   // hardening: A14
-  test("however case, separators and marks are spread over it", () => {
+  test("a name that could be taken for this server's own is known, however case, separators and marks are spread over it", () => {
     const separator = fc.constantFrom("", " ", "-", ".", "_", "·", "\u0301", "\u034F");
     const letters = [..."headrace"].map((letter) => fc.constantFrom(letter, letter.toUpperCase()));
     fc.assert(
@@ -67,6 +67,6 @@ test.each([
   "☀️ Weather",
   "Head of Race",
   "Ηλιος",
-])("another name is kept as it is: %p", (name) => {
+])("a name of an app that is not like this server's is kept as it is: %p", (name) => {
   expect(appName(` ${name} `)).toBe(name);
 });

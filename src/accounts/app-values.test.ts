@@ -16,7 +16,7 @@ describe("a redirect address", () => {
     "http://localhost:3000/",
     "com.example.app:/callback",
     "com.example.app://callback",
-  ])("may be %s, and is kept byte for byte", (uri) => {
+  ])("a redirect address may be %s, and is kept byte for byte", (uri) => {
     expect(redirectUris([uri])).toEqual([uri]);
   });
 
@@ -66,7 +66,7 @@ describe("a redirect address", () => {
     ["com.example.app:/callback?error", "query"],
     ["myapp://callback", "com.example.app:/callback"],
     ["com.example.app:callback", "com.example.app:/callback"],
-  ])("is never %j", (uri, remedy) => {
+  ])("a redirect address is never %j", (uri, remedy) => {
     let message = "";
     try {
       redirectUris(["https://app.example/", uri]);
@@ -77,7 +77,7 @@ describe("a redirect address", () => {
     expect(message).toContain(remedy);
   });
 
-  test("is there once", () => {
+  test("a redirect address is there once", () => {
     const [one, other] = ["https://app.example/a", "https://app.example/A"];
     expect(redirectUris([one, other])).toEqual([one, other]);
     expect(() => redirectUris([one, other, one])).toThrow("redirect_uris[2]: is there twice");
@@ -85,7 +85,7 @@ describe("a redirect address", () => {
 });
 
 describe("a home page", () => {
-  test("is an https address, or none", () => {
+  test("a home page is an https address, or none", () => {
     expect(homepageUrl("https://app.example/about?a=1")).toBe("https://app.example/about?a=1");
     expect(homepageUrl(null)).toBeNull();
   });
@@ -99,7 +99,7 @@ describe("a home page", () => {
     "https:///page",
     "app.example",
     "https://app.example/ä",
-  ])("is never %s", (url) => {
+  ])("a home page is never %s", (url) => {
     expect(() => homepageUrl(url)).toThrow("homepage_url: must ");
   });
 });

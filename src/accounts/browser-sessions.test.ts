@@ -52,7 +52,7 @@ describe("the cookie", () => {
     return { sessions, started: sessions.start(ada, null, "password", testOrigin) };
   };
 
-  test("is out of reach of scripts and other sites, and by https bound to this host", async () => {
+  test("the cookie is out of reach of scripts and other sites, and by https bound to this host", async () => {
     const { cookie } = await start(true).started;
     expect(cookie).toMatch(
       /^__Host-headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000; Secure$/,
@@ -61,7 +61,7 @@ describe("the cookie", () => {
     expect(plain.cookie).toMatch(/^headrace_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/);
   });
 
-  test("by https is not taken under the name that another site of the domain could set", async () => {
+  test("the cookie by https is not taken under the name that another site of the domain could set", async () => {
     const { sessions, started } = start(true);
     const header = cookieHeader((await started).cookie);
     expect(await sessions.find(header, testOrigin)).toBeDefined();
@@ -73,7 +73,7 @@ describe("the cookie", () => {
     expect(await sessions.find(header.replace("__Host-", ""), testOrigin)).toBeUndefined();
   });
 
-  test("is found among others; twice, of another form or unknown it is nobody's", async () => {
+  test("the cookie is found among others; twice, of another form or unknown it is nobody's", async () => {
     const { cookie } = await all.startSession(ada);
     expect((await find(`a=b; ${cookie};c=d`))?.signedIn.person).toEqual(ada);
     const name = cookie.split("=")[0];
@@ -116,7 +116,7 @@ test("a session without an account, or of one that was left, looks at the person
 });
 
 describe("the token", () => {
-  test("is replaced after an hour, and the browser goes on with the new one", async () => {
+  test("the token of a session is replaced after an hour, and the browser goes on with the new one", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(hourMs - 1_000);
     expect((await find(cookie))?.cookie).toBeUndefined();
@@ -126,7 +126,7 @@ describe("the token", () => {
     expect((await find(fresh))?.cookie).toBeUndefined();
   });
 
-  test("before still counts for what was on its way, of any number of requests, and one of them gets the new one", async () => {
+  test("the token before still counts for what was on its way, of any number of requests, and one of them gets the new one", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(hourMs);
     const found = await Promise.all(Array.from({ length: 10 }, () => find(cookie)));
@@ -138,7 +138,7 @@ describe("the token", () => {
     expect(await find(cookie)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
   });
 
-  test("before, later: somebody copied it, and the session ends for both", async () => {
+  test("the token before, sent later, says that somebody copied it, and the session ends for both", async () => {
     const { old, fresh } = await rotated();
     expect(await find(fresh)).toBeDefined();
     all.clock.advance(60_000);
@@ -147,7 +147,7 @@ describe("the token", () => {
     expect(await endReasons()).toEqual(["replaced_token_used"]);
   });
 
-  test("whose successor was lost on its way goes on, until that turns up after all", async () => {
+  test("a token whose successor was lost on its way goes on, until that turns up after all", async () => {
     const { old, fresh } = await rotated();
     all.clock.advance(30 * 60_000);
     expect(await find(old)).toMatchObject({ cookie: undefined, signedIn: { person: ada } });
@@ -158,7 +158,7 @@ describe("the token", () => {
     expect(await endReasons()).toEqual(["replaced_token_used"]);
   });
 
-  test("two before is nobody's", async () => {
+  test("the token two before is nobody's", async () => {
     const { old, fresh } = await rotated();
     all.clock.advance(hourMs);
     const newest = next(fresh, await find(fresh));
@@ -168,7 +168,7 @@ describe("the token", () => {
 });
 
 describe("a session ends", () => {
-  test("after two weeks without a request, however young its cookie is", async () => {
+  test("a session ends after two weeks without a request, however young its cookie is", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(idleSeconds * 1_000 - 1_000);
     const fresh = next(cookie, await find(cookie));
@@ -177,7 +177,7 @@ describe("a session ends", () => {
     expect(await find(fresh)).toBeUndefined();
   });
 
-  test("after ninety days, however much it is used", async () => {
+  test("a session ends after ninety days, however much it is used", async () => {
     let { cookie } = await all.startSession(ada);
     for (let day = 1; day < 90; day++) {
       all.clock.advance(dayMs);
@@ -189,7 +189,7 @@ describe("a session ends", () => {
     expect(await find(cookie)).toBeUndefined();
   });
 
-  test("by signing out, on the server as well as in the browser", async () => {
+  test("a session ends by signing out, on the server as well as in the browser", async () => {
     const { cookie } = await all.startSession(ada);
     const current = await find(cookie);
     if (!current) throw new Error("not signed in");
@@ -200,7 +200,7 @@ describe("a session ends", () => {
   });
 });
 
-test("when and from where it was used last is kept, to the minute", async () => {
+test("when and from where a session was used last is kept, to the minute", async () => {
   const { cookie, session } = await all.startSession(ada);
   const seen = async () => (await all.sessionStore.list(ada.id, all.clock.nowSeconds())).at(0);
   all.clock.advance(59_000);
@@ -221,7 +221,7 @@ describe("where nothing can be written", () => {
     ["to be seen", 60_000],
     ["a new token", hourMs],
   ])(
-    "who is signed in and due %s stays so, with the token that they have, and that is told once a minute",
+    "where nothing can be written, who is signed in and due %s stays so, with the token that they have, and that is told once a minute",
     async (_, afterMs) => {
       const { cookie } = await all.startSession(ada);
       all.clock.advance(afterMs);
@@ -244,7 +244,7 @@ describe("where nothing can be written", () => {
     },
   );
 
-  test("a token of before that somebody copied is still refused, whether or not its session can be ended", async () => {
+  test("where nothing can be written, a token of before that somebody copied is still refused, whether or not its session can be ended", async () => {
     const { old, fresh } = await rotated();
     await find(fresh);
     all.clock.advance(60_000);

@@ -9,7 +9,7 @@ test.each([
   ["root@localhost", "root@localhost"],
   ["jürgen@bücher.example", "jürgen@bücher.example"],
   ["ju\u0308rgen@example.org", "jürgen@example.org"],
-])("%p is kept as %p", (typed, kept) => {
+])("the address %p is kept as %p", (typed, kept) => {
   expect(checkEmail(typed)).toBe(kept);
 });
 
@@ -20,11 +20,14 @@ const refused = [
   ...[`${"a".repeat(65)}@x.org`, `a@${"b".repeat(64)}.org`, `a@${"b.".repeat(130)}org`, "x".repeat(1_000_000)],
 ];
 
-test.each(refused.map((typed) => [JSON.stringify(typed.slice(0, 40)), typed]))("%s is refused", (_start, typed) => {
-  expect(() => checkEmail(typed)).toThrow(/^email: must be one e-mail address/);
-});
+test.each(refused.map((typed) => [JSON.stringify(typed.slice(0, 40)), typed]))(
+  "the address %s is refused",
+  (_start, typed) => {
+    expect(() => checkEmail(typed)).toThrow(/^email: must be one e-mail address/);
+  },
+);
 
-test("the longest parts that there may be are taken", () => {
+test("the longest parts of an address that there may be are taken", () => {
   const longest = `${"a".repeat(64)}@${"b".repeat(63)}.org`;
   expect(checkEmail(longest)).toBe(longest);
 });

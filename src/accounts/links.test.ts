@@ -80,7 +80,7 @@ const invite = (by: Principal, email = "ada@example.com", role: Role = "member")
   links.invite({ by, account: account(), email, role, origin: testOrigin });
 
 describe("the set-up link", () => {
-  test("makes an operator, who owns the first account and is signed in", async () => {
+  test("the set-up link makes an operator, who owns the first account and is signed in", async () => {
     const made = await links.createSetupLink({ type: "system" });
     expect(made.url).toMatch(/^https:\/\/models\.example\/setup\/[\w-]{43}$/);
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 86_400);
@@ -98,7 +98,7 @@ describe("the set-up link", () => {
     ]);
   });
 
-  test("works once, for one of many at the same time", async () => {
+  test("the set-up link works once, for one of many at the same time", async () => {
     const token = tokenOf(await links.createSetupLink());
     const outcomes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, i) =>
@@ -110,7 +110,7 @@ describe("the set-up link", () => {
     await expect(links.acceptance.setup(token, setUp, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("ends after a day, and when there is a newer one", async () => {
+  test("the set-up link ends after a day, and when there is a newer one", async () => {
     const [old, newer] = [await links.createSetupLink(), await links.createSetupLink()];
     expect(await links.find(tokenOf(old), "setup")).toBeUndefined();
     expect(await links.find(tokenOf(newer), "setup")).toBeDefined();
@@ -119,14 +119,14 @@ describe("the set-up link", () => {
     await expect(links.acceptance.setup(tokenOf(newer), setUp, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("makes the operator an admin of a first account that has an owner, as who is in no account can use nothing", async () => {
+  test("the set-up link makes the operator an admin of a first account that has an owner, as who is in no account can use nothing", async () => {
     await owner();
     const { person } = await links.acceptance.setup(tokenOf(await links.createSetupLink()), setUp, testOrigin);
     expect(person.isOperator).toBe(true);
     expect(await all.people.membershipsOf(person.id)).toMatchObject([{ accountId: all.accountId, role: "admin" }]);
   });
 
-  test("gives somebody who is known a new password, and ends their sessions", async () => {
+  test("the set-up link gives somebody who is known a new password, and ends their sessions", async () => {
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
     const { cookie } = await all.startSession(ada);
     const token = tokenOf(await links.createSetupLink());
@@ -143,7 +143,7 @@ describe("the set-up link", () => {
     ["name", { ...setUp, name: " " }],
     ["password", { ...setUp, password: "short" }],
     ["password", { ...setUp, password: setUp.email }],
-  ])("stays where %s is wrong, which is told", async (field, given) => {
+  ])("the set-up link stays where %s is wrong, which is told", async (field, given) => {
     const token = tokenOf(await links.createSetupLink());
     await expect(links.acceptance.setup(token, given, testOrigin)).rejects.toThrow(new RegExp(`^${field}: `));
     expect(await links.find(token, "setup")).toBeDefined();
@@ -151,7 +151,7 @@ describe("the set-up link", () => {
 });
 
 describe("an invitation", () => {
-  test("lets somebody new in with the invited address and role, signed in", async () => {
+  test("an invitation lets somebody new in with the invited address and role, signed in", async () => {
     const { person, by } = await owner();
     const made = await invite(by, " Ada@Example.com", "admin");
     expect(made.expiresAt).toBe(all.clock.nowSeconds() + 7 * 86_400);
@@ -171,7 +171,7 @@ describe("an invitation", () => {
     await expect(links.acceptance.invitation(tokenOf(made), guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("takes in somebody who is signed in with that address, and nobody else", async () => {
+  test("an invitation takes in somebody who is signed in with that address, and nobody else", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by));
     const [ada, eve] = [
@@ -186,7 +186,7 @@ describe("an invitation", () => {
     expect(await all.people.membershipsOf(eve.id)).toEqual([]);
   });
 
-  test("sets no password for somebody who is known by the address: they have to sign in", async () => {
+  test("an invitation sets no password for somebody who is known by the address: they have to sign in", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by));
     await all.addPerson({ email: "ada@example.com", password: "their own password" });
@@ -196,7 +196,7 @@ describe("an invitation", () => {
     expect(await Bun.password.verify(password, hash)).toBe(false);
   });
 
-  test("is not made for a member, nor by whoever may not", async () => {
+  test("an invitation is not made for a member, nor by whoever may not", async () => {
     const { by } = await owner();
     await expect(invite(by, "OWNER@example.com")).rejects.toThrow(/^email: is the address of a member/);
     const admin = await all.addPerson({ email: "admin@example.com" });
@@ -208,7 +208,7 @@ describe("an invitation", () => {
     expect(await events("invitation.created")).toEqual([]);
   });
 
-  test("ends with its maker's membership", async () => {
+  test("an invitation ends with its maker's membership", async () => {
     await owner();
     const admin = await all.addPerson({ email: "admin@example.com" });
     const membership = await all.addMember(admin, "admin");
@@ -235,7 +235,7 @@ describe("an invitation", () => {
     await expect(links.acceptance.invitation(invitation, guest, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("of a higher role is not replaced by whoever could not take it back", async () => {
+  test("an invitation of a higher role is not replaced by whoever could not take it back", async () => {
     const { by } = await owner();
     const token = tokenOf(await invite(by, "next@example.com", "owner"));
     const admin = await all.addPerson({ email: "admin@example.com" });
@@ -248,7 +248,7 @@ describe("an invitation", () => {
     expect(await links.find(token, "invitation")).toBeUndefined();
   });
 
-  test("is mailed where mail is configured, and then shown to nobody else", async () => {
+  test("an invitation is mailed where mail is configured, and then shown to nobody else", async () => {
     const { by } = await owner();
     links = open({ mail: keepMail });
     const made = await invite(by);
@@ -259,7 +259,7 @@ describe("an invitation", () => {
     expect(await events("invitation.created")).toMatchObject([{ targetId: made.id, detail: { delivery: "mail" } }]);
   });
 
-  test("is shown where the mail fails, as another one: the first, which may have arrived, is of no use", async () => {
+  test("an invitation is shown where the mail fails, as another one: the first, which may have arrived, is of no use", async () => {
     const { by } = await owner();
     const failing = (message: MailMessage) => keepMail(message).then(() => Promise.reject(new Error("no answer")));
     links = open({ mail: failing });
@@ -271,7 +271,7 @@ describe("an invitation", () => {
     expect(logged.map(([event]) => event)).toEqual(["invitation_not_mailed"]);
   });
 
-  test("can be made a hundred times an hour for an account", async () => {
+  test("an invitation can be made a hundred times an hour for an account", async () => {
     const { by } = await owner();
     for (let i = 0; i < 100; i++) await invite(by, `p${i}@example.com`);
     await expect(invite(by, "one@more.org")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
@@ -284,7 +284,7 @@ describe("a new password", () => {
     await links.settled();
   };
 
-  test("that waits for a mail server that hangs is dropped when the server closes", async () => {
+  test("the mail for a new password that waits for a mail server that hangs is dropped when the server closes", async () => {
     const hanging = Promise.withResolvers<void>();
     const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     links = open({
@@ -304,7 +304,7 @@ describe("a new password", () => {
     expect(logged.filter(([event]) => event === "password_reset_dropped")).toHaveLength(3);
   });
 
-  test("is set with a mailed link, and signs the person out everywhere else", async () => {
+  test("a new password is set with a mailed link, and signs the person out everywhere else", async () => {
     links = open({ mail: keepMail });
     const ada = await all.addPerson({ email: "ada@example.com", password: "an earlier password" });
     await all.addMember(ada, "member");
@@ -324,7 +324,7 @@ describe("a new password", () => {
     expect(await events("password.changed")).toMatchObject([{ targetId: ada.id, detail: { by: "link" } }]);
   });
 
-  test("is answered alike, and before anything is looked up, whether somebody has the address or not", async () => {
+  test("a new password's request is answered alike, and before anything is looked up, whether somebody has the address or not", async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -339,7 +339,7 @@ describe("a new password", () => {
     expect((await events("password_reset.created")).map(({ actor }) => actor)).toEqual([{ type: "anonymous" }]);
   });
 
-  test("link ends after an hour, or when there is a newer one, and takes no password that is too short", async () => {
+  test("a new password's link ends after an hour, or when there is a newer one, and takes no password that is too short", async () => {
     links = open({ mail: keepMail });
     await all.addPerson({ email: "ada@example.com" });
     await ask("ada@example.com");
@@ -353,7 +353,7 @@ describe("a new password", () => {
     await expect(links.acceptance.passwordReset(newer ?? "", password, testOrigin)).rejects.toThrow(ended);
   });
 
-  test("fills nobody's mailbox: three mails an hour, the others are answered as ever", async () => {
+  test("a new password's requests fill nobody's mailbox: three mails an hour, the others are answered as ever", async () => {
     links = open({ mail: keepMail });
     await all.addPerson({ email: "ada@example.com" });
     for (let i = 0; i < 6; i++) await ask("ada@example.com", `192.0.2.${i}`);
@@ -362,14 +362,14 @@ describe("a new password", () => {
     expect(await links.find(last, "password_reset")).toBeDefined();
   });
 
-  test("is asked for ten times an hour by one client, whether somebody is known or not", async () => {
+  test("a new password is asked for ten times an hour by one client, whether somebody is known or not", async () => {
     for (let i = 0; i < 10; i++) await ask(`p${i}@example.com`);
     await expect(ask("p@example.com")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
     await expect(ask("p@example.com", "198.51.100.1")).resolves.toBeUndefined();
     await expect(ask("no address")).rejects.toThrow(/^email: /);
   });
 
-  test("without mail is told to the operator's log, and made by an operator alone", async () => {
+  test("a new password without mail is told to the operator's log, and made by an operator alone", async () => {
     const ada = await all.addPerson({ email: "ada@example.com" });
     await ask("ada@example.com");
     await ask("nobody@example.com");
@@ -409,7 +409,7 @@ describe("an address is proven", () => {
     return links.acceptance.passwordReset(tokenOf(made), password, testOrigin);
   };
 
-  test("by an invitation that was mailed alone, and not by one that was shown, nor by the set-up link", async () => {
+  test("an address is proven by an invitation that was mailed alone, and not by one that was shown, nor by the set-up link", async () => {
     const { by } = await owner();
     const shown = await links.acceptance.invitation(tokenOf(await invite(by, "shown@x.org")), guest, testOrigin);
     links = open({ mail: () => Promise.reject(new Error("refused")) });
@@ -423,7 +423,7 @@ describe("an address is proven", () => {
     expect(await Promise.all(addresses.map(isProven))).toEqual([false, false, true, false]);
   });
 
-  test("not by joining an account as whoever is signed in already", async () => {
+  test("an address is not proven by joining an account as whoever is signed in already", async () => {
     const { by } = await owner();
     const person = await all.addPerson({ email: ada, isEmailProven: false });
     links = open({ mail: keepMail });
@@ -432,7 +432,7 @@ describe("an address is proven", () => {
     expect(await isProven(ada)).toBe(false);
   });
 
-  test("by a mailed reset, which the first time removes the passkeys that others may have added", async () => {
+  test("an address is proven by a mailed reset, which the first time removes the passkeys that others may have added", async () => {
     const person = await all.addPerson({ email: ada, password: "an earlier password", isEmailProven: false });
     await addPasskey(person);
     expect((await resetByMail()).person).toEqual({ ...person, isEmailProven: true });
@@ -448,7 +448,7 @@ describe("an address is proven", () => {
     expect((await events("password.changed"))[0]?.detail).toEqual({ by: "link", delivery: "mail" });
   });
 
-  test("no longer after a reset that an operator handed over, or the set-up link at the console", async () => {
+  test("an address is proven no longer after a reset that an operator handed over, or the set-up link at the console", async () => {
     const person = await all.addPerson({ email: ada, password: "an earlier password" });
     await addPasskey(person);
     expect((await resetByHand(person.id)).person.isEmailProven).toBe(false);

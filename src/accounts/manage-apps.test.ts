@@ -31,7 +31,7 @@ function personFor(role: Role, id = "usr_1"): Principal {
 }
 
 describe("a new app", () => {
-  test("is of its maker's account and environment, confidential, and asks for little unless told", () => {
+  test("a new app is of its maker's account and environment, confidential, and asks for little unless told", () => {
     const { app, secret, event } = create();
     expect(app).toEqual({
       id: expect.stringMatching(/^app_[0-9a-f-]{36}$/),
@@ -62,21 +62,21 @@ describe("a new app", () => {
     });
   });
 
-  test("has a secret of 256 random bits, which is nowhere in its record and event", () => {
+  test("a new app has a secret of 256 random bits, which is nowhere in its record and event", () => {
     const { secret, ...rest } = create();
     expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
     expect(JSON.stringify(rest)).not.toContain(secret?.slice(4, 30) ?? "");
     expect(create().secret).not.toBe(secret);
   });
 
-  test("that is public has no secret and always PKCE", () => {
+  test("a new app that is public has no secret and always PKCE", () => {
     const { app, secret } = create({ type: "public" });
     expect([secret, app.secrets, app.requirePkce]).toEqual([null, [], true]);
     expect(() => create({ type: "public", require_pkce: false })).toThrow("require_pkce: must be true");
     expect(create({ require_pkce: true }).app.requirePkce).toBe(true);
   });
 
-  test("has its scopes once each, in their order", () => {
+  test("a new app has its scopes once each, in their order", () => {
     const { app } = create({ scopes: ["usage:read", "chat:read", "usage:read"] });
     expect(app.scopes).toEqual(["chat:read", "usage:read"]);
   });
@@ -86,11 +86,11 @@ describe("a new app", () => {
     [{ name: "a\u202eb" }, "name: "],
     [{ homepage_url: "http://notes.example/" }, "homepage_url: "],
     [{ redirect_uris: ["http://notes.example/"] }, "redirect_uris[0]: "],
-  ])("is refused with %j", (request, message) => {
+  ])("a new app is refused with %j", (request, message) => {
     expect(() => create(request)).toThrow(message);
   });
 
-  test("of a member is the member's own, of an owner the account's", () => {
+  test("a new app of a member is the member's own, of an owner the account's", () => {
     expect(create({}, personFor("member")).app).toMatchObject({ personId: "usr_1", createdBy: "usr_1" });
     expect(create({}, personFor("owner")).app).toMatchObject({ personId: null, createdBy: "usr_1" });
     const key = keyRecordFor({ personId: "usr_1" });
@@ -108,7 +108,7 @@ test("an app manages no apps, whatever its scopes", () => {
 });
 
 describe("a change", () => {
-  test("has only what it names, and its event what was and what became", () => {
+  test("a change has only what it names, and its event what was and what became", () => {
     const { app } = create({ homepage_url: "https://notes.example/" });
     const change = updateApp(
       principalFor(),
@@ -124,14 +124,14 @@ describe("a change", () => {
     });
   });
 
-  test("of nothing is none", () => {
+  test("a change of nothing is none", () => {
     const { app } = create();
     expect(updateApp(principalFor(), app, {}, origin)).toBeUndefined();
     const same = { name: " Notes ", scopes: ["models:read", "chat:write"] as const, require_pkce: false };
     expect(updateApp(principalFor(), app, { ...same, scopes: [...same.scopes] }, origin)).toBeUndefined();
   });
 
-  test("is held to the same rules as a new app", () => {
+  test("a change is held to the same rules as a new app", () => {
     const { app } = create({ type: "public" });
     const change = (request: object) => () => updateApp(principalFor(), app, request, origin);
     expect(change({ require_pkce: false })).toThrow("require_pkce: must be true");
@@ -142,7 +142,7 @@ describe("a change", () => {
 });
 
 describe("a rotation", () => {
-  test("gives a new secret and says when the old one ends", () => {
+  test("a rotation gives a new secret and says when the old one ends", () => {
     const { app, secret: old } = create();
     const { secret, record, oldEndAt, event } = rotate(app, 3_600);
     expect(secret).toMatch(/^hrs_[A-Za-z0-9_-]{43}$/);
@@ -153,7 +153,7 @@ describe("a rotation", () => {
     expect(JSON.stringify([record, event])).not.toContain(secret.slice(4, 30));
   });
 
-  test("of a public app is refused", () => {
+  test("a rotation of a public app is refused", () => {
     expect(() => rotate(create({ type: "public" }).app)).toThrow("A public app has no secret");
   });
 });
@@ -162,7 +162,7 @@ describe("an app is there", () => {
   const { app } = create();
   const own = { ...app, personId: "usr_1" };
 
-  test("for its account and environment", () => {
+  test("an app is there for its account and environment", () => {
     expect(requireApp(principalFor(), app, app.id)).toBe(app);
     expect(requireApp(personFor("admin", "usr_2"), own, app.id)).toBe(own);
     expect(requireApp(personFor("member"), own, app.id)).toBe(own);
@@ -175,7 +175,7 @@ describe("an app is there", () => {
     ["the account's, for a member", personFor("member"), app],
     ["another member's, for a member", personFor("member", "usr_2"), own],
     ["another member's, for a member's key", principalFor({ keys: [keyRecordFor({ personId: "usr_2" })] }), own],
-  ])("but not %s", (_, principal, found) => {
+  ])("an app is not there where it is %s", (_, principal, found) => {
     expect(() => requireApp(principal, found, "app_x")).toThrow("There is no app app_x.");
   });
 
@@ -190,7 +190,7 @@ describe("a secret", () => {
   const [first] = app.secrets;
   const rotated = { secrets: [...(first ? [{ ...first, expiresAt: now + 60 }] : []), next.record] };
 
-  test("is known as long as it has not ended, whichever of the two it is", () => {
+  test("a secret is known as long as it has not ended, whichever of the two it is", () => {
     expect(matchesSecret(app, secret ?? "", pepper, now)).toBe(true);
     expect(matchesSecret(rotated, secret ?? "", pepper, now + 59)).toBe(true);
     expect(matchesSecret(rotated, secret ?? "", pepper, now + 60)).toBe(false);
@@ -198,7 +198,7 @@ describe("a secret", () => {
     expect(matchesSecret(rotated, next.secret, pepper, now + 60)).toBe(true);
   });
 
-  test("is no other text, no digest, and none of another pepper", () => {
+  test("a secret is no other text, no digest, and none of another pepper", () => {
     for (const text of ["", "hrs_", `${secret}x`, secret?.slice(0, -1) ?? "", first?.digest ?? "", next.secret]) {
       expect(matchesSecret(app, text, pepper, now)).toBe(false);
     }
@@ -206,7 +206,7 @@ describe("a secret", () => {
     expect(matchesSecret({ secrets: [] }, "", pepper, now)).toBe(false);
   });
 
-  test("that has ended is not shown, and no digest ever is", () => {
+  test("a secret that has ended is not shown, and no digest ever is", () => {
     const shown = (at: number) => appToWire({ ...app, ...rotated }, "An account", at).secrets;
     expect(shown(now).map(({ expires_at }) => expires_at)).toEqual([now + 60, null]);
     expect(shown(now + 60).map(({ id }) => id)).toEqual([next.record.id]);

@@ -72,7 +72,7 @@ async function events(action: "passkey.added" | "passkey.removed" | "sign_in.fai
 }
 
 describe("adding", () => {
-  test("asks for a discoverable passkey with user verification, for this host, and leaves out those that are there", async () => {
+  test("adding a passkey asks for a discoverable passkey with user verification, for this host, and leaves out those that are there", async () => {
     const first = await add();
     const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
     expect(options).toMatchObject({
@@ -85,7 +85,7 @@ describe("adding", () => {
     expect(Buffer.from(options.challenge, "base64url").length).toBeGreaterThanOrEqual(32);
   });
 
-  test("keeps what it needs and tells the audit log, without the key", async () => {
+  test("adding a passkey keeps what it needs and tells the audit log, without the key", async () => {
     const added = await add({}, "ses_1", "  Laptop ");
     expect(await passkeys.list(person.id)).toEqual([added]);
     expect(added).toMatchObject({ name: "Laptop", counter: 0, backedUp: true, lastUsedAt: null });
@@ -94,7 +94,7 @@ describe("adding", () => {
     expect(JSON.stringify(event)).not.toContain(added.publicKey);
   });
 
-  test("a challenge is for its own session, works once, and for five minutes", async () => {
+  test("the challenge for adding a passkey is for its own session, works once, and for five minutes", async () => {
     const options = await passkeys.additionOptions(person, "ses_1", pageOrigin);
     const given = { name: "Laptop", response: device.create(options) };
     expect(await refusal(passkeys.add(person, "ses_2", given, ceremony()))).toMatchObject({
@@ -123,7 +123,7 @@ describe("adding", () => {
     ["an unknown attestation", { attestation: () => ({ format: "odd", statement: new Map() }) }],
     ["a statement with no attestation", { attestation: () => ({ format: "none", statement: new Map([["x", 1]]) }) }],
     ["a bad signature of its own", { attestation: (_, key) => packed(sign("sha256", Buffer.alloc(9), key)) }],
-  ])("is refused: %s", async (_, odd) => {
+  ])("adding a passkey is refused: %s", async (_, odd) => {
     expect(await refusal(add(odd))).toEqual({ code: "invalid_request", detail: "passkey_not_verified" });
     expect(await passkeys.list(person.id)).toEqual([]);
   });
@@ -172,7 +172,7 @@ describe("adding", () => {
     expect(await signIn()).toMatchObject({ id: person.id });
   });
 
-  test("there are twenty at most", async () => {
+  test("there are twenty passkeys of a person at most", async () => {
     const waiting = await passkeys.additionOptions(person, "ses_2", pageOrigin);
     for (let i = 0; i < mostPasskeys; i++) await add();
     expect(await refusal(add())).toMatchObject({ code: "permission_denied" });
@@ -182,13 +182,13 @@ describe("adding", () => {
     });
   });
 
-  test.each(["", "  ", "x".repeat(61), "a\nb"])("the name %p is refused", async (name) => {
+  test.each(["", "  ", "x".repeat(61), "a\nb"])("the name %p of a passkey is refused", async (name) => {
     expect(await refusal(add({}, "ses_1", name))).toMatchObject({ code: "invalid_request" });
   });
 });
 
 describe("signing in", () => {
-  test("gives the person, whose passkey was used now; nobody is named to the browser before", async () => {
+  test("signing in gives the person, whose passkey was used now; nobody is named to the browser before", async () => {
     await add();
     const { options } = await passkeys.signInOptions(pageOrigin);
     expect(options).toMatchObject({ rpId: "ai.example.com", userVerification: "required" });
@@ -197,7 +197,7 @@ describe("signing in", () => {
     expect((await passkeys.list(person.id))[0]?.lastUsedAt).toBe(world.clock.nowSeconds());
   });
 
-  test("a challenge works once, and for five minutes", async () => {
+  test("a challenge for signing in works once, and for five minutes", async () => {
     await add();
     const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
     const given = { challengeId, response: device.get(options) };
@@ -217,7 +217,7 @@ describe("signing in", () => {
     ["another challenge", { challenge: Buffer.alloc(32).toString("base64url") }],
     ["nobody verified", { userVerified: false }],
     ["somebody else's handle", { userHandle: Buffer.from("usr_other").toString("base64url") }],
-  ])("is refused and recorded: %s", async (_, odd) => {
+  ])("signing in is refused and recorded: %s", async (_, odd) => {
     const { id } = await add();
     expect(await refusal(signIn(odd))).toEqual({ code: "permission_denied", detail: "passkey: not_verified" });
     const [event] = await events("sign_in.failed", person.id);
@@ -227,7 +227,7 @@ describe("signing in", () => {
     });
   });
 
-  test("with a signature of another key is refused", async () => {
+  test("signing in with a signature of another key is refused", async () => {
     await add();
     const stranger = new SoftwareAuthenticator(pageOrigin);
     stranger.create(await passkeys.additionOptions(person, "ses_9", pageOrigin));
@@ -236,7 +236,7 @@ describe("signing in", () => {
     expect(await refusal(signIn())).toMatchObject({ detail: "passkey: not_verified" });
   });
 
-  test("with a passkey that was removed, or never added, is refused in the same words", async () => {
+  test("signing in with a passkey that was removed, or never added, is refused in the same words", async () => {
     const { id } = await add();
     await passkeys.remove(id, person.id, ceremony());
     expect(await refusal(signIn())).toEqual({ code: "permission_denied", detail: "passkey: unknown_passkey" });
@@ -313,7 +313,7 @@ test("a passkey that is removed while it is checked signs nobody in, nor do two 
 });
 
 describe("one's own alone", () => {
-  test("are renamed and removed", async () => {
+  test("one's own passkeys alone are renamed and removed", async () => {
     const { id } = await add();
     const other = await world.addPerson({ email: `other${made}@example.com` });
     expect(await refusal(passkeys.rename(id, other.id, "Mine"))).toMatchObject({ code: "not_found" });
@@ -332,11 +332,11 @@ describe("the relying party", () => {
     ["http://[::1]:7545", undefined],
     ["https://192.0.2.1", undefined],
     ["http://ai.example.com", undefined],
-  ])("of %s is %p", (origin, id) => {
+  ])("the relying party of %s is %p", (origin, id) => {
     expect(relyingPartyId(origin)).toBe(id);
   });
 
-  test("is needed: without one both ceremonies are refused with what to do", async () => {
+  test("the relying party is needed: without one both ceremonies are refused with what to do", async () => {
     const at = "http://127.0.0.1:7545";
     expect(await refusal(passkeys.signInOptions(at))).toMatchObject({ code: "permission_denied" });
     expect(await refusal(passkeys.additionOptions(person, "ses_1", at))).toMatchObject({ code: "permission_denied" });
@@ -346,7 +346,7 @@ describe("the relying party", () => {
 describe("what waits for its second half", () => {
   const kind = { name: "test", lifeSeconds: 10, most: 2 };
 
-  test("is bounded: the oldest goes first, and nothing is given after its time", async () => {
+  test("what waits for its second half is bounded: the oldest goes first, and nothing is given after its time", async () => {
     const clock = manualClock();
     const pending = new Pending<number>({ ...world.pending, clock }, kind);
     await pending.put("a", 1);
@@ -363,7 +363,7 @@ describe("what waits for its second half", () => {
     expect(await pending.take("c")).toBeUndefined();
   });
 
-  test("is taken once, however many ask at once, at whichever process", async () => {
+  test("what waits for its second half is taken once, however many ask at once, at whichever process", async () => {
     const [here, there] = [new Pending<number>(world.pending, kind), new Pending<number>(world.pending, kind)];
     for (let round = 0; round < 5; round++) {
       await here.put("once", round);
@@ -372,7 +372,7 @@ describe("what waits for its second half", () => {
     }
   });
 
-  test("tells nobody who reads the database what it is, nor by what it is asked for", async () => {
+  test("what waits for its second half tells nobody who reads the database what it is, nor by what it is asked for", async () => {
     const pending = new Pending<string>(world.pending, kind);
     await pending.put("the key", "the value");
     const rows: unknown[] = await world.db`SELECT * FROM pending_entries WHERE kind = 'test'`;
@@ -380,7 +380,7 @@ describe("what waits for its second half", () => {
     expect(await pending.take("the key")).toBe("the value");
   });
 
-  test("is forgotten in the background once it has ended", async () => {
+  test("what waits for its second half is forgotten in the background once it has ended", async () => {
     const pending = new Pending<number>(world.pending, { ...kind, most: 100 });
     await pending.put("old", 1);
     await world.pending.store.prune(world.clock.nowSeconds() + kind.lifeSeconds - 1);

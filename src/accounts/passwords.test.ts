@@ -42,7 +42,7 @@ test("where nobody is known a comparison is false, and takes as long as with som
   }
 });
 
-test("at most two are worked on at a time and sixty wait; more are told to come back", async () => {
+test("at most two passwords are worked on at a time and sixty wait; more are told to come back", async () => {
   const hash = await Bun.password.hash(good, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   const outcomes = await Promise.allSettled(Array.from({ length: 70 }, () => verifyPassword(good, hash)));
   const refused = outcomes.filter((outcome) => outcome.status === "rejected");
@@ -62,7 +62,7 @@ test.each([
   ["a common one", "password1234", "one that many people use"],
   ["a common one, dressed up", "Pass Word-12345", "one that many people use"],
   ["digits in a row", "1234567890123456", "one that many people use"],
-])("%s is refused, naming the field", (_what, password, why) => {
+])("a password is refused, naming the field: %s", (_what, password, why) => {
   expect(() => checkPassword(password, "ada@example.com")).toThrow(why);
   expect(() => checkPassword(password, "ada@example.com")).toThrow(/^password: /);
 });
@@ -72,6 +72,6 @@ test.each([
   ["twelve characters of two code units each", "🐴🔋📎🧷🎈🪁🐴🔋📎🧷🎈🪁"],
   ["words", good],
   ["256 characters", "abcdefgh".repeat(32)],
-])("%s are taken", (_what, password) => {
+])("a password is taken: %s", (_what, password) => {
   expect(checkPassword(password, "ada@example.com")).toBe(password);
 });

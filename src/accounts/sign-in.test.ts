@@ -101,7 +101,7 @@ test("a client is throttled over all addresses, by the network behind which an I
   expect(await tries((i) => `2001:db8:1:10${i}::1`, "c")).toBe(0);
 });
 
-test("only what fails counts, of any number at once", async () => {
+test("only a sign-in that fails counts, of any number at once", async () => {
   await all.addPerson({ email: "ada@example.com", password });
   for (let i = 0; i < 5; i++) expect(await outcome("ada@example.com", password)).toBe("in");
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => outcome("ada@example.com", "not the password")));

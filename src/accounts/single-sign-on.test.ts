@@ -98,7 +98,7 @@ async function events(action: "identity.linked" | "member.added") {
 }
 
 describe("who comes back from a real provider", () => {
-  test("is the person with the verified address: linked once, known by the identity from then on", async () => {
+  test("who comes back from a real provider is the person with the verified address: linked once, known by the identity from then on", async () => {
     const person = await world.addPerson({ email: "Ada@Example.com" });
     await world.addMember(person, "owner");
     const signOn = signOnAt(real.issuer);
@@ -161,7 +161,7 @@ describe("who comes back from a real provider", () => {
     expect(linked.filter(({ targetId }) => targetId === person.id)).toHaveLength(1);
   });
 
-  test("joins the account of a pending invitation, which is used up", async () => {
+  test("who comes back from a real provider joins the account of a pending invitation, which is used up", async () => {
     const account = await world.addAccount();
     const person = stranger();
     await invite(person.email, account.id, "admin");
@@ -186,7 +186,7 @@ describe("who comes back from a real provider", () => {
     expect(await refusal(signIn(signOnAt(real.issuer), real, person))).toMatchObject({ detail: "sso: not_invited" });
   });
 
-  test("joins with the role of the settings where the domain is allowed, without a password", async () => {
+  test("who comes back from a real provider joins with the role of the settings where the domain is allowed, without a password", async () => {
     const person = stranger("corp.example");
     const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
     const signedIn = await signIn(signOn, real, person);
@@ -197,7 +197,7 @@ describe("who comes back from a real provider", () => {
   });
 
   test.each(["sub.corp.example", "corp.example.evil.example", "evilcorp.example"])(
-    "at %s is not of the allowed domain corp.example",
+    "somebody at %s is not of the allowed domain corp.example",
     async (domain) => {
       const signOn = signOnAt(real.issuer, { allowedDomains: ["corp.example"] });
       const error = await refusal(signIn(signOn, real, stranger(domain)));
@@ -295,7 +295,7 @@ describe("somebody else who came with the address first", () => {
     await expect(signIns.password(taken.person.email, password, testOrigin)).rejects.toThrow("is wrong");
   });
 
-  test("is out once: what is set up from then on stays, at another provider as well", async () => {
+  test("somebody else who came with the address first is out once: what is set up from then on stays, at another provider as well", async () => {
     const person = await world.addPerson({ email: `later${++made}@example.com`, isEmailProven: false });
     const claims = { sub: `later-${made}`, email: person.email, email_verified: true };
     expect((await signIn(signOnAt(real.issuer), real, claims)).isFirstProof).toBe(true);
@@ -307,7 +307,7 @@ describe("somebody else who came with the address first", () => {
     expect(event?.detail).toEqual({ issuer: lying.issuer, email: person.email });
   });
 
-  test("is nobody where the address was proven: all of it stays", async () => {
+  test("somebody else who came with the address first is nobody where the address was proven: all of it stays", async () => {
     const person = await world.addPerson({ email: `proven${++made}@example.com`, password, isEmailProven: true });
     const { left } = await withAll(person);
     const claims = { sub: `proven-${made}`, email: person.email, email_verified: true };
@@ -315,7 +315,7 @@ describe("somebody else who came with the address first", () => {
     expect(await left()).toEqual(everything);
   });
 
-  test("is nobody where the person came by single sign-on", async () => {
+  test("somebody else who came with the address first is nobody where the person came by single sign-on", async () => {
     const claims = stranger("corp.example");
     const { person } = await signIn(signOnAt(real.issuer, { allowedDomains: ["corp.example"] }), real, claims);
     const { left } = await withAll(person);
@@ -325,7 +325,7 @@ describe("somebody else who came with the address first", () => {
 });
 
 describe("the way back", () => {
-  test("belongs to the browser that began it, works once, and for ten minutes", async () => {
+  test("the way back belongs to the browser that began it, works once, and for ten minutes", async () => {
     const person = await world.addPerson({ email: `once${++made}@example.com` });
     lying.person = { sub: `once-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
@@ -451,7 +451,7 @@ describe("what the provider says of itself", () => {
   const discovery = "/.well-known/openid-configuration";
   const begin = (signOn: SingleSignOn) => signOn.begin({ browser: undefined, redirectUri, next: "/" });
 
-  test("is asked once an hour, and once for many at a time", async () => {
+  test("what the provider says of itself is asked once an hour, and once for many at a time", async () => {
     const signOn = signOnAt(lying.issuer);
     await Promise.all(Array.from({ length: 5 }, () => begin(signOn)));
     world.clock.advance(3_599_000);
@@ -466,15 +466,18 @@ describe("what the provider says of itself", () => {
     ["an error", { answers: { [discovery]: () => new Response("canary", { status: 500 }) } }],
     ["another issuer", { metadata: { issuer: "https://evil.example" } }],
     ["nothing in time", { answers: { [discovery]: () => Bun.sleep(400).then(() => new Response()) } }],
-  ])("%s is a 503 for now, and is asked again the next time", async (_, lies) => {
-    const signOn = signOnAt(lying.issuer, {}, 200);
-    lying.lies = lies;
-    const error = await refusal(begin(signOn));
-    expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 60 });
-    expect(Bun.inspect(error)).not.toContain("canary");
-    lying.lies = {};
-    expect((await begin(signOn)).url).toStartWith(lying.issuer);
-  });
+  ])(
+    "%s in place of what the provider says of itself is a 503 for now, and the provider is asked again the next time",
+    async (_, lies) => {
+      const signOn = signOnAt(lying.issuer, {}, 200);
+      lying.lies = lies;
+      const error = await refusal(begin(signOn));
+      expect(error).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 60 });
+      expect(Bun.inspect(error)).not.toContain("canary");
+      lying.lies = {};
+      expect((await begin(signOn)).url).toStartWith(lying.issuer);
+    },
+  );
 });
 
 function endless(): Response {

@@ -5,7 +5,7 @@ import { commands, commandsMeant } from "./commands.ts";
 import { createContext } from "./terminal/context.ts";
 
 describe("commands", () => {
-  test("each registers one command, of the name by which it is loaded", async () => {
+  test("each entry of the commands registers one command, of the name by which it is loaded", async () => {
     for (const [name, load] of commands) {
       const program = new Command();
       register(program, createContext({}), await load());

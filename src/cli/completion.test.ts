@@ -45,7 +45,7 @@ describe("in bash", () => {
     [["models", "list", "--base-url", ""], []],
     [["models", "list", "--data-dir", "/de"], ["/dev"]],
     [["nonsense", "--x"], []],
-  ])("%p is completed to %p", async (words, expected) => {
+  ])("the words %p are completed to %p in bash", async (words, expected) => {
     const typed = ["headrace", ...words].map((word) => `'${word}'`).join(" ");
     const check = `
 COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _headrace 2>/dev/null
@@ -56,20 +56,20 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 });
 
 describe("the script is valid", () => {
-  installed("bash")("for bash", async () => {
+  installed("bash")("the script for bash is valid", async () => {
     expect(await shell(["bash", "-n"], await scriptFor("bash"))).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 
-  installed("zsh")("for zsh", async () => {
+  installed("zsh")("the script for zsh is valid", async () => {
     expect(await shell(["zsh", "-n"], await scriptFor("zsh"))).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 
-  installed("fish")("for fish", async () => {
+  installed("fish")("the script for fish is valid", async () => {
     expect(await shell(["fish", "--no-execute"], await scriptFor("fish"))).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 });
 
-test.each(["bash", "zsh", "fish"])("for %s it knows every command and option", async (name) => {
+test.each(["bash", "zsh", "fish"])("the script for %s knows every command and option", async (name) => {
   const script = await scriptFor(name);
   const options = name === "fish" ? ["-l overlap", "-l group-by", "-s y"] : ["--overlap", "--group-by", "-y"];
   for (const word of ["pull", "engine install", "keys rotate", "status", "usage", ...options]) {

@@ -97,13 +97,13 @@ describe("problems name line, column, key and fix", () => {
     ["- a", "headrace.yaml:1:1  must be a mapping of keys to values (got a list)"],
     ["a", 'headrace.yaml:1:1  must be a mapping of keys to values (got "a")'],
     ["__proto__: { port: 1 }", "headrace.yaml:1:1  __proto__: is not a known key"],
-  ])("%p", (text, expected) => {
+  ])("a problem is told with line, column, key and fix: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
   });
 
-  test("all at once", () => {
+  test("problems are told all at once", () => {
     expect(problemsOf("port: x\nhots: 1\nlimits: { depth: 1 }")).toHaveLength(3);
   });
 });
@@ -119,7 +119,7 @@ describe("syntax errors name their line", () => {
     ["host: a\n---\nport: 1", "headrace.yaml:2:1  a second document begins here"],
     ["upstreams: [", "headrace.yaml:1:"],
     ["host: *here", "headrace.yaml:1:7  host: refers to an anchor that is not defined above it"],
-  ])("%p", (text, expected) => {
+  ])("a syntax error names its line: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
@@ -164,7 +164,7 @@ describe("entries must agree", () => {
       `${upstream}models: [{ id: m, deployments: [{ upstream: a }, { upstream: a, model: m }] }]`,
       "headrace.yaml:4:50  models[0].deployments[1]: is the same upstream and model as an earlier deployment",
     ],
-  ])("%p", (text, expected) => {
+  ])("entries that do not agree are refused: %p", (text, expected) => {
     const problems = problemsOf(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toStartWith(expected);
@@ -174,11 +174,11 @@ describe("entries must agree", () => {
 describe("environment variables", () => {
   const withKey = `${upstream}    api_key: \${KEY}\n`;
 
-  test("fill in values", () => {
+  test("environment variables fill in values", () => {
     expect(check(withKey, { KEY: secretText }).data.upstreams[0]?.api_key).toBe(secretText);
   });
 
-  test("become numbers and switches where these are wanted, and stay text elsewhere", () => {
+  test("environment variables become numbers and switches where these are wanted, and stay text elsewhere", () => {
     const text = `port: \${N}\nengine: { demo: "\${B:-false}" }\n${withKey}`;
     const { data, problems } = check(text, { N: "8080", KEY: "12345" });
     expect(problems).toEqual([]);
@@ -186,7 +186,7 @@ describe("environment variables", () => {
   });
 
   test.each(["x\nport: 1", "x, port: 1", "[a]", "{ a: b }", "null", "&a", "*a", "# x"])(
-    "cannot add structure: %p stays one text",
+    "environment variables cannot add structure: %p stays one text",
     (value) => {
       const { data, problems } = check("data_dir: ${DIR}", { DIR: value });
       expect(problems).toEqual([]);
@@ -236,7 +236,7 @@ test.each([
 });
 
 describe("warnings", () => {
-  test("a base URL without a path, and an upstream that serves nothing", () => {
+  test("a base URL without a path, and an upstream that serves nothing, are warned of", () => {
     const text = "upstreams:\n  - name: a\n    url: http://h:1\n    discover: false\n";
     expect(check(text).warnings).toEqual([
       expect.stringMatching(/^headrace\.yaml:3:10 {2}upstreams\[0\]\.url: has no path/),

@@ -174,7 +174,7 @@ describe("what is refused", () => {
     [{}, { HEADRACE_REDIS_URL: "http://h" }, "HEADRACE_REDIS_URL: must be a redis:// or rediss:// URL"],
     [{ advertiseUrl: "h:1" }, {}, "--advertise-url: must be an http:// or https:// URL"],
     [{ model: ["hf:a/b"] }, {}, "--model: must be "],
-  ])("%j %j", async (flags, env, expected) => {
+  ])("what cannot be is refused with its name and a fix: %j %j", async (flags, env, expected) => {
     const { message, problems } = await refusal(load({ flags, env }));
     expect(problems).toHaveLength(1);
     expect(message).toStartWith(expected);
@@ -202,7 +202,7 @@ describe("what is refused", () => {
     expect(problems.map((problem) => problem.file)).toEqual(["headrace.yaml"]);
   });
 
-  test("a file that cannot be read", async () => {
+  test("a file that cannot be read is refused", async () => {
     const cwd = await directoryWith();
     await mkdir(join(cwd, "headrace.yaml"));
     expect((await refusal(load({ cwd }))).message).toContain("cannot be read (EISDIR)");
@@ -302,10 +302,13 @@ describe("the mail server", () => {
     expect(message).not.toContain("canary");
   });
 
-  test.each(["headrace", "a@b, c@d", "H <a@b>\r\nBcc: c@d", "<a@b"])("refuses the sender %p", async (sender) => {
-    const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: sender } }));
-    expect(message).toStartWith("HEADRACE_MAIL_FROM: must be an e-mail address");
-  });
+  test.each(["headrace", "a@b, c@d", "H <a@b>\r\nBcc: c@d", "<a@b"])(
+    "the mail server refuses the sender %p",
+    async (sender) => {
+      const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url, HEADRACE_MAIL_FROM: sender } }));
+      expect(message).toStartWith("HEADRACE_MAIL_FROM: must be an e-mail address");
+    },
+  );
 });
 
 describe("single sign-on", () => {
@@ -476,7 +479,7 @@ describe("tracing", () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://a:canary@h" }, "OTEL_EXPORTER_OTLP_ENDPOINT: must be"],
     [{ OTEL_EXPORTER_OTLP_HEADERS: "canary" }, "OTEL_EXPORTER_OTLP_HEADERS: must be pairs such as name=value"],
     [{ OTEL_EXPORTER_OTLP_HEADERS: "a=canary%0d%0ax" }, "OTEL_EXPORTER_OTLP_HEADERS: must be"],
-  ])("%j is refused but not shown", async (env, expected) => {
+  ])("the setting %j of tracing is refused but not shown", async (env, expected) => {
     const { message } = await refusal(load({ env }));
     expect(message).toStartWith(expected);
     expect(message).not.toContain("canary");

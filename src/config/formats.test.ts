@@ -99,9 +99,12 @@ describe("URLs", () => {
 describe("secrets", () => {
   const hex = "00ff".repeat(16);
   const bytes = Buffer.from(hex, "hex");
-  test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])("reads %s", (text) => {
-    expect(decodeSecret(text)).toBe(hex);
-  });
+  test.each([hex, hex.toUpperCase(), bytes.toString("base64"), bytes.toString("base64url")])(
+    "%s is read as a secret",
+    (text) => {
+      expect(decodeSecret(text)).toBe(hex);
+    },
+  );
   test("several secrets are read, each once, with commas or line breaks between them", () => {
     const other = "ab".repeat(32);
     expect(decodeSecrets(hex)).toEqual([hex]);
@@ -115,7 +118,7 @@ describe("secrets", () => {
     expect(decodeSecrets(many.slice(1).join(","))).toHaveLength(4);
   });
   test.each(["", "abc", hex.slice(1), `${hex}0`, bytes.subarray(1).toString("base64"), "x".repeat(42), " ".repeat(43)])(
-    "refuses %p, which is not 32 bytes",
+    "%p is refused as a secret, as it is not 32 bytes",
     (text) => {
       expect(decodeSecret(text)).toBeUndefined();
     },

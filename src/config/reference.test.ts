@@ -37,7 +37,7 @@ describe("the published JSON schema", () => {
     });
   });
 
-  test("accepts the example as written, with its variables", () => {
+  test("the published JSON schema accepts the example as written, with its variables", () => {
     expect(validator.safeParse(exampleAsWritten()).error).toBeUndefined();
   });
 
@@ -53,9 +53,12 @@ describe("the published JSON schema", () => {
     expect(validator.safeParse(data).success).toBe(false);
   });
 
-  test.each([{ port: "${PORT}" }, { engine: { demo: "${DEMO:-true}" } }, { mode: "${MODE}" }])("accepts %j", (data) => {
-    expect(validator.safeParse(data).success).toBe(true);
-  });
+  test.each([{ port: "${PORT}" }, { engine: { demo: "${DEMO:-true}" } }, { mode: "${MODE}" }])(
+    "the published JSON schema accepts %j",
+    (data) => {
+      expect(validator.safeParse(data).success).toBe(true);
+    },
+  );
 });
 
 describe("the reference page", () => {
@@ -69,7 +72,7 @@ describe("the reference page", () => {
     expect(data.upstreams[1]).toMatchObject({ timeout_seconds: 600 });
   });
 
-  test("lists every flag, variable and key of the options", () => {
+  test("the reference page lists every flag, variable and key of the options", () => {
     for (const { flag, env: variable, file } of Object.values(options)) {
       for (const name of [flag, variable, file?.join(".")]) {
         if (name !== undefined) expect(page).toContain(`\`${name}\``);

@@ -42,7 +42,7 @@ test("every spelling of the proxy variables is removed, and nothing else", () =>
   expect(environment).toEqual({ BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", PATH: "/bin" });
 });
 
-test("after that, Bun sends to model servers directly, and not to a proxy that its shell had set", async () => {
+test("after the proxy variables are removed, Bun sends to model servers directly, and not to a proxy that its shell had set", async () => {
   using proxy = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("PROXY") });
   using target = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("TARGET") });
   const script = `

@@ -19,7 +19,7 @@ describe("substitute", () => {
     expect(substitute(text, env)).toEqual({ ok: true, text: expected, names });
   });
 
-  test("looks only once: what a variable holds is not substituted again", () => {
+  test("substitute looks only once: what a variable holds is not substituted again", () => {
     expect(substitute("${NESTED}", env)).toMatchObject({ ok: true, text: "${KEY}" });
   });
 
@@ -28,7 +28,7 @@ describe("substitute", () => {
   });
 
   test.each(["${", "${KEY", "${}", "${1A}", "${KEY-x}", "${KEY:x}", "${A B}"])(
-    "refuses %p, which names no variable",
+    "substitute refuses %p, which names no variable",
     (text) => {
       expect(substitute(text, env)).toMatchObject({ ok: false, fix: expect.stringContaining("$${") });
     },

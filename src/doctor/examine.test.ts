@@ -51,7 +51,7 @@ test("a look that throws is a failure of its own, and groups in which nothing wa
   expect(reports[0]?.findings[1]).toEqual(ok("whole", "fine"));
 });
 
-test("Ctrl-C ends all of them at once, with its reason", async () => {
+test("Ctrl-C ends all looks at once, with its reason", async () => {
   const controller = new AbortController();
   const hanging = examine([{ title: "Slow", checks: [check("hangs", () => new Promise(() => {}))] }], {
     signal: controller.signal,

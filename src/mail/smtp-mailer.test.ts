@@ -74,7 +74,7 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 describe("a message", () => {
-  test("arrives as plain text for the one address, from the sender, signed in with the decoded password", async () => {
+  test("a message arrives as plain text for the one address, from the sender, signed in with the decoded password", async () => {
     const { port, received } = await startServer();
     await new SmtpMailer({ url: `smtp://me%40x:p%40ss%2Fword@127.0.0.1:${port}`, from }).send(message);
     expect(received).toHaveLength(1);
@@ -94,7 +94,7 @@ describe("a message", () => {
     "Ada <ada@example.com>",
     "ada",
     "",
-  ])("to %p is refused before anything is sent", async (to) => {
+  ])("a message to %p is refused before anything is sent", async (to) => {
     const { port, received } = await startServer();
     const error = await refusal(new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from }).send({ ...message, to }));
     expect(error.code).toBe("invalid_request");
@@ -111,20 +111,20 @@ describe("a message", () => {
 });
 
 describe("a failure is service_unavailable, with its code for the log and no secret", () => {
-  test("a wrong password, which the server repeats", async () => {
+  test("a wrong password, which the server repeats, is service_unavailable, with its code for the log and no secret", async () => {
     const { port } = await startServer({ authOptional: false });
     const error = await refusal(new SmtpMailer({ url: `smtp://me:canary-pw@127.0.0.1:${port}`, from }).send(message));
     expect(error).toMatchObject({ code: "service_unavailable", detail: "mail: EAUTH 535" });
     expect(Bun.inspect(error)).not.toContain("canary-pw");
   });
 
-  test("a refused recipient", async () => {
+  test("a refused recipient is service_unavailable, with its code for the log", async () => {
     const { port } = await startServer({ onRcptTo: (_address, _session, done) => done(new Error("no such user")) });
     const error = await refusal(new SmtpMailer({ url: `smtp://127.0.0.1:${port}`, from }).send(message));
     expect(error).toMatchObject({ code: "service_unavailable", detail: "mail: EENVELOPE 550" });
   });
 
-  test("nobody listens", async () => {
+  test("a server that does not listen is service_unavailable, with its code for the log", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = server.address();
@@ -162,7 +162,7 @@ describe("encryption", () => {
     expect(received).toEqual([]);
   });
 
-  test("needs a certificate that proves the server's name", async () => {
+  test("encryption needs a certificate that proves the server's name", async () => {
     const { port, received } = await startServer({ secure: true });
     const error = await refusal(new SmtpMailer({ url: `smtps://127.0.0.1:${port}`, from }).send(message));
     expect(error.code).toBe("service_unavailable");

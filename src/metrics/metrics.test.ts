@@ -34,7 +34,7 @@ describe("the text", () => {
 });
 
 describe("a histogram", () => {
-  test("counts each time in the buckets whose bound it does not exceed, in seconds", () => {
+  test("a histogram counts each time in the buckets whose bound it does not exceed, in seconds", () => {
     const histogram = new Histogram(new Buckets([0.1, 1, 2.5]));
     for (const ms of [0, 99.9, 100, 100.1, 1_000, 2_600]) histogram.observe(ms);
     const out = new Exposition("prometheus").family("h", "histogram", "H");
@@ -67,7 +67,7 @@ describe("series by label", () => {
     ]);
   });
 
-  test("give their place away once what they count is gone, soon and not before", () => {
+  test("the series by label give their place away once what they count is gone, soon and not before", () => {
     const gone = new Set<string>();
     const series = seriesOf(2, gone);
     for (const value of ["a", "b", "c"]) series.of(value);

@@ -37,7 +37,7 @@ test("a task that fails is told of and tried again, and keeps no other from its 
   expect(lines).toEqual([failed, failed]);
 });
 
-test("it comes by itself, one round at a time, and closing waits for the one that is under way", async () => {
+test("the housekeeper comes by itself, one round at a time, and closing waits for the one that is under way", async () => {
   const { log } = recordingLog();
   const step = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();

@@ -5,11 +5,11 @@ import { requestedScopes } from "./scopes.ts";
 const app: { scopes: Scope[] } = { scopes: ["usage:read", "chat:write", "chat:read"] };
 
 describe("the scopes an app asks for", () => {
-  test("are given in their usual order, each once", () => {
+  test("the scopes an app asks for are given in their usual order, each once", () => {
     expect(requestedScopes("chat:write chat:read chat:write", app)).toEqual(["chat:read", "chat:write"]);
   });
 
-  test.each([[undefined], [""]])("are all of the app's where %p was sent", (text) => {
+  test.each([[undefined], [""]])("the scopes an app asks for are all of the app's where %p was sent", (text) => {
     expect(requestedScopes(text, app)).toEqual(["chat:read", "chat:write", "usage:read"]);
   });
 
@@ -23,7 +23,7 @@ describe("the scopes an app asks for", () => {
     ["chat:read\tchat:write", "a tab"],
     ["chat:read,chat:write", "a comma"],
     ["constructor", "a name that every object has"],
-  ])("%p is refused: %s", (text) => {
+  ])("the scopes %p are refused: %s", (text) => {
     expect(requestedScopes(text, app)).toHaveProperty("fault");
   });
 

@@ -98,20 +98,20 @@ describe("who presented too many credentials that are nobody's", () => {
     for (let i = 0; i < 3; i++) expect(await unknown.find(`made up ${i}`, "192.0.2.1", nothing)).toBeUndefined();
   });
 
-  test("is refused, until the time that the refusal says; other addresses are not", async () => {
+  test("who presented too many credentials that are nobody's is refused, until the time that the refusal says; other addresses are not", async () => {
     expect(unknown.find("made up 4", "192.0.2.1", nothing)).rejects.toThrow(tooMany);
     expect(await unknown.find("made up 4", "192.0.2.2", nothing)).toBeUndefined();
     clock.advance(20_000);
     expect(await unknown.find("made up 4", "192.0.2.1", nothing)).toBeUndefined();
   });
 
-  test("locks out no good one behind the same address, whether it was found here before or not", async () => {
+  test("who presented too many credentials that are nobody's locks out no good one behind the same address, whether it was found here before or not", async () => {
     expect(await unknown.find("good", "192.0.2.1", async () => "somebody")).toBe("somebody");
     unknown.found("signed in here");
     expect(await unknown.find("signed in here", "192.0.2.1", async () => "somebody")).toBe("somebody");
   });
 
-  test("costs one look at a time, with a hundred that wait; such as were found before do not wait with them", async () => {
+  test("who presented too many credentials that are nobody's costs one look at a time, with a hundred that wait; such as were found before do not wait with them", async () => {
     unknown.found("known");
     let running = 0;
     let most = 0;

@@ -40,7 +40,7 @@ async function reservationOf(changes: Partial<RequestSize>, lengths = new Learne
 }
 
 describe("reservation", () => {
-  test("with a limit on the answer is all of it, for each generation, with its price; less will not do", async () => {
+  test("a reservation with a limit on the answer is all of it, for each generation, with its price; less will not do", async () => {
     expect(await reservationOf({ maxCompletionTokens: 50, width: 3 })).toEqual({
       tokens: 250,
       nanoUsd: 100 * 1_000 + 150 * 4_000,
@@ -49,7 +49,7 @@ describe("reservation", () => {
     });
   });
 
-  test("without one is what is usual; the prompt and one token for each generation will do", async () => {
+  test("a reservation without a limit on the answer is what is usual; the prompt and one token for each generation will do", async () => {
     expect(await reservationOf({})).toEqual({
       tokens: 356,
       nanoUsd: 100_000 + 256 * 4_000,
@@ -59,14 +59,14 @@ describe("reservation", () => {
     expect(await reservationOf({ width: 4 })).toMatchObject({ tokens: 100 + 4 * 256, minTokens: 104 });
   });
 
-  test("never goes beyond the context", async () => {
+  test("a reservation never goes beyond the context", async () => {
     expect(await reservationOf({ promptTokens: 8_000, maxCompletionTokens: 1_000 })).toMatchObject({ tokens: 8_192 });
     expect(await reservationOf({ promptTokens: 8_190 })).toMatchObject({ tokens: 8_192, minTokens: 8_191 });
     // Several prompts in one request, or an estimate that is too high.
     expect(await reservationOf({ promptTokens: 9_000, maxCompletionTokens: 10 })).toMatchObject({ tokens: 9_010 });
   });
 
-  test("where nothing is generated is the prompt alone; where nothing is charged costs nothing", async () => {
+  test("a reservation where nothing is generated is the prompt alone; where nothing is charged it costs nothing", async () => {
     const model = { id: "m", context: undefined, price: undefined };
     expect(await reservationOf({ model, maxCompletionTokens: 0 })).toEqual({
       tokens: 100,
@@ -78,7 +78,7 @@ describe("reservation", () => {
 });
 
 describe("the state of the limits", () => {
-  test("is told on admission and, before the refusal is thrown, on refusal", async () => {
+  test("the state of the limits is told on admission and, before the refusal is thrown, on refusal", async () => {
     const told: LimitStatus[] = [];
     const lengths = new LearnedLengths();
     const admitted = new Admitter({ limits: storeThat().store, lengths });
@@ -94,7 +94,7 @@ describe("the state of the limits", () => {
 });
 
 describe("learned lengths", () => {
-  test("follow what the answers of each model come to", async () => {
+  test("learned lengths follow what the answers of each model come to", async () => {
     const lengths = new LearnedLengths();
     const { store } = storeThat();
     const admitter = new Admitter({ limits: store, lengths });
@@ -107,7 +107,7 @@ describe("learned lengths", () => {
     expect((await reservationOf({}, lengths)).tokens).toBe(356);
   });
 
-  test("of answers that are always empty still are one token", () => {
+  test("the learned lengths of answers that are always empty still are one token", () => {
     const lengths = new LearnedLengths();
     for (let i = 0; i < 2_000; i++) lengths.learn("m", 0);
     expect(lengths.estimate("m")).toBe(1);
@@ -122,7 +122,7 @@ describe("believable usage", () => {
     estimated: false,
   });
 
-  test("up to the bounds is left alone, above them it is capped and flagged", () => {
+  test("believable usage up to the bounds is left alone, above them it is capped and flagged", () => {
     const bounds = usageBounds({ context: 100_000 }, text);
     expect(bounds.completionTokens).toBe(100);
     const honest = usage(1_000, 100);

@@ -43,7 +43,7 @@ class ListModel {
   }
 }
 
-test.each([1, 2, 3, 10, 200])("with room for %d, it agrees with a list after each of 5,000 steps", (capacity) => {
+test.each([1, 2, 3, 10, 200])("with room for %d, the map agrees with a list after each of 5,000 steps", (capacity) => {
   let seed = capacity;
   const below = (count: number) => {
     seed = (seed * 48271) % 2147483647;

@@ -67,7 +67,7 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
 const end = { outcome: "completed", errorCode: null, upstream: "up", queueMs: 3 } as const;
 
 describe("a meter", () => {
-  test("books at the end what was used, with its price, in ledger and lease alike", () => {
+  test("a meter books at the end what was used, with its price, in ledger and lease alike", () => {
     const run = start();
     const meter = run.create();
     run.pass(20);
@@ -95,7 +95,7 @@ describe("a meter", () => {
     ]);
   });
 
-  test("checkpoints the first piece at once, then at most one a second, and counts only for those", () => {
+  test("a meter checkpoints the first piece at once, then at most one a second, and counts only for those", () => {
     const run = start();
     const meter = run.create();
     for (let piece = 1; piece <= 30; piece++) {
@@ -117,7 +117,7 @@ describe("a meter", () => {
     expect(extensions.at(-1)?.[1]).toBeGreaterThanOrEqual(40);
   });
 
-  test("told of a piece only when it says so, it books and reserves as if told of each", () => {
+  test("a meter that is told of a piece only when it says so books and reserves as if told of each", () => {
     for (let seed = 1; seed <= 50; seed++) {
       const [each, due] = [start({ reservedTokens: 3 * seed }), start({ reservedTokens: 3 * seed })];
       const [toldOfEach, toldWhenDue] = [each.create(), due.create()];
@@ -139,7 +139,7 @@ describe("a meter", () => {
     }
   });
 
-  test("a ledger that is closed gives the reservation back and passes on why", () => {
+  test("a ledger that is closed has the meter give the reservation back and pass on why", () => {
     const run = start({ closed: true });
     expect(run.create).toThrow("closed");
     expect(run.told).toEqual([["lease", 0, 0]]);
@@ -165,7 +165,7 @@ describe("a meter", () => {
     expect(run.told.filter((entry) => (entry as string[])[0] === "lease")).toEqual([["lease", 10, 10_000]]);
   });
 
-  test("the end is kept when the ledger says so", () => {
+  test("the end of a meter is kept when the ledger says so", () => {
     const run = start();
     expect(run.create().settle({ ...end, usage: run.usage(1) }).kept).toBe(run.kept);
   });

@@ -56,7 +56,7 @@ test("a batch that is refused is dropped; so is one that has no answer in time, 
   expect(spans.dropped).toBe(20);
 });
 
-test("the end sends what is left, and drops what the collector does not take in time, all of it told", async () => {
+test("the end of the export sends what is left, and drops what the collector does not take in time, all of it told", async () => {
   const quick = exporting();
   quick.add(3);
   const over = quick.spans.shutdown();

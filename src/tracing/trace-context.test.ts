@@ -14,7 +14,7 @@ test.each([
   [`00-${traceId}-${spanId}-ff`, true],
   [`00-${traceId}-${spanId}-02`, false],
   [`01-${traceId}-${spanId}-01-what-comes-later`, true],
-])("%s is one, sampled: %p", (text, sampled) => {
+])("%s is a trace context, sampled: %p", (text, sampled) => {
   expect(read(text)).toEqual({ traceId, spanId, sampled, tracestate: undefined });
 });
 
@@ -32,7 +32,7 @@ test.each([
   `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`,
   `00-${traceId}-${spanId}-01\r\nx: y`,
   "0".repeat(100_000),
-])("%j is none", (text) => {
+])("%j is no trace context", (text) => {
   expect(read(text)).toBeUndefined();
 });
 
@@ -48,7 +48,7 @@ test.each([
   ["a=1\r\nx: y", undefined],
   [`a=${"1".repeat(600)}`, undefined],
   [Array.from({ length: 33 }, (_, i) => `k${i}=1`).join(","), undefined],
-])("of the state %j, %j is passed on", (text, passed) => {
+])("the state %j of a trace context is passed on as %j", (text, passed) => {
   expect(read(`00-${traceId}-${spanId}-01`, text)?.tracestate).toBe(passed);
 });
 

@@ -101,7 +101,7 @@ test("the spool is copied before the database: what leaves it meanwhile is not m
 });
 
 // hardening: O1
-test("others write while it is made, and it is of one moment", async () => {
+test("others write while a backup is made, and it is of one moment", async () => {
   const writer = new Sqlite(join(dataDir, "headrace.db"));
   writer.run("PRAGMA busy_timeout = 0");
   writer.run("PRAGMA synchronous = OFF");
@@ -177,7 +177,7 @@ test("where there is no room a backup says how much is needed, before anything i
 });
 
 // hardening: O2
-test("one that is interrupted leaves nothing", async () => {
+test("a backup that is interrupted leaves nothing", async () => {
   const controller = new AbortController();
   const making = make({ signal: controller.signal, onProgress: () => controller.abort(new Error("interrupted")) });
   await expect(making).rejects.toThrow("interrupted");
@@ -267,7 +267,7 @@ test("with PostgreSQL a backup names pg_dump and the spool", async () => {
   expect(stderr).not.toContain("u:p");
 });
 
-test.skipIf(process.getuid?.() === 0)("where it may not write it says as whom to run it", async () => {
+test.skipIf(process.getuid?.() === 0)("a backup says, where it may not write, as whom to run it", async () => {
   chmodSync(root, 0o500);
   await expect(make()).rejects.toThrow("as the user of the server");
   chmodSync(root, 0o700);

@@ -123,7 +123,7 @@ describe("the key", () => {
 });
 
 describe("with --quiet", () => {
-  test("nothing but the key is printed", async () => {
+  test("with --quiet nothing but the key is printed", async () => {
     const { stdout, stderr } = await run(["--quiet"]);
     expect(stdout).toMatch(printedKey);
     expect(stderr).toBe("");
@@ -189,7 +189,7 @@ test.each([
   [["--environment", "prod"], "Allowed choices are live, test, dev"],
   [["--name", "x".repeat(101)], "1 to 100 characters"],
   [["--name", "a\u202Eb"], "printable characters"],
-])("%j is refused with what is allowed", async (args, message) => {
+])("the option %j is refused with what is allowed", async (args, message) => {
   const { code, stdout, stderr } = await run(args);
   expect(code).toBeGreaterThan(0);
   expect(stdout).toBe("");

@@ -73,7 +73,7 @@ function changeManifest(change: (manifest: Record<string, unknown>) => void): vo
 }
 
 // hardening: O3
-test("puts everything back as of then, moves aside what was there, and the next start has the usage of the spool", async () => {
+test("a restore puts everything back as of then, moves aside what was there, and the next start has the usage of the spool", async () => {
   const outcome = await restore(["--replace"]);
   expect(outcome).toMatchObject({ code: 0, stdout: `Restored into ${dataDir}.\n` });
   expect(outcome.stderr).toContain("made by Headrace 1.2.3");
@@ -86,7 +86,7 @@ test("puts everything back as of then, moves aside what was there, and the next 
   expect(server.logged("ledger_recovered")).toMatchObject([{ settled: 1, interrupted: 0 }]);
 });
 
-test("into a directory that is not there needs no --replace, and the secret is asked for", async () => {
+test("a restore into a directory that is not there needs no --replace, and the secret is asked for", async () => {
   const fresh = join(root, "fresh");
   const { code, stderr } = await runCommand(["restore", backup, "--data-dir", fresh]);
   expect(code).toBe(0);
@@ -179,7 +179,7 @@ test("under another secret nothing is restored: from the variable, or from the f
   expect(replaced()).toEqual([]);
 });
 
-test("the secret of the backup comes with it, and the one that was there is moved aside", async () => {
+test("the secret of the backup comes with a restore, and the one that was there is moved aside", async () => {
   const right = readFileSync(join(dataDir, "secret"), "utf8");
   const withSecret = join(root, "with-secret");
   await runCommand(["backup", withSecret, "--include-secret", "--data-dir", dataDir]);
@@ -191,7 +191,7 @@ test("the secret of the backup comes with it, and the one that was there is move
 });
 
 // hardening: O3
-test("what was revoked since is valid again, and each is named", async () => {
+test("a restore makes what was revoked since valid again, and each is named", async () => {
   const db = await openDatabase(join(dataDir, "headrace.db"));
   const key = (id: string, revoked: number) => ({
     ...{
@@ -224,7 +224,7 @@ test("what was revoked since is valid again, and each is named", async () => {
   expect(again).toMatchObject({ valid_again: [], secret: "right", data_dir: dataDir, manifest: { headrace: "1.2.3" } });
 });
 
-test("over a damaged database says that nobody can tell what revives", async () => {
+test("a restore over a damaged database says that nobody can tell what revives", async () => {
   writeFileSync(join(dataDir, "headrace.db"), "not a database at all".repeat(1000));
   rmSync(join(dataDir, "headrace.db-wal"), { force: true });
   const { code, stderr } = await restore(["--replace"]);
@@ -238,7 +238,7 @@ test("with PostgreSQL a restore says that nothing would be used", async () => {
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("pg_restore") });
 });
 
-test("an abort before the exchange changes nothing", async () => {
+test("an abort before the exchange of a restore changes nothing", async () => {
   const before = content();
   const controller = new AbortController();
   const restoring = restoreBackup({
@@ -250,7 +250,7 @@ test("an abort before the exchange changes nothing", async () => {
 });
 
 // hardening: O3
-test("cut off at any step of the exchange, the next start finishes it, and what was there is whole", async () => {
+test("a restore that is cut off at any step of the exchange is finished by the next start, and what was there is whole", async () => {
   // Each step is one rename: a cut after the n-th is a directory in which the first n are done.
   const old = ["headrace.db-wal", "headrace.db-shm", "spool", "headrace.db"];
   const steps: [string, string][] = [
@@ -285,13 +285,13 @@ test("cut off at any step of the exchange, the next start finishes it, and what 
   }
 });
 
-test("cut off while its folder was deleted, after all was done, the next start begins as ever", async () => {
+test("after a restore that was cut off while its folder was deleted, after all was done, the next start begins as ever", async () => {
   mkdirSync(join(dataDir, "restoring"));
   expect(await finishRestore(dataDir)).toBeUndefined();
   expect(existsSync(join(dataDir, "restoring"))).toBe(false);
 });
 
-test("a server that starts on one that was cut off finishes it, and says so", async () => {
+test("a server that starts on a restore that was cut off finishes it, and says so", async () => {
   const draft = join(dataDir, "restore-draft");
   cpSync(backup, draft, { recursive: true });
   await beginRestore(dataDir, draft, "replaced-x");

@@ -66,7 +66,7 @@ const outcomes = async (): Promise<Record<string, number>> => {
   return Object.fromEntries(rows.map(({ outcome, n }) => [outcome, Number(n)]));
 };
 
-test("all of it is taken over, what was cut off at its last figure, and the files go", async () => {
+test("all of the spool is taken over, what was cut off at its last figure, and the files go", async () => {
   await leaveSpool(30);
   const { code, stdout } = await drain(lost);
   expect(stdout).toBe(`The usage of 31 requests was taken over from ${join(lost, "spool")}, 1 of them cut off.\n`);
@@ -75,7 +75,7 @@ test("all of it is taken over, what was cut off at its last figure, and the file
   expect(readdirSync(join(lost, "spool")).filter((name) => name.endsWith(".spool"))).toEqual([]);
 });
 
-test("done again, or with a copy of what was done already, nothing is counted twice", async () => {
+test("a drain that is done again, or with a copy of what was done already, counts nothing twice", async () => {
   await leaveSpool(5);
   const copy = join(root, "copy");
   cpSync(join(lost, "spool"), copy, { recursive: true });
@@ -88,7 +88,7 @@ test("done again, or with a copy of what was done already, nothing is counted tw
   expect(await outcomes()).toEqual({ completed: 5, interrupted: 1 });
 });
 
-test("beside a server that gathers roll-ups of many keys, on whose database it is, all is counted once", async () => {
+test("a drain beside a server that gathers roll-ups of many keys, on whose database it is, counts all once", async () => {
   await leaveSpool(300, (i) => `key_${i}`);
   const server = await SpoolLedger.open({ db, directory: join(dataDir, "spool"), log, clock: systemClock, drainMs: 1 });
   const serve = async (name: string) => {

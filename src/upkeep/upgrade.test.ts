@@ -54,7 +54,7 @@ async function startAsOld(path: string, steps: number): Promise<void> {
 
 // hardening: O4
 test.each(Array.from({ length: knownSteps - 1 }, (_, i) => i + 1))(
-  "from schema %i: up to date, nothing lost, and a backup that the Headrace from before takes",
+  "an upgrade from schema %i brings it up to date, loses nothing, and makes a backup that the Headrace from before takes",
   async (steps) => {
     await makeOldDatabase(file, steps);
     const db = await open();
@@ -78,7 +78,7 @@ test.each(Array.from({ length: knownSteps - 1 }, (_, i) => i + 1))(
   },
 );
 
-test("a new database, and one that is up to date, need none", async () => {
+test("a new database, and one that is up to date, need no upgrade", async () => {
   await (await open()).close();
   await (await open()).close();
   expect({ backups: backups(), events: events() }).toEqual({ backups: [], events: [] });
@@ -134,7 +134,7 @@ test("a step that fails leaves the database as it was, and names the backup; tri
   expect(backups()).toHaveLength(2);
 });
 
-test("the newest three are kept, and drafts of starts that were killed are not", async () => {
+test("the newest three backups of upgrades are kept, and drafts of starts that were killed are not", async () => {
   mkdirSync(join(dataDir, "backups"));
   for (let i = 0; i < 5; i++) {
     for (const name of ["headrace.db", "headrace.db-wal", "headrace.db-shm"])
@@ -159,7 +159,7 @@ test("what the spool of the version before still has is in the backup as well", 
   expect(readdirSync(join(dataDir, "backups", name, "spool"))).toEqual(["00000007.spool"]);
 });
 
-test("a server does it at its start, serves, and tells the way back in its log", async () => {
+test("a server does the upgrade at its start, serves, and tells the way back in its log", async () => {
   await makeOldDatabase(file, old);
   cpSync(file, join(dataDir, "before.db"));
   await using server = await startHeadrace({ dataDir });

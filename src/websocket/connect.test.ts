@@ -53,19 +53,19 @@ describe("an answer that is none", () => {
     ],
   ];
   for (const [what, given, problem] of cases) {
-    test(what, async () => {
+    test(`an answer that is none is told, and the connection ends: ${what}`, async () => {
       using server = rawUpstream(({ socket }, request) => void socket.write(given(request)));
       expect(await problemOf(`http://127.0.0.1:${server.port}`)).toContain(problem);
       await until(() => server.connections[0]?.closed, "the end of the connection");
     });
   }
 
-  test("an end without one", async () => {
+  test("an end of the connection without an answer is told", async () => {
     using server = rawUpstream(({ socket }) => void socket.end());
     expect(await problemOf(`http://127.0.0.1:${server.port}`)).toContain("closed the connection without an answer");
   });
 
-  test("silence, which has a deadline", async () => {
+  test("silence in place of an answer ends at its deadline", async () => {
     using server = rawUpstream(() => {});
     const startMs = performance.now();
     expect(await problemOf(`http://127.0.0.1:${server.port}`, 100)).toContain("no connection within 100 ms");
@@ -73,14 +73,14 @@ describe("an answer that is none", () => {
     await until(() => server.connections[0]?.closed, "the end of the connection");
   });
 
-  test("nobody there", async () => {
+  test("a port at which nobody listens is told as refused", async () => {
     const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const { port } = listener;
     listener.stop(true);
     expect(await problemOf(`http://127.0.0.1:${port}`)).toContain("ECONNREFUSED");
   });
 
-  test("a name that is none", async () => {
+  test("a name that is none is no connection", async () => {
     expect(await problemOf("http://headrace.invalid")).not.toBe("connected");
   });
 });
@@ -237,7 +237,7 @@ describe("under TLS", () => {
     expect(proxy.heads[0]).toStartWith("CONNECT gateway.example:");
   });
 
-  test("one that is not trusted, or is another, is sent nothing", async () => {
+  test("a server under TLS that is not trusted, or is another, is sent nothing", async () => {
     using server = startSecure();
     using proxy = startProxy(server.port);
     for (const [url, more] of [

@@ -113,10 +113,10 @@ describe("what is forbidden fails the connection", () => {
     ],
   ];
   for (const [what, given, code] of cases) {
-    test(`${what}: ${code}`, () => expect(failureOf(given)).toBe(code));
+    test(`what is forbidden fails the connection with ${code}: ${what}`, () => expect(failureOf(given)).toBe(code));
   }
 
-  test("a masked frame of a server: 1002", () => {
+  test("a masked frame of a server fails the connection with 1002", () => {
     expect(failureOf(frame({ opcode: 2, payload: of(3) }), 1_000, false)).toBe("1002");
     expect(failureOf(frame({ opcode: 2, payload: of(3), mask: null }), 1_000, false)).toBe("taken");
   });
@@ -128,7 +128,7 @@ describe("what is forbidden fails the connection", () => {
   });
 });
 
-test("what is allowed is taken: empty messages, the largest one, every close code, control frames within a message", () => {
+test("frames that are allowed are taken: empty messages, the largest one, every close code, control frames within a message", () => {
   const { reader, heard } = reading();
   reader.push(frame({ opcode: 2, payload: of(0) }));
   reader.push(frame({ opcode: 2, payload: of(1_000) }));

@@ -53,7 +53,7 @@ describe("is no WebSocket", () => {
     ["with a body", request({ "Content-Length": "1" }, undefined).concat("x")],
   ];
   for (const [what, text] of cases) {
-    test(`a request ${what}`, async () => {
+    test(`a request ${what} is no WebSocket`, async () => {
       await using server = startWebSocketServer();
       const connection = await server.http.open();
       await connection.write(text);
@@ -65,7 +65,7 @@ describe("is no WebSocket", () => {
     });
   }
 
-  test("one of HTTP/1.0", async () => {
+  test("a request of HTTP/1.0 is no WebSocket", async () => {
     await using server = startWebSocketServer();
     const connection = await server.http.open();
     await connection.write(request({}, "GET / HTTP/1.0"));

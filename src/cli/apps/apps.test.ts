@@ -104,7 +104,7 @@ describe("the app that is meant", () => {
     ["Notes", "app_Notes"],
     ["app_3", "app_3"],
     ["app_of_mine", "app_4"],
-  ])("%p is %p", async (wanted, id) => {
+  ])("the app that is meant by %p is %p", async (wanted, id) => {
     expect(JSON.parse((await run(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
@@ -123,7 +123,7 @@ describe("the app that is meant", () => {
   });
 
   test.each(["show", "create", "update", "rotate-secret", "delete", "usage"])(
-    "is never an API key as an argument of %s, which is not repeated",
+    "the app that is meant is never an API key as an argument of %s, which is not repeated",
     async (command) => {
       const key = generateApiKey("live");
       const { code, stdout, stderr } = await run([command, key, ...(command === "update" ? ["--name", "x"] : [])]);
@@ -285,7 +285,7 @@ describe("delete", () => {
     expect(sent("DELETE").map(({ path }) => path)).toEqual(["/apps/app_Notes"]);
   });
 
-  test.each([["n"], [""], []])("does nothing without a clear yes (%p)", async (...answers) => {
+  test.each([["n"], [""], []])("delete does nothing without a clear yes (%p)", async (...answers) => {
     const { code, stderr } = await run(["delete", "Notes"], { isTTY: true, answers });
     expect(code).toBe(1);
     expect(stderr).toContain("Nothing was changed.");

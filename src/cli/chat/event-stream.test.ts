@@ -23,13 +23,13 @@ async function eventsOf(text: string, size: number): Promise<string[]> {
 const stream = ": keep-alive\n\ndata: one é\n\nevent: x\nid: 7\ndata:two\ndata: lines\n\n\ndata: [DONE]\n\n";
 
 test.each([1, 2, 3, 7, 1000])(
-  "come out whole in pieces of %p bytes, comments and other fields dropped",
+  "events come out whole in pieces of %p bytes, comments and other fields dropped",
   async (size) => {
     expect(await eventsOf(stream, size)).toEqual(["one é", "two\nlines", "[DONE]"]);
   },
 );
 
-test.each(["\r\n", "\r"])("lines end with %j too", async (end) => {
+test.each(["\r\n", "\r"])("the lines of an event end with %j too", async (end) => {
   for (const size of [1, 2, 5, 1000]) {
     // One more line: a CR at the very end could be half of a CRLF.
     expect(await eventsOf(`${stream.replaceAll("\n", end)}:${end}`, size)).toEqual(["one é", "two\nlines", "[DONE]"]);

@@ -101,7 +101,7 @@ describe("the key that is meant", () => {
     ["app", "key_5"],
     ["AbC4", "key_4"],
     ["key_of_mine", "key_6"],
-  ])("%p is %p", async (wanted, id) => {
+  ])("the key that is meant by %p is %p", async (wanted, id) => {
     expect(JSON.parse((await keys(["show", wanted, "--json"])).stdout).id).toBe(id);
   });
 
@@ -138,7 +138,7 @@ describe("the key that is meant", () => {
   });
 
   test.each(["show", "revoke", "rotate", "usage", "create"])(
-    "is never a whole key as an argument of %s, which is not repeated",
+    "the key that is meant is never a whole key as an argument of %s, which is not repeated",
     async (command) => {
       const secret = generateApiKey("live");
       const { code, stdout, stderr } = await keys([command, secret]);
@@ -317,7 +317,7 @@ describe("revoke", () => {
     expect(sent("DELETE").map(({ path }) => path)).toEqual(["/keys/key_ci"]);
   });
 
-  test.each([["n"], [""], ["yeah, no"], []])("does nothing without a clear yes (%p)", async (...answers) => {
+  test.each([["n"], [""], ["yeah, no"], []])("revoke does nothing without a clear yes (%p)", async (...answers) => {
     const { code, stderr } = await keys(["revoke", "ci"], { isTTY: true, answers });
     expect(code).toBe(1);
     expect(stderr).toContain("Nothing was changed.");
@@ -337,7 +337,7 @@ describe("revoke", () => {
     expect(sent("DELETE")).toHaveLength(1);
   });
 
-  test("warns of the key that the command itself uses", async () => {
+  test("revoke warns of the key that the command itself uses", async () => {
     const { stderr } = await keys(["revoke", "own"], { isTTY: true, answers: [] });
     expect(stderr).toContain("It is the key that this command itself uses.");
   });

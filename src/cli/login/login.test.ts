@@ -141,7 +141,7 @@ describe("login", () => {
     expect(stored()[server.root].refresh_token).toBe("refresh-2");
   });
 
-  test("opens a page only when asked to, the one with the code in it", async () => {
+  test("login opens a page only when asked to, the one with the code in it", async () => {
     const pages: string[] = [];
     const onOpenPage = (url: string) => pages.push(url) > 0;
     await login([], { onOpenPage });
@@ -151,7 +151,7 @@ describe("login", () => {
     expect((await login(["--open"])).stderr).toContain("No browser could be started here");
   });
 
-  test("draws only for whoever watches", async () => {
+  test("login draws only for whoever watches", async () => {
     const watched = await login([], { isTTY: true, env: { NO_COLOR: "1" } });
     expect(watched.stderr).toContain("⠋ Waiting; the code is good for 10 min 00 s");
     expect(watched.stderr).toContain("\r\x1b[2K");
@@ -187,7 +187,7 @@ describe("a server gets no code of a person", () => {
     ["that is told of elsewhere", { device_authorization_endpoint: "http://127.0.0.1:1/" }, "not its own"],
     ["that revokes elsewhere", { revocation_endpoint: "javascript:0" }, "revocation_endpoint"],
     ["that has no sign-in for devices", { device_authorization_endpoint: undefined }, "device_authorization_endpoint"],
-  ])("%s", async (_what, metadata, message) => {
+  ])("a server %s gets no code of a person", async (_what, metadata, message) => {
     server.metadata = metadata;
     const { code, stderr } = await login();
     expect([code, isStored(), server.seen.length]).toEqual([1, false, 1]);
@@ -198,7 +198,7 @@ describe("a server gets no code of a person", () => {
     ["verification_uri", "https://evil.example/device"],
     ["verification_uri", "javascript:alert(1)"],
     ["verification_uri_complete", "file:///etc/passwd"],
-  ])("whose %s is %s", async (name, page) => {
+  ])("a server whose %s is %s gets no code of a person", async (name, page) => {
     server.device = { [name]: page };
     const { code, stderr } = await login(["--open"]);
     expect([code, polls().length]).toEqual([1, 0]);
@@ -269,7 +269,7 @@ describe("logout", () => {
     expect(stored()).toEqual({});
   });
 
-  test("forgets it also when the server cannot be told, and says what stays", async () => {
+  test("logout forgets the login also when the server cannot be told, and says what stays", async () => {
     await login();
     await server.stop();
     const { code, stderr } = await run(["logout"]);

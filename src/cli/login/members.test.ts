@@ -135,7 +135,7 @@ describe("invite", () => {
 });
 
 describe("role", () => {
-  test("changes it for the one with that address or id", async () => {
+  test("role changes the role of the one with that address or id", async () => {
     for (const who of ["Bob@Example.com", "mbr_2"]) {
       expect((await members(["role", who, "admin"])).stdout).toBe("bob@example.com is an admin now.\n");
     }

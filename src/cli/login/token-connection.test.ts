@@ -267,7 +267,7 @@ describe("whoami", () => {
     });
     afterEach(() => api.stop());
 
-    test("says which one it is", async () => {
+    test("whoami of a key says which one it is", async () => {
       const { code, stdout } = await whoami();
       expect(code).toBe(0);
       expect(stdout).toContain(`  Key          sk_live_hr_…${api.key.slice(-4)} "own" (key_own)\n`);
@@ -276,7 +276,7 @@ describe("whoami", () => {
       expect(stdout).toContain("  Expires      never\n");
     });
 
-    test("says what it may not see of itself", async () => {
+    test("whoami of a key says what it may not see of itself", async () => {
       api.answer = (_method, path) => forbidden(path);
       const { code, stdout } = await whoami();
       expect(code).toBe(0);
@@ -285,7 +285,7 @@ describe("whoami", () => {
       expect(JSON.parse((await whoami(["--json"])).stdout)).toMatchObject({ key: null, account: null, scopes: null });
     });
 
-    test("is refused where the key is", async () => {
+    test("whoami of a key is refused where the key is", async () => {
       api.answer = () => undefined;
       const env = { HEADRACE_BASE_URL: api.baseUrl, HEADRACE_API_KEY: "sk_live_hr_wrong" };
       const { code, stderr } = await run(["whoami"], { env });

@@ -38,7 +38,7 @@ onLinuxX64("the list of a fresh machine shows what there is to install", async (
   });
 });
 
-onLinuxX64("the list tells which one is in use, on which device, and what is outdated", async () => {
+onLinuxX64("the list tells which engine is in use, on which device, and what is outdated", async () => {
   await pretendInstalled("cuda", "3.0.0", ["Old GPU"]);
   await pretendInstalled("vulkan", libraryVersion, ["Radeon"]);
   const { stdout, stderr } = await engine("list");
@@ -54,7 +54,7 @@ test("removing says what a running server does", async () => {
   expect([again.code, again.stderr]).toEqual([1, "error: Back-end vulkan is not installed.\n"]);
 });
 
-test("an unknown name is a wrong call", async () => {
+test("an unknown name of an engine is a wrong call", async () => {
   expect((await engine("install", "metal")).code).toBe(2);
   expect((await engine("remove", "metal")).code).toBe(2);
 });

@@ -54,7 +54,7 @@ async function exchange(body: unknown, headers: Record<string, string> = {}) {
   return { status: response.status, headers: response.headers, answer };
 }
 
-test("answers with a bearer token, its real life and scopes, and says that nobody may keep the answer", async () => {
+test("a request for a token is answered with a bearer token, its real life and scopes, and says that nobody may keep the answer", async () => {
   const { secret, id } = await all.addKey("live", {
     expiresAt: all.now.seconds + 1_000,
     scopes: ["chat:write", "usage:read"],

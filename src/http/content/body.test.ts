@@ -57,7 +57,7 @@ describe("refused is", () => {
     ["too_large", "request_too_large", /^The body is larger than the limit of 1000 bytes\.$/],
     ["incomplete", "invalid_request", /^The body ended early\.$/],
     ["malformed", "invalid_request", /framing is wrong: Because\.$/],
-  ])("a body that is %s, thrown or rejected with", async (fault, code, message) => {
+  ])("a body that is %s is refused, whether its fault is thrown or rejected with", async (fault, code, message) => {
     const error = new RequestBodyError(fault, "Because.");
     const thrown = await refusal(
       request("", {
@@ -82,7 +82,7 @@ describe("refused is", () => {
     ["The body must be a JSON object.", "null"],
     ["The body cannot be used: the JSON is nested more than 8 levels deep.", "[".repeat(9)],
     ["The body cannot be used: it holds more than 200000 objects and arrays.", `{"z":[${"[[]],".repeat(100_000)}0]}`],
-  ])("with %p", async (message, bytes) => {
+  ])("a body that cannot be used is refused with %p", async (message, bytes) => {
     expect(await refusal(request(bytes))).toEqual({ code: "invalid_request", message, detail: undefined });
   });
 
@@ -92,7 +92,7 @@ describe("refused is", () => {
     [{ "content-type": "application/jsonx" }, /Content-Type/],
     [{ ...headers, "content-encoding": "compress" }, /gzip, deflate, br or zstd/],
     [{ ...headers, "content-encoding": "gzip, br" }, /compressed once/],
-  ])("a body sent with %p", async (fields, message) => {
+  ])("a body sent with %p is refused", async (fields, message) => {
     const refused = await refusal(request("{}", { headers: new Headers(fields) }));
     expect(refused.code).toBe("unsupported_media_type");
     expect(refused.message).toMatch(message);
@@ -110,7 +110,7 @@ describe("a compressed body", () => {
     ["deflate", deflateSync(text)],
     ["br", brotliCompressSync(text)],
     ["zstd", zstdCompressSync(text)],
-  ])("by %s is read as it was before, and counts as held", async (encoding, bytes) => {
+  ])("a body compressed by %s is read as it was before, and counts as held", async (encoding, bytes) => {
     let held = 0;
     const hold = (more: number) => {
       held += more;
@@ -181,7 +181,7 @@ describe("a compressed body", () => {
 });
 
 test.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json", "application/json ;x"])(
-  "%p is JSON",
+  "a body of the type %p is read as JSON",
   (type) => {
     const req = request("{}", { headers: new Headers({ "content-type": type, "content-encoding": "Identity" }) });
     expect(readJsonBody(req, limits)).toMatchObject({ body: {} });

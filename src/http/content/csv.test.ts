@@ -13,7 +13,7 @@ describe("who gets CSV", () => {
     "*/*;q=0.1,text/csv;q=0.2",
     "text/csv, application/json;q=0",
   ];
-  test.each(csv)("%s", (accept) => expect(prefersCsv(accept)).toBe(true));
+  test.each(csv)("CSV is what %p prefers", (accept) => expect(prefersCsv(accept)).toBe(true));
 
   const json = [
     "",

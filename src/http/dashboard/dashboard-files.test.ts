@@ -38,7 +38,7 @@ test.each([
   ["br;q=0.0", undefined, "main-a1.js"],
   ["identity", undefined, "main-a1.js"],
   [null, undefined, "main-a1.js"],
-])("to who accepts %p it gives the form %p", async (accepted, encoding, content) => {
+])("who accepts %p is given the form %p", async (accepted, encoding, content) => {
   build("main-a1.js", 1000);
   const file = await new DashboardFiles(directory).find("main-a1.js", accepted);
   expect([file?.encoding, text(file?.bytes)]).toEqual([encoding, content]);

@@ -91,11 +91,14 @@ describe.each([...operations])("requests for %s, whatever they are and however t
     ["as the schema asks", 1, 1_500, false, false, 0.08],
     ["with something changed", 2, 1_500, true, false, 0.04],
     ["with characters changed", 3, 3_000, false, true, 0.03],
-  ] as const)("%s", (_, seed, count, isChanged, isBroken, leastShare) => {
-    let quick = 0;
-    for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
-    expect(quick / count).toBeGreaterThan(leastShare);
-  });
+  ] as const)(
+    "requests %s are found the same by one pass as by parsing",
+    (_, seed, count, isChanged, isBroken, leastShare) => {
+      let quick = 0;
+      for (const text of texts(seed, count, isChanged, isBroken)) if (isReadInOnePass(operation, text)) quick++;
+      expect(quick / count).toBeGreaterThan(leastShare);
+    },
+  );
 });
 
 /** All that the gateway reads of a request, wherever it does. */
@@ -203,7 +206,7 @@ describe.each([...operations])("requests for %s in which one name is nearly anot
     expect(counts.misread).toBeGreaterThan(150);
   });
 
-  test("one pass finds of them what parsing finds", () => {
+  test("one pass finds of requests in which one name is nearly another what parsing finds", () => {
     const maker = new ValueMaker(5);
     for (let i = 0; i < 1_500; i++) {
       isReadInOnePass(operation, new JsonWriter(maker).write(twisted(maker, maker.like(options))));
@@ -312,7 +315,7 @@ describe("one pass is enough for", () => {
     ["messages beside the prompt", "completion", '{"model":"m","prompt":"a","messages":[null,{"content":[null]}]}'],
     ["messages beside the texts", "embedding", '{"model":"m","input":"a","messages":[null],"prompt":7}'],
     ["texts to embed", "embedding", '{"model":"m","input":["a","b"],"encoding_format":"base64","stream":true}'],
-  ])("%s", (_, operation, text) => {
+  ])("one pass is enough for %s", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(true);
   });
 });
@@ -351,7 +354,7 @@ describe("read in the other way, with the same result, is", () => {
     ],
     ["more names altogether than may be", "chat", chat({ x: new Array(50_000).fill({ a: 1, b: 2 }) })],
     ["what is longer than the pass takes", "chat", chat({ user: "u", x: "x".repeat(capacity) })],
-  ])("%s", (_, operation, text) => {
+  ])("%s is read in the other way, with the same result", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(false);
   });
 
@@ -360,7 +363,7 @@ describe("read in the other way, with the same result, is", () => {
     expect(isReadInOnePass("chat", `\ufeff\ufeff${chat({})}`)).toBe(false);
   });
 
-  test("what is nested deeper than the limit", () => {
+  test("what is nested deeper than the limit is read in the other way, with the same result", () => {
     const nested = (depth: number) =>
       chat({ x: "[".repeat(depth) }).replace(/"(\[+)"/, (_, open) => open + "]".repeat(depth));
     for (const depth of [8, 64, 100]) {
@@ -370,7 +373,7 @@ describe("read in the other way, with the same result, is", () => {
     }
   });
 
-  test("lengths at their limits, in characters of any kind", () => {
+  test("what has lengths beyond their limits, in characters of any kind, is read in the other way, with the same result", () => {
     for (const [character, quick] of [
       ["x", 256],
       ["é", 128],

@@ -11,7 +11,7 @@ test("an id is a UUID of version 7 of its moment", () => {
   expect(msOf(id)).toBe(start);
 });
 
-test("each is greater than the one before, in one millisecond and where the clock goes back", () => {
+test("each id is greater than the one before, in one millisecond and where the clock goes back", () => {
   const made = new RequestIds();
   const times = [...new Array(10_000).fill(start), start - hour, start - hour, start + 1, start + hour];
   const ids = times.map((ms) => made.next(ms));
@@ -22,7 +22,7 @@ test("each is greater than the one before, in one millisecond and where the cloc
   expect(msOf(ids.at(-1) ?? "")).toBe(start + hour);
 });
 
-test("what is behind the counter is random, every bit of it", () => {
+test("what is behind the counter of an id is random, every bit of it", () => {
   const made = new RequestIds();
   const seen = [0n, 0n];
   for (let n = 0; n < 200; n++) {

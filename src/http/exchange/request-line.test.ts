@@ -11,7 +11,7 @@ describe("a sample of one in ten", () => {
     return [levelOfLine(fields, durationMs, sampled, () => draw), fields] as const;
   };
 
-  test("leaves out what went well, but for a tenth that says so", () => {
+  test("a sample of one in ten leaves out what went well, but for a tenth that says so", () => {
     expect(level({ status: 200 })).toEqual([undefined, { status: 200 }]);
     expect(level({ status: 200, outcome: "completed" })[0]).toBeUndefined();
     expect(level({ status: 303 }, 5, 0.1)[0]).toBeUndefined();
@@ -24,16 +24,16 @@ describe("a sample of one in ten", () => {
     ["a stream that failed in its middle", { status: 200, outcome: "failed", code: "upstream_error" }],
     ["a stream that its client left", { status: 200, outcome: "cancelled" }],
     ["a client that left before the answer", { status: 499 }],
-  ])("keeps %s, and as one line that stands for itself", (_name, fields) => {
+  ])("a sample of one in ten keeps %s, and as one line that stands for itself", (_name, fields) => {
     expect(level(fields)).toEqual(["info", fields]);
   });
 
-  test("keeps what is slow as a warning", () => {
+  test("a sample of one in ten keeps what is slow as a warning", () => {
     expect(level({ status: 200 }, 1_000)).toEqual(["warn", { status: 200, slow: true }]);
     expect(level({ status: 200 }, 999)[0]).toBeUndefined();
   });
 
-  test("keeps a fault of ours as an error, however long it took", () => {
+  test("a sample of one in ten keeps a fault of ours as an error, however long it took", () => {
     expect(level({ status: 500, code: "internal_error" }, 5_000)[0]).toBe("error");
   });
 });

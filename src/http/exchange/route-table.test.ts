@@ -30,11 +30,11 @@ describe("a path leads to", () => {
     ["POST", "/v1/chat/completions", "/v1/chat/completions", {}],
     ["DELETE", "/v1/chat/completions/c%31", "/v1/chat/completions/:id", { id: "c1" }],
     ["GET", "/v1/chat/completions/c1/messages", "/v1/chat/completions/:id/messages", { id: "c1" }],
-  ])("%s %s", (method, path, expected, params) => {
+  ])("a path leads to its route: %s %s", (method, path, expected, params) => {
     expect(found(method, path)).toEqual([expected, params]);
   });
 
-  test("another one by another method, also where it was found a moment ago", () => {
+  test("a path leads to another route by another method, also where it was found a moment ago", () => {
     const methods = ["GET", "GET", "POST", "POST", "DELETE", "GET"];
     const each = methods.map((method) => table.find(method, "/v1/chat/completions")?.route);
     expect(each).toEqual([routes[3], routes[3], routes[2], routes[2], undefined, routes[3]]);
@@ -52,7 +52,7 @@ describe("a path leads to", () => {
     ["HEAD", "/v1/chat/completions/c1/x"],
     ["PUT", "/v1/models"],
     ["get", "/v1/models"],
-  ])("nothing: %s %s", (method, path) => {
+  ])("a path leads to nothing: %s %s", (method, path) => {
     expect(found(method, path)).toBeUndefined();
   });
 });
@@ -76,7 +76,7 @@ describe("the path of a target", () => {
     ["http://host?x=http://b/v1/models", "/"],
     ["*", "/"],
     ["/a/../b", "/a/../b"],
-  ])("%s is %s", (target, path) => {
+  ])("the path of the target %s is %s", (target, path) => {
     expect(pathOf(target)).toBe(path);
   });
 });

@@ -31,7 +31,7 @@ async function allow(browser: Browser, path: string, fields: Record<string, stri
 }
 
 describe("the page", () => {
-  test("says who asks, for what, for which account, and where one will be sent", async () => {
+  test("the page of consent says who asks, for what, for which account, and where one will be sent", async () => {
     const app = await server.addApp({ scopes: ["chat:read", "chat:write", "models:read", "usage:read"] });
     const { browser, person } = await newcomer();
     const text = await (await browser.get(authorizePath(app))).text();
@@ -54,7 +54,7 @@ describe("the page", () => {
     ["http://[::1]:5000/", "a program on this computer ([::1])"],
     ["com.example.notes:/callback", "the app on this device that opens com.example.notes: links"],
     ["https://xn--pple-43d.example/callback", "xn--pple-43d.example"],
-  ])("%s is named as %s", async (uri, words) => {
+  ])("the page of consent names %s as %s", async (uri, words) => {
     const app = await server.addApp({ redirectUris: [uri] });
     const { browser } = await newcomer();
     expect(await (await browser.get(authorizePath(app, { redirect_uri: uri }))).text()).toContain(words);
@@ -65,7 +65,7 @@ describe("the page", () => {
     ["http://127.0.0.1:5000/", "form-action 'self' http://127.0.0.1:5000 https:;"],
     ["http://[::1]:5000/", "form-action 'self' http: https:;"],
     ["com.example.notes:/callback", "form-action 'self' com.example.notes:;"],
-  ])("a browser follows its answer to %s", async (uri, policy) => {
+  ])("the page of consent lets a browser follow its answer to %s", async (uri, policy) => {
     const app = await server.addApp({ redirectUris: [uri] });
     const { browser } = await newcomer();
     const page = await browser.get(authorizePath(app, { redirect_uri: uri }));
@@ -76,7 +76,7 @@ describe("the page", () => {
     ["live", undefined],
     ["test", "still being tested"],
     ["dev", "under development"],
-  ])("warns of an app in %s: %s", async (environment, warning) => {
+  ])("the page of consent warns of an app in %s: %s", async (environment, warning) => {
     const { browser } = await newcomer();
     const text = await (await browser.get(authorizePath(await server.addApp({ environment })))).text();
     expect(text.includes('role="note"')).toBe(warning !== undefined);
@@ -97,7 +97,7 @@ test("a session that ends while its form is on the way allows nothing", async ()
 });
 
 describe("a code", () => {
-  test("stands for exactly what was shown, for a minute, and is not kept itself", async () => {
+  test("a code stands for exactly what was shown, for a minute, and is not kept itself", async () => {
     const app = await server.addApp({ environment: "test" });
     const { browser, person } = await newcomer();
     const response = await browser.submit(await browser.get(authorizePath(app, { scope: "chat:write" })), {
@@ -115,14 +115,14 @@ describe("a code", () => {
     });
   });
 
-  test("remembers that neither address nor challenge was sent", async () => {
+  test("a code remembers that neither address nor challenge was sent", async () => {
     const app = await server.addApp({ type: "confidential", requirePkce: false });
     const { browser } = await newcomer();
     const left = { redirect_uri: undefined, code_challenge: undefined, code_challenge_method: undefined };
     expect(await allow(browser, authorizePath(app, left))).toMatchObject({ redirectUri: null, codeChallenge: null });
   });
 
-  test("is another one each time", async () => {
+  test("a code is another one each time", async () => {
     const app = await server.addApp();
     const { browser } = await newcomer();
     const codes = await Promise.all(Array.from({ length: 5 }, () => allow(browser, authorizePath(app))));
@@ -131,7 +131,7 @@ describe("a code", () => {
 });
 
 describe("the account", () => {
-  test("is chosen among several, the one looked at first; a suspended one cannot be", async () => {
+  test("the account is chosen among several, the one looked at first; a suspended one cannot be", async () => {
     const second = await server.addAccount({ name: "Second & Sons" });
     const suspended = await server.addAccount({ name: "Suspended", status: "suspended" });
     const { person } = await newcomer([server.accountId, second.id, suspended.id]);
@@ -150,7 +150,7 @@ describe("the account", () => {
     expect(await server.countCodes()).toBe(before);
   });
 
-  test("one that is suspended, or left, after the page was shown gets no code", async () => {
+  test("an account that is suspended, or left, after the page was shown gets no code", async () => {
     const app = await server.addApp();
     const own = await server.addAccount();
     const { browser } = await newcomer([own.id]);
@@ -166,7 +166,7 @@ describe("the account", () => {
     expect((await leaver.submit(second, { decision: "allow" })).status).toBe(400);
   });
 
-  test("one in which nobody can act any more gets no code, asked or not", async () => {
+  test("an account in which nobody can act any more gets no code, asked or not", async () => {
     const app = await server.addApp({ type: "confidential", requirePkce: false });
     const { browser, person } = await newcomer();
     const allowed = await allow(browser, authorizePath(app));
@@ -181,7 +181,7 @@ describe("the account", () => {
     expect(await server.countCodes()).toBe(before);
   });
 
-  test("without any there is a page that says so, from which the app can be told", async () => {
+  test("a person without any account gets a page that says so, from which the app can be told", async () => {
     const app = await server.addApp();
     const { browser } = await newcomer([]);
     const page = await browser.get(authorizePath(app));
@@ -211,7 +211,7 @@ describe("nobody is asked again", () => {
     return { app, browser, person, path };
   }
 
-  test("who allowed a confidential app all of it for the only account", async () => {
+  test("nobody is asked again who allowed a confidential app all of it for the only account", async () => {
     const { app, browser, path } = await allowedOnce(confidential, "chat:read chat:write");
     const response = await browser.get(path);
     expect(await server.codeOf(response.headers.get("location"))).toMatchObject({
@@ -230,7 +230,7 @@ describe("nobody is asked again", () => {
       "http://127.0.0.1/",
     ],
     ["a scheme of an app", { ...confidential, redirectUris: ["com.example:/cb"] }, "chat:read", "com.example:/cb"],
-  ])("but for %s", async (_, changes, scope, uri) => {
+  ])("consent is asked for again for %s", async (_, changes, scope, uri) => {
     const { browser, path } = await allowedOnce(changes, scope, uri);
     expect((await browser.get(path)).status).toBe(200);
   });

@@ -42,7 +42,7 @@ async function stateOf(userCode: string) {
 }
 
 describe("the code", () => {
-  test("is asked for once one is signed in, and the way there is kept", async () => {
+  test("the code of a device is asked for once one is signed in, and the way there is kept", async () => {
     const nobody = server.browser();
     expect((await nobody.get("/device")).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
     expect((await nobody.get("/device?user_code=bcdfghjk&x=1")).headers.get("location")).toBe(
@@ -53,7 +53,7 @@ describe("the code", () => {
     );
   });
 
-  test("of a link is put into the field, and nothing more: no link shows or connects anything by itself", async () => {
+  test("the code of a link is put into the field, and nothing more: no link shows or connects anything by itself", async () => {
     const { browser } = await newcomer();
     const code = nextCode();
     await server.addDeviceCode(code, app);
@@ -66,21 +66,24 @@ describe("the code", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test.each(["%s", "%l", "%h-%t", " %h %t ", "%h – %t", "%l\t"])("is found as %p", async (form) => {
-    const code = nextCode();
-    await server.addDeviceCode(code, app);
-    const { browser } = await newcomer();
-    const typed = form
-      .replace("%s", code)
-      .replace("%l", code.toLowerCase())
-      .replace("%h", code.slice(0, 4))
-      .replace("%t", code.slice(4));
-    const page = await enter(browser, typed);
-    expect([page.status, (await page.text()).includes("<bdi>Television</bdi>")]).toEqual([200, true]);
-  });
+  test.each(["%s", "%l", "%h-%t", " %h %t ", "%h – %t", "%l\t"])(
+    "the code of a device is found as %p",
+    async (form) => {
+      const code = nextCode();
+      await server.addDeviceCode(code, app);
+      const { browser } = await newcomer();
+      const typed = form
+        .replace("%s", code)
+        .replace("%l", code.toLowerCase())
+        .replace("%h", code.slice(0, 4))
+        .replace("%t", code.slice(4));
+      const page = await enter(browser, typed);
+      expect([page.status, (await page.text()).includes("<bdi>Television</bdi>")]).toEqual([200, true]);
+    },
+  );
 
   test.each(["", "BCDF", "AAAA-AAAA", "ZZZZ-ZZZZ", "x".repeat(1_000), "'; DROP TABLE device_codes; --"])(
-    "%j is none, and the field says so",
+    "%j is no code of a device, and the field says so",
     async (typed) => {
       const { browser } = await newcomer();
       const page = await enter(browser, typed);
@@ -91,7 +94,7 @@ describe("the code", () => {
     },
   );
 
-  test("works no more once it has expired, was decided, or its app is gone or may ask for less", async () => {
+  test("the code of a device works no more once it has expired, was decided, or its app is gone or may ask for less", async () => {
     const { browser } = await newcomer();
     const now = server.clock.nowSeconds();
     const lost = await server.addApp();
@@ -129,7 +132,7 @@ test("what a form is refused for is told in its line of the log", async () => {
 
 describe("wrong codes are bounded", () => {
   // hardening: A12
-  test("to ten in ten minutes for a person, however many at once; right ones do not count", async () => {
+  test("wrong codes are bounded to ten in ten minutes for a person, however many at once; right ones do not count", async () => {
     const { browser } = await newcomer();
     const csrf = browser.session?.csrfToken ?? "";
     const right = nextCode();
@@ -177,7 +180,7 @@ test("many people within one network of IPv6 have no more wrong codes together",
 });
 
 describe("the decision", () => {
-  test("is asked with what it is about: the app, its code, what it may do, and when not to go on", async () => {
+  test("the decision is asked with what it is about: the app, its code, what it may do, and when not to go on", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app, { scopes: ["chat:read"] });
     const { browser } = await newcomer();
@@ -197,7 +200,7 @@ describe("the decision", () => {
     expect(page.headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  test("of the command line tool says what it is, and may be about keys", async () => {
+  test("the decision about the command line tool says what it is, and may be about keys", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, { id: commandLineAppId }, { environment: "dev", scopes: accountScopes });
     const { browser } = await newcomer();
@@ -209,7 +212,7 @@ describe("the decision", () => {
     expect((await browser.submit(page, { decision: "allow" })).headers.get("location")).toBe("/device/approved");
   });
 
-  test("to allow is written with its event, for the account that was chosen", async () => {
+  test("the decision to allow is written with its event, for the account that was chosen", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const second = await server.addAccount({ name: "Second" });
@@ -225,7 +228,7 @@ describe("the decision", () => {
     expect(await (await browser.get("/device/approved")).text()).toContain("Device connected");
   });
 
-  test("to deny is final", async () => {
+  test("the decision to deny is final", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer();
@@ -239,7 +242,7 @@ describe("the decision", () => {
     expect(await stateOf(code)).toMatchObject({ state: "denied" });
   });
 
-  test("counts only from the page that asked, in the session that it asked", async () => {
+  test("the decision counts only from the page that asked, in the session that it asked", async () => {
     const [code, other] = [nextCode(), nextCode()];
     await server.addDeviceCode(code, app);
     await server.addDeviceCode(other, app);
@@ -268,7 +271,7 @@ describe("the decision", () => {
     expect((await server.browser().post(action, allow)).headers.get("location")).toBe("/sign-in?next=%2Fdevice");
   });
 
-  test("does not pass to the next device that has the same code", async () => {
+  test("the decision does not pass to the next device that has the same code", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app, { expiresAt: server.clock.nowSeconds() + 5 });
     const { browser } = await newcomer();
@@ -282,7 +285,7 @@ describe("the decision", () => {
     );
   });
 
-  test("of fifty at once counts once", async () => {
+  test("the decision of fifty at once counts once", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer();
@@ -295,7 +298,7 @@ describe("the decision", () => {
     expect(answers.filter(({ status }) => status === 303)).toHaveLength(1);
   });
 
-  test("needs an account that the person can act for", async () => {
+  test("the decision needs an account that the person can act for", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser } = await newcomer([]);
@@ -308,7 +311,7 @@ describe("the decision", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test("is not taken from whoever can act there no more", async () => {
+  test("the decision is not taken from whoever can act there no more", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser, person } = await newcomer();
@@ -319,7 +322,7 @@ describe("the decision", () => {
     expect((await stateOf(code)).state).toBe("pending");
   });
 
-  test("is not taken from a session that ends while it is on the way", async () => {
+  test("the decision is not taken from a session that ends while it is on the way", async () => {
     const code = nextCode();
     await server.addDeviceCode(code, app);
     const { browser, person } = await newcomer();

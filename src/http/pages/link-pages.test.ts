@@ -41,7 +41,7 @@ function invitation(email: string): Promise<string> {
 }
 
 describe("the set-up link", () => {
-  test("makes an operator, who is signed in then; and works once", async () => {
+  test("the set-up link makes an operator, who is signed in then; and works once", async () => {
     const path = `/setup/${await link({ purpose: "setup" })}`;
     const visitor = pages.visitor();
     expect((await visitor.get(path)).status).toBe(200);
@@ -54,7 +54,7 @@ describe("the set-up link", () => {
     expect(await pages.people.findByEmail("eve@example.com")).toBeUndefined();
   });
 
-  test("opened by somebody who is known signs them out elsewhere, and has caches forget their logins", async () => {
+  test("the set-up link opened by somebody who is known signs them out elsewhere, and has caches forget their logins", async () => {
     const known = await pages.addPerson({ email: "back@example.com", password: "a password that is lost" });
     const { cookie } = await pages.startSession(known);
     const path = `/setup/${await link({ purpose: "setup" })}`;
@@ -70,24 +70,27 @@ describe("the set-up link", () => {
     ["email", { email: "root", name: "Root", password }],
     ["name", { email: "r@example.com", name: "  ", password }],
     ["password", { email: "r@example.com", name: "Root", password: "too short" }],
-  ])("tells what is wrong with the %s beside it, keeps the rest, and stays good", async (field, entered) => {
-    const path = `/setup/${await link({ purpose: "setup" })}`;
-    const visitor = pages.visitor();
-    await visitor.get(path);
-    const { status, text } = await visitor.submit(path, entered);
-    expect(status).toBe(400);
-    expect(new RegExp(`<input id="${field}"[^>]*>`).exec(text)?.[0]).toContain('aria-invalid="true"');
-    expect(text.match(/aria-invalid/g)).toHaveLength(1);
-    expect(text.match(/autofocus/g)).toHaveLength(1);
-    expect(text).toContain(`value="${entered.email}"`);
-    expect(text).not.toContain(entered.password);
-    expect(text).toContain("<title>Error: ");
-    expect((await visitor.get(path)).status).toBe(200);
-  });
+  ])(
+    "the set-up link tells what is wrong with the %s beside it, keeps the rest, and stays good",
+    async (field, entered) => {
+      const path = `/setup/${await link({ purpose: "setup" })}`;
+      const visitor = pages.visitor();
+      await visitor.get(path);
+      const { status, text } = await visitor.submit(path, entered);
+      expect(status).toBe(400);
+      expect(new RegExp(`<input id="${field}"[^>]*>`).exec(text)?.[0]).toContain('aria-invalid="true"');
+      expect(text.match(/aria-invalid/g)).toHaveLength(1);
+      expect(text.match(/autofocus/g)).toHaveLength(1);
+      expect(text).toContain(`value="${entered.email}"`);
+      expect(text).not.toContain(entered.password);
+      expect(text).toContain("<title>Error: ");
+      expect((await visitor.get(path)).status).toBe(200);
+    },
+  );
 });
 
 describe("an invitation", () => {
-  test("shows the account and the role, and lets somebody new in", async () => {
+  test("an invitation shows the account and the role, and lets somebody new in", async () => {
     const path = `/invitations/${await invitation("new@example.com")}`;
     const visitor = pages.visitor();
     const { text } = await visitor.get(path);
@@ -100,7 +103,7 @@ describe("an invitation", () => {
     expect((await visitor.get(path)).status).toBe(404);
   });
 
-  test("asks somebody who is known to sign in first, and brings them back to one button", async () => {
+  test("an invitation asks somebody who is known to sign in first, and brings them back to one button", async () => {
     const person = await pages.addPerson({ email: "known@example.com", password });
     const path = `/invitations/${await invitation("known@example.com")}`;
     const visitor = pages.visitor();
@@ -119,7 +122,7 @@ describe("an invitation", () => {
     expect(await pages.people.membershipsOf(person.id)).toMatchObject([{ role: "admin" }]);
   });
 
-  test("is not taken by a click that another site makes for somebody", async () => {
+  test("an invitation is not taken by a click that another site makes for somebody", async () => {
     const person = await pages.addPerson({ email: "target@example.com" });
     const { cookie } = await pages.startSession(person);
     const path = `/invitations/${await invitation("target@example.com")}`;
@@ -129,7 +132,7 @@ describe("an invitation", () => {
     expect(await pages.people.membershipsOf(person.id)).toBeEmpty();
   });
 
-  test("says to somebody else whom it is for, and lets them sign out", async () => {
+  test("an invitation says to somebody else whom it is for, and lets them sign out", async () => {
     const other = await pages.addPerson({ email: "other@example.com" });
     const { cookie } = await pages.startSession(other);
     const path = `/invitations/${await invitation("third@example.com")}`;
@@ -148,7 +151,7 @@ describe("an invitation", () => {
 });
 
 describe("a new password", () => {
-  test("is asked for with the same answer for everybody, and set with the link of the mail", async () => {
+  test("a new password is asked for with the same answer for everybody, and set with the link of the mail", async () => {
     const person = await pages.addPerson({ email: "lost@example.com", password });
     const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
     const visitor = pages.visitor();
@@ -173,14 +176,14 @@ describe("a new password", () => {
     expect((await pages.visitor().get(path)).status).toBe(404);
   });
 
-  test("is not promised by mail where there is none", async () => {
+  test("a new password is not promised by mail where there is none", async () => {
     const visitor = pages.visitor("", { links: pages.linksWithoutMail });
     expect((await visitor.get("/reset")).text).toContain("sends no mail");
     const { text } = await visitor.submit("/reset", { email: "lost@example.com" });
     expect(text).not.toContain("Look into your mail");
   });
 
-  test("asked for too often gives the page with 429", async () => {
+  test("a new password asked for too often gives the page with 429", async () => {
     const visitor = pages.visitor();
     let visit = await visitor.get("/reset");
     for (let i = 0; i < 30 && visit.status !== 429; i++)

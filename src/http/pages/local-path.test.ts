@@ -22,7 +22,7 @@ describe("what could lead elsewhere is no path of this server", () => {
     ["a path without its slash", "settings"],
     ["nothing", ""],
     ["more than any page here has", `/${"a".repeat(5_000)}`],
-  ])("%s", (_what, path) => {
+  ])("%s is no path of this server, as it could lead elsewhere", (_what, path) => {
     expect(localPath(path)).toBeUndefined();
     expect(nextOf(signInPath(path))).toBeUndefined();
   });

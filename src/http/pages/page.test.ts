@@ -50,7 +50,7 @@ describe("a form of nobody who is signed in", () => {
     ["our own origin", { origin: own }],
     ["our own origin, as the browser says as well", { origin: own, site: "same-origin" }],
     ["a page without a referrer, of which the browser says that it is ours", { origin: "null", site: "same-origin" }],
-  ])("is read from %s", async (_what, from) => {
+  ])("a form of nobody who is signed in is read from %s", async (_what, from) => {
     const fields = await readForm(posted({ ...from, body: "email=a%40b.example&name=A+B" }), deps, undefined);
     expect([...fields]).toEqual([
       ["email", "a@b.example"],
@@ -66,7 +66,7 @@ describe("a form of nobody who is signed in", () => {
     ["nothing that says where", {}],
     ["what is no browser", { site: "same-origin" }],
     ["a page that hides itself by plain http", { origin: "null" }],
-  ])("is refused from %s", async (_what, from) => {
+  ])("a form of nobody who is signed in is refused from %s", async (_what, from) => {
     expect(await codeOf(readForm(posted(from), deps, undefined))).toStartWith("permission_denied form_origin");
   });
 });
@@ -74,7 +74,7 @@ describe("a form of nobody who is signed in", () => {
 describe("a form of somebody who is signed in", () => {
   const from = (): Posted => ({ origin: own, cookie: session.cookie });
 
-  test("is read with the session's token, also where plain http tells no origin", async () => {
+  test("a form of somebody who is signed in is read with the session's token, also where plain http tells no origin", async () => {
     for (const origin of [own, "null"]) {
       const exchange = posted({ ...from(), origin, body: `csrf=${session.csrfToken}&name=A` });
       const fields = await readForm(exchange, deps, await signedInAt(exchange, deps));
@@ -82,14 +82,17 @@ describe("a form of somebody who is signed in", () => {
     }
   });
 
-  test.each(["", "csrf=", "csrf=wrong", `csrf=${"A".repeat(43)}`])("is refused with %p for a token", async (body) => {
-    const exchange = posted({ ...from(), body });
-    const signedIn = await signedInAt(exchange, deps);
-    expect(signedIn).toBeDefined();
-    expect(await codeOf(readForm(exchange, deps, signedIn))).toBe("permission_denied form_csrf");
-  });
+  test.each(["", "csrf=", "csrf=wrong", `csrf=${"A".repeat(43)}`])(
+    "a form of somebody who is signed in is refused with %p for a token",
+    async (body) => {
+      const exchange = posted({ ...from(), body });
+      const signedIn = await signedInAt(exchange, deps);
+      expect(signedIn).toBeDefined();
+      expect(await codeOf(readForm(exchange, deps, signedIn))).toBe("permission_denied form_csrf");
+    },
+  );
 
-  test("is refused from another site whatever its token", async () => {
+  test("a form of somebody who is signed in is refused from another site whatever its token", async () => {
     const exchange = posted({ ...from(), origin: "https://evil.example", body: `csrf=${session.csrfToken}` });
     expect(await codeOf(readForm(exchange, deps, await signedInAt(exchange, deps)))).toBe(
       "permission_denied form_origin",
@@ -113,7 +116,7 @@ test("a form is refused that is JSON, is too large, does not arrive whole, or ha
 describe("every page", () => {
   const { headers, body } = pageAnswer({ title: "<Title>", body: html`<h1>${"<b>"}</h1>`, continueTo: '/a"b' });
 
-  test("is kept by nobody, framed by nobody, runs nothing but our own files, and is cut off from who opened it", () => {
+  test("every page is kept by nobody, framed by nobody, runs nothing but our own files, and is cut off from who opened it", () => {
     expect(headers).toMatchObject({ "cache-control": "no-store", "cross-origin-opener-policy": "same-origin" });
     const policy = headers["content-security-policy"] ?? "";
     for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]) {
@@ -122,14 +125,14 @@ describe("every page", () => {
     expect(policy).not.toContain("unsafe");
   });
 
-  test("is escaped throughout, and has a language, a title and one main part", () => {
+  test("every page is escaped throughout, and has a language, a title and one main part", () => {
     expect(body).toContain('<html lang="en">');
     expect(body).toContain("<title>&lt;Title&gt; · Headrace</title>");
     expect(body).toContain('content="0;url=/a&quot;b"');
     expect(String(body).match(/<main/g)).toHaveLength(1);
   });
 
-  test("has no script and no style in it", () => {
+  test("every page has no script and no style in it", () => {
     expect(body).not.toMatch(/<style| style=| on\w+="/);
     expect(body).not.toMatch(/<script(?! type="module" src="\/assets\/)/);
   });

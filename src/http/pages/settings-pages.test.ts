@@ -108,7 +108,7 @@ test.each([...changes])(
 );
 
 describe("one's name", () => {
-  test("is changed, and the page says so", async () => {
+  test("one's name is changed, and the page says so", async () => {
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/name", { name: 'Ada "<b>"' });
     const { text } = await visitor.get(done.location);
@@ -116,7 +116,7 @@ describe("one's name", () => {
     expect(text).toContain('value="Ada &quot;&lt;b&gt;&quot;"');
   });
 
-  test("that is none is told beside its field, in its own form alone", async () => {
+  test("a name that is none is told beside its field, in its own form alone", async () => {
     await visitor.get("/settings");
     const { status, text } = await visitor.submit("/settings/name", { name: " " });
     expect(status).toBe(400);
@@ -126,7 +126,7 @@ describe("one's name", () => {
 });
 
 describe("one's password", () => {
-  test("is changed with the current one, and signs out everywhere else", async () => {
+  test("one's password is changed with the current one, and signs out everywhere else", async () => {
     const elsewhere = pages.visitor((await pages.startSession(person)).cookie);
     await visitor.get("/settings");
     const next = "another horse that counts";
@@ -143,7 +143,7 @@ describe("one's password", () => {
   test.each([
     ["current_password", { current_password: "not it at all", password: "another horse that counts" }],
     ["password", { current_password: password, password: "short" }],
-  ])("with a wrong %s stays, and neither is shown again", async (field, entered) => {
+  ])("one's password, with a wrong %s, stays, and neither is shown again", async (field, entered) => {
     await visitor.get("/settings");
     const { status, text } = await visitor.submit("/settings/password", entered);
     expect(status).toBe(400);
@@ -153,7 +153,7 @@ describe("one's password", () => {
     expect((await pages.visitor().post("/sign-in", { email: person.email, password })).status).toBe(303);
   });
 
-  test("is set without a current one by somebody who has none", async () => {
+  test("one's password is set without a current one by somebody who has none", async () => {
     const without = await pages.addPerson({ email: `sso-${made}@example.com` });
     const other = pages.visitor((await pages.startSession(without)).cookie);
     expect(section((await other.get("/settings")).text, "password-title")).not.toContain("current_password");
@@ -163,7 +163,7 @@ describe("one's password", () => {
 });
 
 describe("one's accounts", () => {
-  test("are listed with the role, and another one becomes the current", async () => {
+  test("one's accounts are listed with the role, and another one becomes the current", async () => {
     const { id, name } = await pages.addAccount({ name: "Second & last" });
     await pages.addMember(person, "owner", id);
     const { text } = await visitor.get("/settings");
@@ -174,7 +174,7 @@ describe("one's accounts", () => {
     expect(after.replaceAll("&amp;", "&")).toContain(`<h3>${name} <span class="tag">Current</span>`);
   });
 
-  test("cannot be somebody else's, nor a suspended one", async () => {
+  test("one's current account cannot be somebody else's, nor a suspended one", async () => {
     const foreign = await pages.addAccount();
     const suspended = await pages.addAccount({ status: "suspended" });
     await pages.addMember(person, "owner", suspended.id);
@@ -187,7 +187,7 @@ describe("one's accounts", () => {
 });
 
 describe("one's sessions", () => {
-  test("are listed with this one marked; another is signed out, and the audit log tells", async () => {
+  test("one's sessions are listed with this one marked; another is signed out, and the audit log tells", async () => {
     const other = pages.visitor((await pages.startSession(person)).cookie);
     pages.clock.advance(7_200_000);
     const { text } = await visitor.get("/settings");
@@ -205,13 +205,13 @@ describe("one's sessions", () => {
     expect(await lastEvent()).toMatchObject({ action: "session.ended", actor: { type: "person", id: person.id } });
   });
 
-  test("this one, ended in the list, is a sign-out", async () => {
+  test("the session of this browser, ended in the list, is a sign-out", async () => {
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/sessions/end");
     expect([done.location, visitor.cookie]).toEqual(["/sign-in", ""]);
   });
 
-  test("of somebody else cannot be ended", async () => {
+  test("sessions of somebody else cannot be ended", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const { session } = await pages.startSession(other);
     await visitor.get("/settings");
@@ -219,7 +219,7 @@ describe("one's sessions", () => {
     expect(await pages.sessionStore.list(other.id, pages.clock.nowSeconds())).toHaveLength(1);
   });
 
-  test("all but this one end at once", async () => {
+  test("all sessions but this one end at once", async () => {
     const others = [await pages.startSession(person), await pages.startSession(person)];
     await visitor.get("/settings");
     await visitor.submit("/settings/sessions/end-others");
@@ -241,7 +241,7 @@ describe("one's sessions", () => {
     expect(pages.changes.grants).toBe(before + 1);
   });
 
-  test("that ended by themselves are not listed", async () => {
+  test("sessions that ended by themselves are not listed", async () => {
     await pages.startSession(person);
     pages.clock.advance(8 * 86_400_000);
     await visitor.get("/settings");
@@ -257,7 +257,7 @@ describe("one's passkeys", () => {
     return pages.people.insertPasskey({ id, personId: of.id, name: id, ...kept }, testEvent(1)).then(() => id);
   };
 
-  test("are removed by the button beside them", async () => {
+  test("one's passkeys are removed by the button beside them", async () => {
     await add(person);
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/passkeys/remove");
@@ -266,7 +266,7 @@ describe("one's passkeys", () => {
     expect(await lastEvent()).toMatchObject({ action: "passkey.removed", actor: { type: "person", id: person.id } });
   });
 
-  test("of somebody else stay", async () => {
+  test("passkeys of somebody else stay", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const id = await add(other);
     await add(person);
@@ -277,7 +277,7 @@ describe("one's passkeys", () => {
 });
 
 describe("apps that one allowed", () => {
-  test("are listed with what they may do, and lose access when that is confirmed", async () => {
+  test("apps that one allowed are listed with what they may do, and lose access when that is confirmed", async () => {
     await allow(person, membership, "Writing <Desk>");
     const before = pages.changes.grants;
     const list = section((await visitor.get("/settings")).text, "apps");
@@ -291,7 +291,7 @@ describe("apps that one allowed", () => {
     expect(await lastEvent()).toMatchObject({ action: "grant.revoked", actor: { type: "person", id: person.id } });
   });
 
-  test("of somebody else keep their access", async () => {
+  test("apps of somebody else keep their access", async () => {
     const other = await pages.addPerson({ email: `other-${made}@example.com` });
     const member = await pages.addMember(other, "member");
     const app_id = await allow(other, member, "Theirs");

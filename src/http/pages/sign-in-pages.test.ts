@@ -82,7 +82,7 @@ test("too many failures: the page says so with 429, and when to try again", asyn
 
 describe("after the sign-in", () => {
   test.each(["https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example"])(
-    "%p leads to one's own settings, from the address and from the form",
+    "after the sign-in %p leads to one's own settings, from the address and from the form",
     async (next) => {
       const visitor = pages.visitor();
       const shown = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);

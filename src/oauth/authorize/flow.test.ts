@@ -27,8 +27,8 @@ test("the least that a confidential app may send is enough: all of its scopes, i
 
 test.each<[string, Partial<PublishedApp>, string | undefined]>([
   ["a confidential app may leave the challenge out", {}, undefined],
-  ["one that is marked may not", { requirePkce: true }, "invalid_request"],
-  ["a public one may not, marked or not", { type: "public" }, "invalid_request"],
+  ["a confidential app that is marked may not leave the challenge out", { requirePkce: true }, "invalid_request"],
+  ["a public app may not leave the challenge out, marked or not", { type: "public" }, "invalid_request"],
 ])("%s", async (_, changes, error) => {
   const result = await judged("response_type=code", changes);
   if (error === undefined) expect(result).toMatchObject({ scopes: ["chat:read", "usage:read"] });

@@ -53,7 +53,7 @@ const change = (id: string, changes: Parameters<typeof all.keys.updateKey>[1]) =
   all.keys.updateKey(id, changes, testEvent(all.now.seconds)).then(() => all.authenticator.invalidate());
 
 describe("a token", () => {
-  test("is an RFC 9068 access token with the claims of its key", async () => {
+  test("a token is an RFC 9068 access token with the claims of its key", async () => {
     const { secret, id } = await all.addKey("test");
     const { accessToken, id: jti } = await issue(secret);
     expect(decodeProtectedHeader(accessToken)).toEqual({
@@ -66,7 +66,7 @@ describe("a token", () => {
     });
   });
 
-  test("is accepted as bearer, with the account, keys and environment of its key", async () => {
+  test("a token is accepted as bearer, with the account, keys and environment of its key", async () => {
     const { secret, record } = await all.addKey("live", { scopes: ["chat:write"] });
     const { accessToken } = await issue(secret);
     const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
@@ -75,7 +75,7 @@ describe("a token", () => {
     expect([principal.keys, principal.account.id]).toEqual([[record], all.accountId]);
   });
 
-  test("is in the audit log by its id, and is nowhere itself", async () => {
+  test("a token is in the audit log by its id, and is nowhere itself", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken, id: jti } = await issue(secret, { scope: "chat:read" });
     await outcome(accessToken);
@@ -88,13 +88,13 @@ describe("a token", () => {
     expect(JSON.stringify(await all.db`SELECT * FROM audit_log`)).not.toContain(accessToken.slice(-40));
   });
 
-  test("is not handed out while the audit log cannot be written", async () => {
+  test("a token is not handed out while the audit log cannot be written", async () => {
     const { secret } = await all.addKey();
     all.auditSwitch.failure = new Error("disk full");
     await expect(issue(secret)).rejects.toMatchObject({ code: "service_unavailable" });
   });
 
-  test("that is warm needs neither a promise nor a call of any store nor another principal", async () => {
+  test("a token that is warm needs neither a promise nor a call of any store nor another principal", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret, { scope: "chat:read" });
     const parts = presented({ authorization: `Bearer ${accessToken}` });
@@ -104,7 +104,7 @@ describe("a token", () => {
     expect(JSON.stringify([all.keySwitch, all.signingSwitch, all.auditSwitch])).toBe(calls);
   });
 
-  test("that a hundred requests bring at once is checked once", async () => {
+  test("a token that a hundred requests bring at once is checked once", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret);
     const { signingKeys, audit, clock } = all;
@@ -124,7 +124,7 @@ describe("a token", () => {
 });
 
 describe("its scopes", () => {
-  test("are by default those of the key, admin:manage left out; that has to be named", async () => {
+  test("a token's scopes are by default those of the key, admin:manage left out; that has to be named", async () => {
     const { secret } = await all.addKey("live", { scopes });
     expect((await issue(secret)).scope).toBe("chat:read chat:write models:read usage:read keys:manage");
     expect((await issue(secret, { scope: "admin:manage" })).scope).toBe("admin:manage");
@@ -133,7 +133,7 @@ describe("its scopes", () => {
   });
 
   // hardening: K7
-  test("are narrowed by what is asked for, and each route sees no more", async () => {
+  test("a token's scopes are narrowed by what is asked for, and each route sees no more", async () => {
     const { secret } = await all.addKey();
     const { accessToken, scope } = await issue(secret, { scope: "models:read  chat:write chat:write" });
     expect(scope).toBe("chat:write models:read");
@@ -141,7 +141,7 @@ describe("its scopes", () => {
     expect(principal.scopes).toEqual(new Set(["chat:write", "models:read"]));
   });
 
-  test("are refused where the key lacks one, or where there is no such scope", async () => {
+  test("a token's scopes are refused where the key lacks one, or where there is no such scope", async () => {
     const { secret } = await all.addKey("live", { scopes: ["chat:write"] });
     await expect(issue(secret, { scope: "chat:write chat:read" })).rejects.toMatchObject({
       ...{ code: "insufficient_scope", message: "API key lacks required scope: chat:read" },
@@ -153,7 +153,7 @@ describe("its scopes", () => {
     }
   });
 
-  test("shrink with those of the key and of every key above it", async () => {
+  test("a token's scopes shrink with those of the key and of every key above it", async () => {
     const root = await all.addKey();
     const { secret, id } = await all.addKey("live", { parentId: root.id });
     const { accessToken } = await issue(secret);
@@ -172,7 +172,7 @@ describe("its scopes", () => {
 });
 
 describe("its life", () => {
-  test("ends to the second, and only a genuine token is told that it has expired", async () => {
+  test("a token's life ends to the second, and only a genuine token is told that it has expired", async () => {
     const { secret } = await all.addKey();
     const { accessToken } = await issue(secret, { expiresIn: 60 });
     all.now.seconds += 59;
@@ -189,7 +189,7 @@ describe("its life", () => {
   });
 
   // hardening: K7
-  test("is never longer than that of any key in the chain, a set revocation included", async () => {
+  test("a token's life is never longer than that of any key in the chain, a set revocation included", async () => {
     const at = all.now.seconds;
     const root = await all.addKey("live", { expiresAt: at + 500 });
     const { secret, id } = await all.addKey("live", { parentId: root.id });
@@ -202,7 +202,7 @@ describe("its life", () => {
   });
 
   // hardening: K7
-  test("ends with the key, with any key above it, and with the account", async () => {
+  test("a token's life ends with the key, with any key above it, and with the account", async () => {
     const root = await all.addKey();
     const { secret, id } = await all.addKey("live", { parentId: root.id });
     const token = (await issue(secret)).accessToken;
@@ -220,7 +220,7 @@ describe("its life", () => {
     expect(await outcome(third)).toBe("account_suspended");
   });
 
-  test("ends in another process within a second of the key's revocation", async () => {
+  test("a token's life ends in another process within a second of the key's revocation", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken } = await issue(secret);
     const other = await all.startProcess();
@@ -230,7 +230,7 @@ describe("its life", () => {
     expect(await outcome(accessToken, {}, other.authenticator)).toBe("revoked");
   });
 
-  test("goes on while its key is rotated, until the old key is revoked", async () => {
+  test("a token's life goes on while its key is rotated, until the old key is revoked", async () => {
     const { secret, id, record } = await all.addKey();
     const { accessToken } = await issue(secret);
     const successor = { ...record, id: "key_new", digest: "d", createdAt: all.now.seconds };
@@ -241,7 +241,7 @@ describe("its life", () => {
     expect(await outcome(accessToken)).toBe("revoked");
   });
 
-  test("does not survive a revocation that comes while its key is being looked up", async () => {
+  test("a token does not survive a revocation that comes while its key is being looked up", async () => {
     const { secret, id } = await all.addKey();
     const { accessToken } = await issue(secret);
     all.authenticator.invalidate();
@@ -256,7 +256,7 @@ describe("its life", () => {
     expect(await inFlight).toBe("revoked");
   });
 
-  test("goes through rotations of the signing keys, in every process, without a gap", async () => {
+  test("a token goes through rotations of the signing keys, in every process, without a gap", async () => {
     const { secret } = await all.addKey();
     const other = await all.startProcess();
     await other.signingKeys.start();
@@ -303,7 +303,7 @@ test("a token that is remembered keeps alive nothing of what was known of its ke
 
 describe("what the key is bound to binds the token", () => {
   // hardening: K7
-  test("addresses", async () => {
+  test("a token is bound to the addresses of its key", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     const { accessToken } = await issue(secret, {}, { clientAddress: "10.1.1.1" });
     expect(await outcome(accessToken, { clientAddress: "10.9.9.9" })).toBe("accepted");
@@ -311,7 +311,7 @@ describe("what the key is bound to binds the token", () => {
   });
 
   // hardening: K7
-  test("the development environment: local requests in development mode", async () => {
+  test("a token of a key of the development environment is bound to local requests in development mode", async () => {
     const { secret } = await all.addKey("dev");
     const { accessToken } = await issue(secret);
     expect(await outcome(accessToken)).toBe("accepted");
@@ -351,11 +351,11 @@ describe("refused, and never called expired", () => {
     await all.addKey();
   });
 
-  test("nothing, as long as all is right: the tests below start from a good token", async () => {
+  test("a token with which all is right is accepted: the tests below start from it", async () => {
     expect(await outcome(await sign(claims()))).toBe("accepted");
   });
 
-  test("one without a signature", async () => {
+  test("a token without a signature is refused, and never called expired", async () => {
     expect(await outcome(new UnsecuredJWT(claims()).encode())).toBe("malformed");
     const [, body] = (await sign(claims())).split(".");
     for (const alg of ["none", "None", "NONE"]) {
@@ -365,7 +365,7 @@ describe("refused, and never called expired", () => {
     }
   });
 
-  test("one of another algorithm, signed with what is public", async () => {
+  test("a token of another algorithm, signed with what is public, is refused, and never called expired", async () => {
     const { id } = await all.signingKeys.signer();
     for (const secret of [
       JSON.stringify(all.signingKeys.jwks().keys[0]),
@@ -381,7 +381,7 @@ describe("refused, and never called expired", () => {
     expect(await outcome(await sign(claims(), { alg: "EdDSA" }, privateKey))).toBe("token_algorithm");
   });
 
-  test("one of a foreign key: under our key's name, under its own, or with the key in its header", async () => {
+  test("a token of a foreign key is refused, and never called expired: under our key's name, under its own, or with the key in its header", async () => {
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwk = await crypto.subtle.exportKey("jwk", publicKey);
     expect(await outcome(await sign(claims(), {}, privateKey))).toBe("token_signature");
@@ -399,27 +399,27 @@ describe("refused, and never called expired", () => {
     ["aud", { aud: issuer }],
     ["aud", { aud: "https://other.example/v1" }],
     ["aud", { aud: [] as string[] }],
-  ])("one with another %s", async (claim, more) => {
+  ])("a token with another %s is refused, and never called expired", async (claim, more) => {
     expect(await outcome(await sign(claims(more)))).toBe(`token_claim_${claim}`);
     // Though it is past its expiry as well.
     expect(await outcome(await sign(claims({ ...more, exp: 1 })))).toBe(`token_claim_${claim}`);
   });
 
   test.each(["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "key_id", "environment"])(
-    "one without %s",
+    "a token without %s is refused, and never called expired",
     async (claim) => {
       const { [claim]: _, ...others } = claims();
       expect(await outcome(await sign(others))).toBe(`token_claim_${claim}`);
     },
   );
 
-  test("one of another type, such as an ID token, or none", async () => {
+  test("a token of another type, such as an ID token, or of none, is refused, and never called expired", async () => {
     for (const typ of ["JWT", "jwt", undefined, "at+jwt2"]) {
       expect(await outcome(await sign(claims(), { typ }))).toBe("token_claim_other");
     }
   });
 
-  test("one whose claims contradict each other or the key", async () => {
+  test("a token whose claims contradict each other or the key is refused, and never called expired", async () => {
     expect(await outcome(await sign(claims({ client_id: "key_2" })))).toBe("token_claims");
     expect(await outcome(await sign(claims({ environment: "staging" })))).toBe("token_claims");
     expect(await outcome(await sign(claims({ scope: ["chat:write"] })))).toBe("token_claims");
@@ -428,13 +428,13 @@ describe("refused, and never called expired", () => {
     expect(await outcome(await sign(claims({ key_id: "key_9", client_id: "key_9" })))).toBe("unknown");
   });
 
-  test("one of the future, by more than two machines of an installation may be apart", async () => {
+  test("a token of the future, by more than two machines of an installation may be apart, is refused, and never called expired", async () => {
     const ahead = all.now.seconds + mostClockDifferenceSeconds;
     expect(await outcome(await sign(claims({ iat: ahead + 1 })))).toBe("token_claim_iat");
     expect(await outcome(await sign(claims({ nbf: all.now.seconds + 6 })))).toBe("token_claim_other");
   });
 
-  test("a good one with any character changed", async () => {
+  test("a good token with any character changed is refused, and never called expired", async () => {
     const token = await sign(claims());
     // The last one holds bits that mean nothing.
     for (let i = 0; i < token.length - 1; i += 7) {
@@ -455,7 +455,7 @@ describe("refused, and never called expired", () => {
     `${"a".repeat(5_000)}.b.c`,
     "é.b.c",
     "bnVsbA.bnVsbA.AA",
-  ])("nonsense: %p", async (token) => {
+  ])("nonsense is refused as a token, and never called expired: %p", async (token) => {
     expect(await outcome(token)).toBe("malformed");
   });
 });

@@ -132,7 +132,7 @@ describe("environments", () => {
 });
 
 describe("the chain of keys behind a key", () => {
-  test("bounds its scopes, also where a key above has lost one since", async () => {
+  test("the chain of keys behind a key bounds its scopes, also where a key above has lost one since", async () => {
     const root = await all.addKey("live", { scopes: ["chat:read", "chat:write", "keys:manage"] });
     const middle = await all.addKey("live", { parentId: root.id, scopes: ["chat:read", "chat:write", "models:read"] });
     const leaf = await all.addKey("live", { parentId: middle.id, scopes });
@@ -141,7 +141,7 @@ describe("the chain of keys behind a key", () => {
     expect(principal.keys.map(({ id }) => id)).toEqual([leaf.id, middle.id, root.id]);
   });
 
-  test("ends it with any of them", async () => {
+  test("the chain of keys behind a key ends it with any of them", async () => {
     const root = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const middle = await all.addKey("live", { parentId: root.id });
     const leaf = await all.addKey("live", { parentId: middle.id });
@@ -156,7 +156,7 @@ describe("the chain of keys behind a key", () => {
     expect(await outcome({ apiKey: root.secret })).toBe("accepted");
   });
 
-  test("must be of one account and environment, and the account active", async () => {
+  test("the chain of keys behind a key must be of one account and environment, and the account active", async () => {
     const root = await all.addKey();
     const leaf = await all.addKey("live", { parentId: root.id });
     await all.db`UPDATE api_keys SET environment = 'test' WHERE id = ${root.id}`;
@@ -178,13 +178,13 @@ describe("allowed addresses", () => {
     ["2001:db9::5", "address"],
     ["", "address"],
     ["unknown", "address"],
-  ])("of a key with a list: %p is %s, cached or not", async (clientAddress, expected) => {
+  ])("the allowed addresses of a key with a list: %p is %s, cached or not", async (clientAddress, expected) => {
     const { secret } = await all.addKey("live", { allowedIps: ["203.0.113.9", "10.0.0.0/8", "2001:db8::/32"] });
     expect(await outcome({ apiKey: secret, clientAddress })).toBe(expected);
     expect(await outcome({ apiKey: secret, clientAddress })).toBe(expected);
   });
 
-  test("of every key in the chain that has a list have to include the client's", async () => {
+  test("the allowed addresses of every key in the chain that has a list have to include the client's", async () => {
     const root = await all.addKey("live", { allowedIps: ["10.0.0.0/8"] });
     const leaf = await all.addKey("live", { parentId: root.id, allowedIps: ["10.1.0.0/16", "192.0.2.1"] });
     expect(await outcome({ apiKey: leaf.secret, clientAddress: "10.1.2.3" })).toBe("accepted");
@@ -194,14 +194,14 @@ describe("allowed addresses", () => {
     expect(await outcome({ apiKey: open.secret, clientAddress: "192.0.2.1" })).toBe("address");
   });
 
-  test("that cannot be read allow nobody", async () => {
+  test("allowed addresses that cannot be read allow nobody", async () => {
     const { secret } = await all.addKey("live", { allowedIps: ["somewhere"] });
     expect(await outcome({ apiKey: secret })).toBe("address");
   });
 });
 
 describe("a warm key", () => {
-  test("needs neither a promise nor a call of the store, and its principal is composed once", async () => {
+  test("a warm key needs neither a promise nor a call of the store, and its principal is composed once", async () => {
     let composed = 0;
     const limits = { requests: [], tokens: [], quotas: [] };
     const { authenticator, keySwitch } = await all.startProcess({
@@ -220,7 +220,7 @@ describe("a warm key", () => {
     expect([composed, first.limits]).toEqual([1, limits]);
   });
 
-  test("is refused where a cold one is: in the wrong form, beside another credential, in the wrong place", async () => {
+  test("a warm key is refused where a cold one is: in the wrong form, beside another credential, in the wrong place", async () => {
     const { authenticator } = await all.startProcess();
     const [{ secret }, dev] = [await all.addKey(), await all.addKey("dev")];
     const judged = (parts: Parameters<typeof presented>[0]) => outcome(parts, authenticator);
@@ -246,7 +246,7 @@ describe("a warm key", () => {
     }
   });
 
-  test("is found again after 100 others in a cache of 10, and costs one read then", async () => {
+  test("a warm key is found again after 100 others in a cache of 10, and costs one read then", async () => {
     const { authenticator, keySwitch } = await all.startProcess({ capacity: 10 });
     const { secret } = await all.addKey();
     const busy = await all.addKey();
@@ -278,7 +278,7 @@ describe("a warm key", () => {
 });
 
 describe("a revocation", () => {
-  test("by this process holds at once", async () => {
+  test("a revocation by this process holds at once", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     await revoke(id);
@@ -286,7 +286,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret })).toBe("revoked");
   });
 
-  test("by another process holds within a second, however busy the key is", async () => {
+  test("a revocation by another process holds within a second, however busy the key is", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -295,7 +295,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("revoked");
   });
 
-  test("by another process is noticed in the background, without a request", async () => {
+  test("a revocation by another process is noticed in the background, without a request", async () => {
     const other = await all.startProcess({ pollMs: 5 });
     other.authenticator.start();
     const { secret, id } = await all.addKey();
@@ -306,7 +306,7 @@ describe("a revocation", () => {
   });
 
   // hardening: K8
-  test("that comes while the key is being looked up is not missed: what was read before it is neither used nor kept", async () => {
+  test("a revocation that comes while the key is being looked up is not missed: what was read before it is neither used nor kept", async () => {
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
@@ -324,7 +324,7 @@ describe("a revocation", () => {
     expect(await outcome({ apiKey: secret })).toBe("revoked");
   });
 
-  test("by another process that comes while the key is being looked up is not missed either", async () => {
+  test("a revocation by another process that comes while the key is being looked up is not missed either", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: (await all.addKey()).secret }, other.authenticator)).toBe("accepted");
@@ -343,7 +343,7 @@ describe("a revocation", () => {
     expect(await inFlight).toBe("revoked");
   });
 
-  test("at a set time takes effect by itself, to the second", async () => {
+  test("a revocation at a set time takes effect by itself, to the second", async () => {
     const { secret, id } = await all.addKey();
     await revoke(id, all.now.seconds + 10);
     expect(await outcome({ apiKey: secret })).toBe("accepted");
@@ -354,17 +354,20 @@ describe("a revocation", () => {
     expect(reads()).toBe(1);
   });
 
-  test.each([3_600, 86_400])("is not lifted by a clock that is set back by %i seconds", async (seconds) => {
-    const { secret, id } = await all.addKey();
-    await revoke(id);
-    expect(await outcome({ apiKey: secret })).toBe("revoked");
-    all.now.seconds -= seconds;
-    expect(await outcome({ apiKey: secret })).toBe("revoked");
-    all.authenticator.invalidate();
-    expect(await outcome({ apiKey: secret })).toBe("revoked");
-  });
+  test.each([3_600, 86_400])(
+    "a revocation is not lifted by a clock that is set back by %i seconds",
+    async (seconds) => {
+      const { secret, id } = await all.addKey();
+      await revoke(id);
+      expect(await outcome({ apiKey: secret })).toBe("revoked");
+      all.now.seconds -= seconds;
+      expect(await outcome({ apiKey: secret })).toBe("revoked");
+      all.authenticator.invalidate();
+      expect(await outcome({ apiKey: secret })).toBe("revoked");
+    },
+  );
 
-  test("is noticed although the clock jumps: only the monotonic clock says how old an entry is", async () => {
+  test("a revocation is noticed although the clock jumps: only the monotonic clock says how old an entry is", async () => {
     const other = await all.startProcess();
     const { secret, id } = await all.addKey();
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -397,7 +400,7 @@ describe("while the store cannot be asked", () => {
     all.keySwitch.failure = new Error("disk gone");
   };
 
-  test("a warm key works for the grace and no longer; its expiry and a set revocation hold all the same", async () => {
+  test("while the store cannot be asked, a warm key works for the grace and no longer; its expiry and a set revocation hold all the same", async () => {
     const { secret } = await all.addKey();
     const expiring = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const ending = await all.addKey("live", { revokedAt: all.now.seconds + 200 });
@@ -417,7 +420,7 @@ describe("while the store cannot be asked", () => {
     expect(await outcome({ apiKey: secret })).toBe("accepted");
   });
 
-  test("the grace can be set", async () => {
+  test("the grace of a store that cannot be asked can be set", async () => {
     const { secret } = await all.addKey();
     const other = await all.startProcess({ graceSeconds: 10 });
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("accepted");
@@ -428,7 +431,7 @@ describe("while the store cannot be asked", () => {
     expect(await outcome({ apiKey: secret }, other.authenticator)).toBe("service_unavailable");
   });
 
-  test("a key that is not warm is neither accepted nor called wrong", async () => {
+  test("while the store cannot be asked, a key that is not warm is neither accepted nor called wrong", async () => {
     const { secret } = await all.addKey();
     fail();
     expect(await outcome({ apiKey: secret })).toBe("service_unavailable");
@@ -475,7 +478,7 @@ describe("while the store cannot be asked", () => {
     expect(all.authenticator.standing).toBe("gone");
   });
 
-  test("new limits hold for warm keys, which go on", async () => {
+  test("while the store cannot be asked, new limits hold for warm keys, which go on", async () => {
     let limit = 1;
     const requests = () => [{ id: "key:x", owner: "key" as const, limit, windowSeconds: 60 }];
     const it = await all.startProcess({ limitsOf: () => ({ requests: requests(), tokens: [], quotas: [] }) });
@@ -489,7 +492,7 @@ describe("while the store cannot be asked", () => {
     expect((await authenticated()).limits.requests).toMatchObject([{ limit: 2 }]);
   });
 
-  test("revocations of that time hold as soon as it can be asked again, and the log tells of both once", async () => {
+  test("revocations of the time in which the store could not be asked hold as soon as it can be asked again, and the log tells of both once", async () => {
     const other = await all.startProcess({ pollMs: 2 });
     const events = () => other.log.lines.map(({ event }) => event);
     const { secret, id } = await all.addKey();
@@ -506,7 +509,7 @@ describe("while the store cannot be asked", () => {
     expect(events()).toEqual(["key_store_unreachable", "key_store_reachable"]);
   });
 
-  test("one that never answers holds up a warm key once, and for less than two seconds", async () => {
+  test("a store that never answers holds up a warm key once, and for less than two seconds", async () => {
     const { secret } = await all.addKey();
     expect(await outcome({ apiKey: secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
@@ -519,7 +522,7 @@ describe("while the store cannot be asked", () => {
     gate.resolve();
   });
 
-  test("a flood of made-up keys asks it for a bounded number at a time, and ends in 503 beyond that", async () => {
+  test("a flood of made-up keys asks the store for a bounded number at a time, and ends in 503 beyond that", async () => {
     expect(await outcome({ apiKey: (await all.addKey()).secret })).toBe("accepted");
     const gate = Promise.withResolvers<void>();
     all.keySwitch.held = gate.promise;

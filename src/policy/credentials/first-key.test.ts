@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 afterEach(() => database.close());
 
-test("has every scope of an account, is stored as a digest only, and is handed over before it is valid", async () => {
+test("the first key has every scope of an account, is stored as a digest only, and is handed over before it is valid", async () => {
   const { keys: store, accountId, clock, now } = database;
   const kept: { secret: string; validAlready: Promise<boolean> }[] = [];
   const keep = (secret: string) => {
@@ -47,7 +47,7 @@ test("has every scope of an account, is stored as a digest only, and is handed o
   expect(kept).toHaveLength(2);
 });
 
-test("of several processes that start at once, one makes it; the others keep nothing of theirs", async () => {
+test("of several processes that start at once, one makes the first key; the others keep nothing of theirs", async () => {
   const { keys: store, accountId, clock } = database;
   const kept = new Set<string>();
   const start = () =>

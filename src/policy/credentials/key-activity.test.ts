@@ -39,7 +39,7 @@ test("a key that is used again after its time was written is written again", asy
   expect(writes()).toBe(3);
 });
 
-test("times are written in the background", async () => {
+test("the times of keys are written in the background", async () => {
   const { id } = await all.addKey();
   const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });
   activity.used(id, 1_800_000_007);

@@ -32,7 +32,7 @@ async function watch(reread?: () => Promise<void>) {
   return { world, made };
 }
 
-test("told of a change it looks at once; where there is none, nothing is forgotten", async () => {
+test("a watcher that is told of a change looks at once; where there is none, nothing is forgotten", async () => {
   const { world, made } = await watch();
   await made.hint();
   expect([world.looks, world.changes]).toEqual([1, 0]);
@@ -41,7 +41,7 @@ test("told of a change it looks at once; where there is none, nothing is forgott
   expect([world.looks, world.changes]).toEqual([2, 1]);
 });
 
-test("told in the middle of a look it looks once more, as that one may have been too early", async () => {
+test("a watcher that is told in the middle of a look looks once more, as that one may have been too early", async () => {
   const { world, made } = await watch();
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   world.beforeAnswer = () => held;
@@ -54,14 +54,14 @@ test("told in the middle of a look it looks once more, as that one may have been
   expect([world.looks, world.changes]).toEqual([2, 1]);
 });
 
-test("told while the store has just gone away, it takes the change for true", async () => {
+test("a watcher that is told while the store has just gone away takes the change for true", async () => {
   const { world, made } = await watch();
   world.isAway = true;
   await made.hint();
   expect(world.changes).toBe(1);
 });
 
-test("told while the store is known to be away, it does not even wait for an answer", async () => {
+test("a watcher that is told while the store is known to be away does not even wait for an answer", async () => {
   const { world, made } = await watch();
   world.isAway = true;
   await made.ask();

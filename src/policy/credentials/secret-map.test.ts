@@ -11,7 +11,7 @@ function randomBelow(seed: number): (count: number) => number {
 }
 
 test.each([1, 2, 3, 64, 65, 500])(
-  "with room for %d, what it gives is what was set last, and it is never fuller",
+  "with room for %d, what the map gives is what was set last, and it is never fuller",
   (capacity) => {
     const below = randomBelow(capacity);
     const map = new SecretMap<number>(capacity);
@@ -38,7 +38,7 @@ test.each([1, 2, 3, 64, 65, 500])(
   },
 );
 
-test("up to its capacity it forgets nothing", () => {
+test("up to its capacity the map forgets nothing", () => {
   const map = new SecretMap<number>(5_000);
   for (let n = 0; n < 5_000; n++) map.set(`sk_${n}`, n);
   expect(map.size).toBe(5_000);

@@ -36,7 +36,7 @@ async function overtaken(
 }
 
 describe("the first start", () => {
-  test("makes one key, which signs at once, and a later start makes none", async () => {
+  test("the first start makes one key, which signs at once, and a later start makes none", async () => {
     await all.signingKeys.start();
     expect(states()).toEqual(["signing"]);
     const { id, privateKey } = await all.signingKeys.signer();
@@ -46,7 +46,7 @@ describe("the first start", () => {
     expect(kids(later.signingKeys)).toEqual([id]);
   });
 
-  test("of two processes at once makes one key: who comes second takes the other's", async () => {
+  test("the first start of two processes at once makes one key: who comes second takes the other's", async () => {
     const slower = await all.startProcess();
     const faster = () => all.signingKeys.start();
     await overtaken(slower, () => slower.signingKeys.start(), faster);
@@ -57,7 +57,7 @@ describe("the first start", () => {
   });
 });
 
-test("what is published has public members alone", async () => {
+test("what is published of the keys has public members alone", async () => {
   await all.signingKeys.start();
   const text = /^[\w-]{43}$/;
   expect(all.signingKeys.jwks()).toEqual({
@@ -86,7 +86,7 @@ test("a private key is stored sealed, and opens under its own id and secret only
 });
 
 describe("a rotation", () => {
-  test("publishes the new key ten minutes before it signs, and the old one until its last token has expired", async () => {
+  test("a rotation publishes the new key ten minutes before it signs, and the old one until its last token has expired", async () => {
     await all.signingKeys.start();
     const old = (await all.signingKeys.signer()).id;
     const info = await all.signingKeys.rotate(operator, origin());
@@ -109,7 +109,7 @@ describe("a rotation", () => {
     expect(kids()).toEqual([info.id]);
   });
 
-  test("comes by itself after 90 days, once, however many processes there are", async () => {
+  test("a rotation comes by itself after 90 days, once, however many processes there are", async () => {
     const other = await all.startProcess();
     for (const { signingKeys } of [all, other]) await signingKeys.start();
     all.now.seconds += 90 * day - 1;
@@ -127,7 +127,7 @@ describe("a rotation", () => {
     expect((await other.signingKeys.signer()).id).toBe((await all.signingKeys.signer()).id);
   });
 
-  test("while one is upcoming brings no other", async () => {
+  test("a rotation while one is upcoming brings no other", async () => {
     await all.signingKeys.start();
     const [first, second] = [
       await all.signingKeys.rotate(operator, origin()),
@@ -137,7 +137,7 @@ describe("a rotation", () => {
     expect(kids()).toHaveLength(2);
   });
 
-  test("is in the audit log, with who asked and from where", async () => {
+  test("a rotation is in the audit log, with who asked and from where", async () => {
     await all.signingKeys.start();
     const { id } = await all.signingKeys.rotate(operator, origin());
     const events = await all.audit.list({}, { after: undefined, limit: 10 });
@@ -197,7 +197,7 @@ test.each([3_600, -3_600, day, -day])(
 );
 
 describe("a store that cannot be asked", () => {
-  test("changes nothing for known keys; an unknown one is neither right nor wrong", async () => {
+  test("a store that cannot be asked changes nothing for known keys; an unknown one is neither right nor wrong", async () => {
     await all.signingKeys.start();
     const { id } = await all.signingKeys.signer();
     all.signingSwitch.failure = new Error("disk gone");
@@ -211,7 +211,7 @@ describe("a store that cannot be asked", () => {
     expect(await all.signingKeys.verifier("sig_other")).toBeUndefined();
   });
 
-  test("refuses a rotation as unavailable, and does the one that is due later", async () => {
+  test("a store that cannot be asked refuses a rotation as unavailable, and does the one that is due later", async () => {
     await all.signingKeys.start();
     all.signingSwitch.failure = new Error("disk gone");
     await expect(all.signingKeys.rotate(operator, origin())).rejects.toMatchObject({ code: "service_unavailable" });

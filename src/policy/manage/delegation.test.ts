@@ -49,7 +49,7 @@ test("a chain has at most eight keys", () => {
 });
 
 describe("a credential ends", () => {
-  test("with the first of its keys, by expiry or by a revocation that is set, and with its token", () => {
+  test("a credential ends with the first of its keys, by expiry or by a revocation that is set, and with its token", () => {
     expect(endOf(as([key("a")]))).toBeNull();
     expect(endOf(as([key("a", { expiresAt: 300 }), key("b", { expiresAt: 200 })]))).toBe(200);
     expect(endOf(as([key("a", { expiresAt: 300, revokedAt: 250 })]))).toBe(250);
@@ -74,7 +74,7 @@ describe("what a key lets another have", () => {
   const grant = (granted: Parameters<typeof requireGrantable>[2], principal = maker) =>
     outcome(() => requireGrantable(principal, principal.keys, granted, "makes"));
 
-  test("its own bounds exactly, and less", () => {
+  test("a key lets another have its own bounds exactly, and less", () => {
     const all = { ...limited, scopes: ["chat:read"] as const, monthlyTokens: 1_000, monthlySpend: 5 };
     expect(grant(all)).toBe("ok");
     expect(grant({ expiresAt: 499, allowedIps: ["10.9.9.9", "2001:db8:1::/48"], monthlyTokens: 0 })).toBe("ok");
@@ -137,11 +137,11 @@ describe("what a key lets another have", () => {
       { monthlySpend: 5.01 },
       "permission_denied: monthly_spend: must be at most 5, the quota of the key that makes it.",
     ],
-  ])("never %s", (_what, granted, refusal) => {
+  ])("a key never lets another have %s", (_what, granted, refusal) => {
     expect(grant(granted)).toBe(refusal);
   });
 
-  test("no limit of its own where the maker's bounds it anyway", () => {
+  test("a key lets another have no limit of its own where the maker's bounds it anyway", () => {
     expect(grant({ rateLimit: null, rateLimitWindow: null, monthlyTokens: null, monthlySpend: null })).toBe("ok");
   });
 
@@ -151,7 +151,7 @@ describe("what a key lets another have", () => {
     expect(outcome(() => requireGrantable(maker, [], { monthlySpend: null }, "changes"))).toContain("monthly_spend:");
   });
 
-  test("within every key of the chain and within the token, not only the nearest", () => {
+  test("a key lets another have what is within every key of the chain and within the token, not only the nearest", () => {
     const far = as([key("a"), key("b", { expiresAt: 300, monthlyTokens: 10 })]);
     expect(grant({ expiresAt: 301 }, far)).toContain("at most 300");
     expect(grant({ monthlyTokens: 11 }, far)).toContain("at most 10");
@@ -161,7 +161,7 @@ describe("what a key lets another have", () => {
     );
   });
 
-  test("not beyond the end of an overlap: an old key makes nothing that outlives it", () => {
+  test("a key lets another have nothing beyond the end of an overlap: an old key makes nothing that outlives it", () => {
     expect(grant({ expiresAt: null }, as([key("a", { revokedAt: 400 })]))).toContain("expires_at: must be at most 400");
   });
 });
@@ -170,7 +170,7 @@ describe("a key acts on another", () => {
   const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke" = "change") =>
     outcome(() => requireWithin(principal, target, verb));
 
-  test("that is within its own bounds, whoever made it", () => {
+  test("a key acts on another that is within its own bounds, whoever made it", () => {
     const actor = as([key("a", limited)]);
     const within = { expiresAt: 400, allowedIps: ["10.1.1.1"], rateLimit: 10, rateLimitWindow: 60 };
     expect(act(actor, chain(key("b", within)))).toBe("ok");
@@ -211,14 +211,14 @@ describe("a key acts on another", () => {
     ["works from anywhere", { allowedIps: [] }, "allowed_ips would have to be within 10.0.0.0/8"],
     ["has a larger limit", { rateLimit: 101 }, "rate_limit would have to be at most 100"],
     ["has no limit", { rateLimit: null, rateLimitWindow: null }, "rate_limit would have to be at most 100"],
-  ])("not one that %s", (_what, more, refusal) => {
+  ])("a key does not act on one that %s", (_what, more, refusal) => {
     const actor = as([key("a", limited)]);
     for (const verb of ["change", "rotate", "revoke"] as const) {
       expect(act(actor, chain(key("b", { ...limited, ...more })), verb)).toContain(refusal);
     }
   });
 
-  test("that it made itself, whatever that one says: its own bounds hold for it anyway", () => {
+  test("a key acts on one that it made itself, whatever that one says: its own bounds hold for it anyway", () => {
     const maker = key("a", { ...limited, scopes: ["chat:read", "keys:manage"] });
     expect(act(as([maker]), chain(key("b"), maker))).toBe("ok");
     expect(act(as([maker]), chain(key("c"), key("b"), maker), "revoke")).toBe("ok");
@@ -255,7 +255,7 @@ describe("a person acts by role", () => {
   const act = (principal: Principal, target: KeyChain, verb: "change" | "rotate" | "revoke") =>
     outcome(() => requireWithin(principal, target, verb));
 
-  test("on keys that neither came from the session nor are bounded by it", () => {
+  test("a person acts by role on keys that neither came from the session nor are bounded by it", () => {
     for (const verb of ["change", "rotate", "revoke"] as const) {
       expect(act(session(), chain(key("b"), key("a")), verb)).toBe("ok");
     }
@@ -282,7 +282,7 @@ describe("a person acts by role", () => {
     );
   });
 
-  test("gives no scope that what bounds the key does not have", () => {
+  test("a person acts by role and gives no scope that what bounds the key does not have", () => {
     const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
     expect(outcome(() => requireGrantable(operator, [membership], { scopes: ["admin:manage"] }, "makes"))).toBe(
       "permission_denied: scopes: admin:manage is not among the scopes of a member's membership.",

@@ -61,7 +61,7 @@ describe("the quotas of an account", () => {
     [{ monthly_tokens: 5 }, { monthlyTokens: 5 }, { before: "unlimited", after: 5 }],
     [{ monthly_tokens: 0 }, { monthlyTokens: 0 }, { before: "unlimited", after: 0 }],
     [{ monthly_tokens: null }, { monthlyTokens: undefined }, { before: "unlimited", after: null }],
-  ])("%j replaces what was there, and the audit log says so", (request, overrides, change) => {
+  ])("%j replaces the quota of an account that was there, and the audit log says so", (request, overrides, change) => {
     const result = update(accountFor({ overrides: { monthlyTokens: null, monthlySpend: 2.5 } }), request);
     expect(result?.changes).toStrictEqual({ overrides });
     expect(result?.event).toMatchObject({
@@ -73,7 +73,7 @@ describe("the quotas of an account", () => {
     expect(Object.keys(result?.event.detail ?? {})).toEqual(["monthly_tokens"]);
   });
 
-  test("are written as they are read: sending back what was read changes nothing", () => {
+  test("the quotas of an account are written as they are read: sending back what was read changes nothing", () => {
     for (const overrides of [{}, { monthlyTokens: null, monthlySpend: 3 }, { monthlySpend: null }]) {
       const account = accountFor({ overrides });
       const { name, tier, status, monthly_tokens, monthly_spend, store_chats } = accountToWire(account);
@@ -89,7 +89,7 @@ test("a tier that does not exist is refused by naming those that do", () => {
 });
 
 describe("tiers", () => {
-  test("of the configuration file are read-only, and the refusal names the file", () => {
+  test("tiers of the configuration file are read-only, and the refusal names the file", () => {
     const tiers = tiersOf({ file: ["gold"] });
     const nothingStored = { stored: undefined, accounts: 0 };
     for (const attempt of [
@@ -101,7 +101,7 @@ describe("tiers", () => {
     }
   });
 
-  test("are replaced as a whole: what is left out has its default", () => {
+  test("tiers are replaced as a whole: what is left out has its default", () => {
     const tiers = tiersOf({ database: ["gold"] });
     expect(putTier(operator, "gold", figures, tiers, origin)?.tier).toEqual(
       tierFor({ name: "gold", requestsPerMinute: 5, environments: ["live", "test"] }),
@@ -110,11 +110,11 @@ describe("tiers", () => {
     expect(putTier(operator, "gold", same, tiers, origin)).toBeUndefined();
   });
 
-  test.each(["", "Gold", "-gold", "a".repeat(64), "go ld", "gold\n"])("cannot be called %j", (name) => {
+  test.each(["", "Gold", "-gold", "a".repeat(64), "go ld", "gold\n"])("tiers cannot be called %j", (name) => {
     expect(() => putTier(operator, name, figures, tiersOf(), origin)).toThrow("name: must be 1 to 63 lower-case");
   });
 
-  test("are deleted only where they are stored, and not from under accounts that would be left without", () => {
+  test("tiers are deleted only where they are stored, and not from under accounts that would be left without", () => {
     const remove = (name: string, stored: boolean, accounts: number, tiers: Tiers) => () =>
       deleteTier(operator, name, { stored: stored ? tier(name) : undefined, accounts }, tiers, origin);
     const own = tiersOf({ database: ["gold", "pro"] });

@@ -44,7 +44,7 @@ describe("creating", () => {
   const make = (request: Partial<CreateKeyRequest>, principal = as(key("key_1"))) =>
     createKey(principal, { name: "Shop", ...request }, context);
 
-  test("gives a key of the maker's account and environment, and keeps only its digest", () => {
+  test("creating gives a key of the maker's account and environment, and keeps only its digest", () => {
     const { key: secret, record } = make({ scopes: ["usage:read"] });
     expect(parseApiKey(secret)).toBe("live");
     expect(record).toEqual(
@@ -62,7 +62,7 @@ describe("creating", () => {
     expect(make({}).record.id).not.toBe(record.id);
   });
 
-  test("is told to the audit log with every attribute and never with the secret or the digest", () => {
+  test("creating a key is told to the audit log with every attribute and never with the secret or the digest", () => {
     const { key: secret, record, event } = make({ monthly_spend: 2.5 });
     expect(event).toMatchObject({
       at: now,
@@ -78,7 +78,7 @@ describe("creating", () => {
     for (const hidden of [secret, record.digest]) expect(JSON.stringify(event)).not.toContain(hidden);
   });
 
-  test("puts name, scopes and addresses into one form", () => {
+  test("creating a key puts name, scopes and addresses into one form", () => {
     const { record } = make({
       name: "  Ünï shop 🛒 ",
       scopes: ["chat:read", "chat:read"],
@@ -89,7 +89,7 @@ describe("creating", () => {
     expect(record.allowedIps).toEqual(["192.0.2.0/24", "192.0.2.1", "2001:db8::1"]);
   });
 
-  test("inherits expiry and addresses into the record, limits not", () => {
+  test("creating a key lets the record inherit expiry and addresses, limits not", () => {
     const maker = key("key_1", { expiresAt: now + 99, allowedIps: ["10.0.0.0/8"], rateLimit: 5, rateLimitWindow: 60 });
     for (const request of [{}, { expires_at: null, allowed_ips: [] }]) {
       const { record } = make(request, as(maker));
@@ -104,7 +104,7 @@ describe("creating", () => {
     );
   });
 
-  test("without scopes gives the default ones that the maker has; none of them is refused", () => {
+  test("creating a key without scopes gives the default ones that the maker has; none of them is refused", () => {
     expect(make({}).record.scopes).toEqual(["chat:read", "chat:write", "models:read"]);
     expect(make({}, as(key("key_1", { scopes: ["keys:manage", "models:read"] }))).record.scopes).toEqual([
       "models:read",
@@ -114,14 +114,14 @@ describe("creating", () => {
     );
   });
 
-  test("gives the operator's scope only from a key that has it", () => {
+  test("creating a key gives the operator's scope only from a key that has it", () => {
     expect(refusal(() => make({ scopes: ["admin:manage"] }))).toBe(
       "insufficient_scope: API key lacks required scope: admin:manage",
     );
     expect(make({ scopes: ["admin:manage"] }, as(key("key_1", { scopes }))).record.scopes).toEqual(["admin:manage"]);
   });
 
-  test("gives a limit a window of a minute unless told otherwise, and no window without a limit", () => {
+  test("creating a key gives a limit a window of a minute unless told otherwise, and no window without a limit", () => {
     expect(make({ rate_limit: 5 }).record).toMatchObject({ rateLimit: 5, rateLimitWindow: 60 });
     expect(make({ rate_limit: 5, rate_limit_window: 10 }).record).toMatchObject({ rateLimit: 5, rateLimitWindow: 10 });
     expect(refusal(() => make({ rate_limit_window: 10 }))).toStartWith("invalid_request: rate_limit_window:");
@@ -135,11 +135,11 @@ describe("creating", () => {
     ["an expiry that is now", { expires_at: now }, `expires_at: must be in the future, in Unix seconds after ${now}`],
     ["a host name", { allowed_ips: ["::1", "example.com"] }, "allowed_ips[1]: must be an IPv4 or IPv6 address"],
     ["a prefix that is too long", { allowed_ips: ["10.0.0.0/33"] }, "allowed_ips[0]:"],
-  ])("refuses %s", (_what, request, message) => {
+  ])("creating a key refuses %s", (_what, request, message) => {
     expect(refusal(() => make(request))).toStartWith(`invalid_request: ${message}`);
   });
 
-  test("by an operator is of any account and environment, and nobody bounds it", () => {
+  test("a key that is created by an operator is of any account and environment, and nobody bounds it", () => {
     const operator = as(key("key_op", { scopes: ["admin:manage"], expiresAt: now + 5, allowedIps: ["::1"] }));
     const place = { accountId: "acct_2", environment: "test" } as const;
     const { record, event } = createKeyAsOperator(operator, { name: "Theirs" }, place, context);
@@ -155,7 +155,7 @@ describe("changing", () => {
   const change = (request: UpdateKeyRequest, target = chain(key("key_2")), principal = as(key("key_1"))) =>
     updateKey(principal, target, request, origin);
 
-  test("writes only what differs, and tells before and after", () => {
+  test("changing a key writes only what differs, and tells before and after", () => {
     const target = chain(key("key_2", { rateLimit: 5, rateLimitWindow: 10 }));
     const update = change({ name: "key_2", scopes: ["chat:read"], rate_limit: 6, expires_at: null }, target);
     expect(update?.changes).toEqual({ scopes: ["chat:read"], rateLimit: 6, rateLimitWindow: 10 });
@@ -172,7 +172,7 @@ describe("changing", () => {
     expect(change({})).toBeUndefined();
   });
 
-  test("clears with null: a limit goes with its window, a window falls back to a minute", () => {
+  test("changing a key clears with null: a limit goes with its window, a window falls back to a minute", () => {
     const target = chain(
       key("key_2", { expiresAt: now + 9, allowedIps: ["::1"], rateLimit: 5, rateLimitWindow: 10, monthlyTokens: 1 }),
     );
@@ -223,7 +223,7 @@ describe("changing", () => {
       expect(refusal(() => self(request))).toMatch(/^(permission_denied|insufficient_scope): /);
   });
 
-  test("leaves alone what is already beyond the bounds of who changes it", () => {
+  test("changing a key leaves alone what is already beyond the bounds of who changes it", () => {
     const maker = key("key_1", { expiresAt: now + 9 });
     const made = chain(key("key_2", { expiresAt: null }), maker);
     expect(change({ name: "b", expires_at: null }, made, as(maker))?.changes).toEqual({ name: "b" });
@@ -249,7 +249,7 @@ describe("changing", () => {
 });
 
 describe("revoking", () => {
-  test("is at once, and done once", () => {
+  test("revoking a key is at once, and done once", () => {
     const { changes, event } = revokeKey(as(key("key_1")), chain(key("key_2", { revokedAt: now + 60 })), origin) ?? {};
     expect(changes).toEqual({ revokedAt: now });
     expect(event).toMatchObject({ action: "key.revoked", detail: { revoked_at: { before: now + 60, after: now } } });
@@ -258,12 +258,12 @@ describe("revoking", () => {
     }
   });
 
-  test("makes one final that was only due", () => {
+  test("revoking a key makes a revocation final that was only due", () => {
     const due = chain(key("key_2", { revokedAt: now - 5 }), key("key_1"));
     expect(revokeKey(as(key("key_1")), due, origin)?.changes).toEqual({ revokedAt: now });
   });
 
-  test("a wider key is refused, except to an operator", () => {
+  test("revoking a wider key is refused, except to an operator", () => {
     const wide = key("key_2", { accountId: "acct_2", scopes });
     expect(refusal(() => revokeKey(as(key("key_1")), chain(wide), origin))).toStartWith("insufficient_scope");
     expect(refusal(() => revokeKeyAsOperator(as(key("key_1")), wide, origin))).toStartWith("insufficient_scope");
@@ -284,7 +284,7 @@ describe("rotating", () => {
     lastUsedAt: 5,
   });
 
-  test("gives a new secret to the same attributes and budget, and an end to the old key", () => {
+  test("rotating a key gives a new secret to the same attributes and budget, and an end to the old key", () => {
     const {
       successor,
       key: secret,
@@ -311,7 +311,7 @@ describe("rotating", () => {
     expect(JSON.stringify(event)).not.toContain(secret);
   });
 
-  test("is refused for what has ended or was rotated: the leaked old key must not make itself a way back", () => {
+  test("rotating is refused for what has ended or was rotated: the leaked old key must not make itself a way back", () => {
     for (const ended of [{ revokedAt: now }, { expiresAt: now }]) {
       const attempt = () => rotateKey(as(key("key_1")), chain(key("key_2", ended), key("key_1")), 60, context);
       expect(refusal(attempt)).toMatch(/^invalid_request: .*Create a new key instead/);
@@ -368,7 +368,7 @@ describe("keys of people", () => {
   const make = (principal: Principal, request: Partial<CreateKeyRequest> = {}) =>
     createKey(principal, { name: "Shop", ...request }, context);
 
-  test("a member's are the member's own, behind the membership, not behind the login with which they are made", () => {
+  test("a member's keys are the member's own, behind the membership, not behind the login with which they are made", () => {
     for (const keys of [[membership], [login, membership]] as const) {
       const { record, event } = make(signedIn("member", keys, { tokenExpiresAt: now + 60 }));
       expect(record).toMatchObject({
@@ -384,7 +384,7 @@ describe("keys of people", () => {
     }
   });
 
-  test.each(["owner", "admin"] as const)("those that an %s makes are the account's, behind nobody", (role) => {
+  test.each(["owner", "admin"] as const)("keys that an %s makes are the account's, behind nobody", (role) => {
     for (const keys of [[membership], [login, membership]] as const) {
       const { record } = make(signedIn(role, keys));
       expect(record).toMatchObject({ parentId: null, personId: null, createdBy: "usr_1" });
@@ -404,7 +404,7 @@ describe("keys of people", () => {
     expect(refusal(() => make(signedIn("owner"), { scopes: ["admin:manage"] }))).toStartWith("insufficient_scope");
   });
 
-  test("an app makes, changes, rotates and revokes none, for whomever it acts", () => {
+  test("an app makes, changes, rotates and revokes no keys, for whomever it acts", () => {
     const app = signedIn("owner", [login, membership], { appId: "app_1" });
     const target = chain(key("key_2"));
     const attempts = [

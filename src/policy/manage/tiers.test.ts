@@ -8,7 +8,7 @@ import { Tiers } from "./tiers.ts";
 const small = tierFor({ requestsPerMinute: 5, tokensPerMinute: 500, monthlyTokens: 10_000, monthlySpend: 1.5 });
 
 describe("tiers", () => {
-  test("start with the built-in figures, without quotas, in live and test", () => {
+  test("tiers start with the built-in figures, without quotas, in live and test", () => {
     const rows = new Tiers().list().map((tier) => [tier.name, tier.requestsPerMinute, tier.tokensPerMinute]);
     expect(rows).toEqual([
       ["free", 10, 10_000],
@@ -24,7 +24,7 @@ describe("tiers", () => {
     }
   });
 
-  test("of the configuration file win over those of the database, and these over the built-in ones", () => {
+  test("tiers of the configuration file win over those of the database, and these over the built-in ones", () => {
     const tiers = new Tiers();
     tiers.load([small, { ...small, name: "pro", requestsPerMinute: 6 }]);
     expect(tiers.find("pro")).toMatchObject({ requestsPerMinute: 6, source: "database" });
@@ -37,7 +37,7 @@ describe("tiers", () => {
     expect(tiers.list().map(({ name }) => name)).toEqual(["free", "pro", "enterprise"]);
   });
 
-  test("a name that no longer exists has the limits of free", () => {
+  test("a tier whose name no longer exists has the limits of free", () => {
     const tiers = new Tiers();
     expect(tiers.get("gone")).toBeUndefined();
     expect(tiers.find("gone")).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 10_000 });
@@ -48,7 +48,7 @@ describe("limits of a principal", () => {
   const account = accountFor({ id: "acct_1" });
   const key = keyRecordFor({ id: "key_1" });
 
-  test("are the tier's, per account and environment, and counted usage without a quota", () => {
+  test("the limits of a principal are the tier's, per account and environment, and counted usage without a quota", () => {
     expect(limitsOf({ keys: [key], account, environment: "live", tier: new Tiers().find("pro") })).toEqual({
       requests: [{ id: "account:acct_1:live", owner: "account", limit: 100, windowSeconds: 60 }],
       tokens: [{ id: "account:acct_1:live", owner: "account", limit: 100_000, windowSeconds: 60 }],

@@ -83,7 +83,7 @@ test("what is no refusal of a limit is not counted", async () => {
   expect(counts.pending).toBe(0);
 });
 
-test("they are written in the background, and at the end at the latest", async () => {
+test("the counts are written in the background, and at the end at the latest", async () => {
   counts = make({ flushMs: 1 });
   refuse(2);
   while (total() < 2) await Bun.sleep(1);
@@ -94,7 +94,7 @@ test("they are written in the background, and at the end at the latest", async (
 });
 
 describe("a flood", () => {
-  test("of many credentials takes bounded memory, and what is beyond is one sum for each account and reason", async () => {
+  test("a flood of many credentials takes bounded memory, and what is beyond is one sum for each account and reason", async () => {
     counts = make({ maxPending: 10 });
     for (let round = 0; round < 2; round++) for (let i = 0; i < 1_000; i++) refuse(1, `key_${i}`);
     expect(counts.pending).toBe(11);
@@ -105,7 +105,7 @@ describe("a flood", () => {
     expect(total()).toBe(2_000);
   });
 
-  test("of many accounts is bounded as well: what is given up then is told once", async () => {
+  test("a flood of many accounts is bounded as well: what is given up then is told once", async () => {
     counts = make({ maxPending: 10 });
     for (let i = 0; i < 1_000; i++) {
       const principal = { ...by(`key_${i}`), account: accountFor({ id: `acct_${i}` }) };
@@ -118,7 +118,7 @@ describe("a flood", () => {
 });
 
 describe("a database that fails", () => {
-  test("loses and doubles nothing: the counts wait, the next ones are added, and one line tells", async () => {
+  test("a database that fails loses and doubles nothing: the counts wait, the next ones are added, and one line tells", async () => {
     failFrom = 1;
     refuse(3);
     await counts.flush();
@@ -133,7 +133,7 @@ describe("a database that fails", () => {
     expect(total()).toBe(5);
   });
 
-  test("in the middle of many counts keeps those that were written, and what came meanwhile", async () => {
+  test("a database that fails in the middle of many counts keeps those that were written, and what came meanwhile", async () => {
     for (let i = 0; i < 500; i++) refuse(1, `key_${i}`);
     failFrom = 2;
     const flushing = counts.flush();
@@ -145,7 +145,7 @@ describe("a database that fails", () => {
     expect(total()).toBe(501);
   });
 
-  test("for long is bounded: what does not fit any more joins the sums", async () => {
+  test("what waits for a database that fails for long is bounded: what does not fit any more joins the sums", async () => {
     counts = make({ maxPending: 10 });
     failFrom = 1;
     for (let round = 0; round < 5; round++) {

@@ -41,7 +41,7 @@ test("a refusal is written with its reason, address and request, and whose key i
   for (const key of [secret, unknown]) expect(written).not.toContain(key.slice(12, 20));
 });
 
-test("a request without any credential is one as well", async () => {
+test("a request without any credential is written as a refusal as well", async () => {
   await attempt({});
   await all.refusals.close();
   expect((await refusals()).map(({ detail }) => detail)).toEqual([{ reason: "missing" }]);

@@ -85,7 +85,7 @@ test("what is noted is written together, in order, when somebody looks or the se
 });
 
 // hardening: O9
-test("while the database takes none they wait, bounded, are told of once, and are written when it is back", async () => {
+test("while the database takes none, refused requests wait, bounded, are told of once, and are written when it is back", async () => {
   const refused = open();
   isBroken = true;
   for (let i = 0; i < 2_100; i++) refused.note(refusal(`req_${i}`));

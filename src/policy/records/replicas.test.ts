@@ -39,7 +39,7 @@ const other = (seenAt: number): Replica => ({
   ...{ id: "rep_other", advertiseUrl: null, version: "1", startedAt: 50, seenAt },
 });
 
-test("without an answer of the database they count as before: most of them are probably still there", async () => {
+test("without an answer of the database the replicas count as before: most of them are probably still there", async () => {
   const { made, world, events } = make();
   expect(made.count).toBe(1);
   world.others = [other(100), { ...other(100), id: "rep_third" }];
@@ -57,7 +57,7 @@ test("without an answer of the database they count as before: most of them are p
   expect(events()).toEqual(["replica_beat_failed", "replica_beats_again"]);
 });
 
-test("several without shared limits are told once, but not one that was only killed and started again", async () => {
+test("several replicas without shared limits are told once, but not one that was only killed and started again", async () => {
   const { made, world, events } = make();
   // The row of the process before: it was last seen when this one started.
   world.others = [other(100)];
@@ -73,14 +73,14 @@ test("several without shared limits are told once, but not one that was only kil
   expect(made.isUncoordinated).toBe(false);
 });
 
-test("with shared limits any number is well", async () => {
+test("any number of replicas is well with shared limits", async () => {
   const { made, world, events } = make({ sharesLimits: true });
   world.others = [other(105)];
   await made.start();
   expect([made.isUncoordinated, events()]).toEqual([false, []]);
 });
 
-test("at its end it is gone at once, and a database that is away does not keep it from ending", async () => {
+test("a replica is gone at once at its end, and a database that is away does not keep it from ending", async () => {
   const first = make();
   await first.made.start();
   await first.made.close();
