@@ -29,7 +29,7 @@ test("reads the next response on the same connection afresh", () => {
   expect(reader.eventsInAll).toBe(3);
 });
 
-test("does not count three line ends in a row as two events", () => {
+test("the reader of a response does not count three line ends in a row as two events", () => {
   const reader = new ResponseReader();
   reader.push(Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na\n\n\nb"));
   expect(reader.events).toBe(1);

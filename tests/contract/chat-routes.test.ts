@@ -161,7 +161,7 @@ describe("a chat", () => {
     expect(storedChat.safeParse(body).error).toBeUndefined();
   });
 
-  test("cannot be disguised by parameters with the names of its own members", async () => {
+  test("a chat cannot be disguised by parameters with the names of its own members", async () => {
     store("a", { parameters: { id: "b", object: "x", choices: [], usage: 1, metadata: 1, request_id: "req_b" } });
     expect((await call("GET", `${list}/a`)).body).toMatchObject({
       id: "a",

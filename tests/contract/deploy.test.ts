@@ -229,7 +229,7 @@ describe("systemd", () => {
   });
 
   // Wherever systemd is: it knows all of its settings, and says which it does not.
-  test.skipIf(Bun.which("systemd-analyze") === null)("is a unit that systemd takes", async () => {
+  test.skipIf(Bun.which("systemd-analyze") === null)("our unit is one that systemd takes", async () => {
     const child = Bun.spawn(["systemd-analyze", "verify", join(deploy, "headrace.service")], {
       stderr: "pipe",
     });

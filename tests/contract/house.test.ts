@@ -170,18 +170,18 @@ describe("the Lua that runs in Redis", () => {
   const second = (line: string) => ({ path: "src/limits/second.lua", text: `-- Second.\n\n${line}\n` });
   const found = (line: string) => checkLua([first, second(line)], [first.text + second(line).text]);
 
-  test("may name what a file before it declares, and what Redis gives", () => {
+  test("the Lua that runs in Redis may name what a file before it declares, and what Redis gives", () => {
     expect(found("return twice(tonumber(redis.call('GET', KEYS[1])))")).toEqual([]);
   });
 
-  test("may read and write nothing that is declared nowhere", () => {
+  test("the Lua that runs in Redis may read and write nothing that is declared nowhere", () => {
     const finding = "src/limits/second.lua:3: thrice is declared nowhere in front of it.";
     expect(found("return thrice(2)")).toEqual([finding]);
     expect(found("thrice = 3")).toEqual([finding]);
     expect(checkLua([second("return twice(2)")], [second("return twice(2)").text])).toHaveLength(1);
   });
 
-  test("is refused where it is no Lua, at the file and line", () => {
+  test("the Lua that runs in Redis is refused where it is no Lua, at the file and line", () => {
     expect(found("return twice(2")).toEqual([expect.stringMatching(/^src\/limits\/second\.lua:\d: .*expected/)]);
   });
 

@@ -155,7 +155,7 @@ describe("signing in", () => {
   });
 
   test.each(["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"])(
-    "never leads to %p",
+    "signing in never leads to %p",
     async (next) => {
       const { device } = await withPasskey(`next${next.length}${next.charCodeAt(1)}@example.com`);
       const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next }) });
@@ -212,7 +212,10 @@ describe("the origin of our pages", () => {
     [request("evil.example"), undefined, undefined],
     [request("host.docker.internal:7545"), undefined, undefined],
     [request("localhost:7545", { "x-forwarded-for": "192.0.2.1" }), undefined, undefined],
-  ])("is that of the public URL, or the one asked for on this machine (%#)", (req, publicUrl, expected) => {
-    expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
-  });
+  ])(
+    "the origin of our pages is that of the public URL, or the one asked for on this machine (%#)",
+    (req, publicUrl, expected) => {
+      expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
+    },
+  );
 });

@@ -42,7 +42,7 @@ describe("members", () => {
     expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
   });
 
-  test("get another role from owners alone; nobody changes their own", async () => {
+  test("members get another role from owners alone; nobody changes their own", async () => {
     for (const by of [admin, member]) {
       for (const target of [owner, admin, member])
         expect((await setRole(by.headers, target, "owner")).status).toBe(403);
@@ -312,7 +312,7 @@ describe("people, for operators", () => {
     expect((await api.send(owner.headers, "/v1/members")).body.data).toHaveLength(3);
   });
 
-  test("get a link for another password, shown this once", async () => {
+  test("people get a link for another password from operators, shown this once", async () => {
     const path = (id: string) => `/v1/admin/people/${id}/reset-link`;
     const { status, headers, body } = await api.send(operator.headers, path(member.person.id), "POST");
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);

@@ -177,7 +177,7 @@ describe("accounts", () => {
     expect(rest.has_more).toBe(false);
   });
 
-  test("get another tier, and quota, that hold for the very next request", async () => {
+  test("accounts get another tier, and quota, that hold for the very next request", async () => {
     const { id, key } = await makeAccount("free");
     expect((await call("PUT", "/v1/admin/tiers/one", { requests_per_minute: 1, tokens_per_minute: null })).status).toBe(
       200,

@@ -164,7 +164,7 @@ describe("an access token as apiKey", () => {
     expect((await Array.fromAsync(await stream)).length).toBeGreaterThan(2);
   });
 
-  test("never outlives its key, and is gone when that is revoked or loses the scope", async () => {
+  test("an access token as apiKey never outlives its key, and is gone when that is revoked or loses the scope", async () => {
     await start();
     const made = await server.request("/v1/keys", { body: { name: "short", expires_in: 100 } });
     const { id, key } = (await made.json()) as { id: string; key: string };

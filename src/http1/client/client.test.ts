@@ -330,7 +330,7 @@ describe("answers", () => {
     ["a head without end", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}`],
     ["a long head", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}\r\n\r\n`],
     ["interim answers without end", "HTTP/1.1 100 Continue\r\nA: b\r\n\r\n".repeat(3_000)],
-  ])("that are %s are refused, and their connection is closed", async (_, bytes) => {
+  ])("answers that are %s are refused, and their connection is closed", async (_, bytes) => {
     const { upstream, client } = setup(({ socket }) => socket.write(bytes));
     const error = await refusal(send(client));
     expect(error).toMatchObject({ fault: "malformed", answerBegan: false });
@@ -374,7 +374,7 @@ describe("answers", () => {
   });
 
   test.each([["each", undefined], ...[1, 2, 3, 4, 5, 6, 7].map((nth) => [`the ${nth}.`, nth] as const)])(
-    "that are paused without room, and go on in the same turn, come to their end: at %s piece",
+    "answers that are paused without room, and go on in the same turn, come to their end: at %s piece",
     async (_, nth) => {
       const length = 1_000_000;
       const { client } = setup(({ socket }) => void socket.write(ok("x".repeat(length))));

@@ -96,7 +96,7 @@ describe("a start", () => {
     await admin`SELECT 1`.catch(() => {});
   });
 
-  test("is not kept from it by what the environment says of another database", async () => {
+  test("a start is not kept from its database by what the environment says of another one", async () => {
     const script = `
       const { openPostgres } = await import(${JSON.stringify(`${import.meta.dir}/open-postgres.ts`)});
       const db = await openPostgres(${JSON.stringify(url)});

@@ -93,7 +93,7 @@ onEachDatabase((databases) => {
 
   describe("keys", () => {
     // hardening: K9
-    test("are found by their whole digest, with every field as it was stored, and with their account", async () => {
+    test("keys are found by their whole digest, with every field as it was stored, and with their account", async () => {
       const stored = await add({
         createdBy: "key_0",
         limitId: "key_0",
@@ -126,12 +126,12 @@ onEachDatabase((databases) => {
       expect(await keys.findChainByDigest("d-key_3")).toBeUndefined();
     });
 
-    test("may have no scopes at all", async () => {
+    test("keys may have no scopes at all", async () => {
       await add({ scopes: [] });
       expect((await read("key_1"))?.scopes).toEqual([]);
     });
 
-    test("have one digest each: a second key with the same is refused, and nothing is recorded", async () => {
+    test("keys have one digest each: a second key with the same is refused, and nothing is recorded", async () => {
       await add();
       const refused = () => add({ id: "key_2", digest: "d-key_1" }).catch((error: Error) => error.message);
       expect(await recorded(async () => expect(await refused()).toMatch(/unique/i))).toEqual({
@@ -156,7 +156,7 @@ onEachDatabase((databases) => {
       expect((await keys.firstKey("dev"))?.id).toBe("key_3");
     });
 
-    test("are listed newest first, page by page, of one account and environment alone", async () => {
+    test("keys are listed newest first, page by page, of one account and environment alone", async () => {
       for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
       await add({ id: "key_5", environment: "live" });
       const list = async (limit: number, after?: string) =>
@@ -203,7 +203,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a change", () => {
-    test("is written with its event and a raised revision", async () => {
+    test("a change is written with its event and a raised revision", async () => {
       await add();
       const change = event({ detail: { name: { before: "a", after: "b" } } });
       const changes = {
@@ -225,7 +225,7 @@ onEachDatabase((databases) => {
       ).toEqual({ events: 0, revisions: 0 });
     });
 
-    test("never lifts, moves or revives what has ended", async () => {
+    test("a change never lifts, moves or revives what has ended", async () => {
       await add({ id: "key_1", revokedAt: now, revoked: true });
       await add({ id: "key_2", expiresAt: now });
       const revive = { revokedAt: null, expiresAt: null, name: "again" };

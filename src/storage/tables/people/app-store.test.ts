@@ -68,7 +68,7 @@ onEachDatabase((databases) => {
   const secretIds = async (id = "app_1") => (await apps.findApp(id))?.secrets.map((one) => one.id);
 
   describe("an app", () => {
-    test("is found as it was stored, with the name of the account that publishes it", async () => {
+    test("an app is found as it was stored, with the name of the account that publishes it", async () => {
       await apps.insertApp(app(), event());
       const account = await accounts.findAccount(accountId);
       expect(await apps.findApp("app_1")).toEqual({ ...app(), publisher: account?.name ?? "" });
@@ -87,7 +87,7 @@ onEachDatabase((databases) => {
       expect(await apps.findApp("app_1")).toBeUndefined();
     });
 
-    test("is written with its audit event or not at all", async () => {
+    test("an app is written with its audit event or not at all", async () => {
       await apps.insertApp(app(), { ...event(), id: "audit_1" });
       const audit = new SqlAuditLog(db);
       const page = { after: undefined, limit: 100 };
@@ -101,7 +101,7 @@ onEachDatabase((databases) => {
       expect(await audit.list({}, page)).toEqual(before);
     });
 
-    test("is not changed by somebody who is no member of its account", async () => {
+    test("an app is not changed by somebody who is no member of its account", async () => {
       await apps.insertApp(app(), event());
       const foreign = { ...event(), accountId, actor: { type: "person", id: "usr_9" } as const };
       await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({
@@ -138,7 +138,7 @@ onEachDatabase((databases) => {
         ...secrets.map((one) => one.id),
       ]);
 
-    test("has those of one account and environment, newest first, each with its own secrets", async () => {
+    test("the list of apps has those of one account and environment, newest first, each with its own secrets", async () => {
       expect(await list()).toEqual([["app_5"], ["app_2", "sec_2"], ["app_1", "sec_1"]]);
     });
 
