@@ -246,7 +246,7 @@ describe("the list", () => {
     expect(rest.body).toMatchObject({ first_id: "c20", last_id: "c24", has_more: false });
   });
 
-  test("follows limit, order, model and labels, together as well", async () => {
+  test("the list follows limit, order, model and labels, together as well", async () => {
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc`))).toEqual(["c24", "c23"]);
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc&after=c23`))).toEqual(["c22", "c21"]);
     expect(idsOf(await call("GET", `${list}?model=odd&limit=2`))).toEqual(["c01", "c03"]);
@@ -257,7 +257,7 @@ describe("the list", () => {
     expect(none.body).toEqual({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
   });
 
-  test("refuses what it does not know, naming the parameter", async () => {
+  test("the list refuses what it does not know, naming the parameter", async () => {
     for (const [query, said] of [
       ["limit=0", "limit: must be a whole number from 1 to 100"],
       ["limit=101", "limit: must be"],

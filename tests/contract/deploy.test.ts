@@ -63,7 +63,7 @@ describe("the image", () => {
     expect(existsSync(join(root, "src/main.ts"))).toBe(true);
   });
 
-  test("leaves out packages of the dashboard alone, all of them", () => {
+  test("the image leaves out packages of the dashboard alone, all of them", () => {
     const [, removed = ""] = /npm uninstall ((?:.|\n)*?)\n {2}&&/.exec(dockerfile) ?? [];
     const names = removed.split(/[\s\\]+/).filter((word) => /^[@a-z]/.test(word));
     const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
@@ -76,7 +76,7 @@ describe("the image", () => {
     expect(names.toSorted()).toEqual(ofDashboard.toSorted());
   });
 
-  test("starts Bun as the launcher does, and nobody in it is root", () => {
+  test("the image starts Bun as the launcher does, and nobody in it is root", () => {
     const launcher = readFileSync(join(root, "scripts/setup.mjs"), "utf8");
     for (const setting of [
       /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/,
@@ -203,7 +203,7 @@ describe("compose", () => {
 describe("systemd", () => {
   const unit = read("headrace.service");
 
-  test("starts what there is, and gives a stop its time", async () => {
+  test("systemd starts what there is, and gives a stop its time", async () => {
     const [, path = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) serve$/m.exec(unit) ?? [];
     expect(existsSync(join(root, path))).toBe(true);
     expect(packageJson.scripts.build).toBe("node scripts/build.mjs");

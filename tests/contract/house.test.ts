@@ -54,14 +54,14 @@ describe("the layers", () => {
   ];
 
   for (const [from, statement] of refused) {
-    test(`refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
+    test(`the layers refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
       const [finding, ...more] = checkLayers(planted({ [from]: `\n${statement}\n` }), layers);
       expect(finding).toMatch(new RegExp(`^${from}:\\d+: .* may not import .*: .+ It may import: .+\\.$`));
       expect(more).toEqual([]);
     });
   }
 
-  test("refuse a folder that the table does not know", () => {
+  test("the layers refuse a folder that the table does not know", () => {
     const [finding] = checkLayers(planted({ "src/helpers/x.ts": "" }), layers);
     expect(finding).toStartWith("src/helpers/x.ts: is in no room.");
   });
@@ -126,7 +126,7 @@ describe("the prose", () => {
   ];
 
   for (const [before, mark, word] of comments) {
-    test(`refuses a comment that begins with ${word}`, () => {
+    test(`the rule of prose refuses a comment that begins with ${word}`, () => {
       const path = `${room}/x.ts`;
       const files = planted({ [path]: `const y = 0;\n${before}${mark} ${word} of it\n` });
       const refusal = new RegExp(`^${path}:[23]: begins with "${word}": a comment is `);
@@ -140,13 +140,13 @@ describe("the prose", () => {
     ['test.each([1, 2])("', "but"],
     ['it(\n  "', "Or"],
   ]) {
-    test(`refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
+    test(`the rule of prose refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
       const files = planted({ [`${room}/x.test.ts`]: `${call}${word} more", () => {});\n` });
       expect(checkProse(files, {})).toEqual([expect.stringContaining(": the name of a test is ")]);
     });
   }
 
-  test("lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
+  test("the rule of prose lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
     const lines = [
       "// The first line goes on here",
       "// Of all lines the second.",

@@ -145,7 +145,7 @@ describe("one's own passkeys", () => {
 });
 
 describe("signing in", () => {
-  test("starts a session of its own, by passkey, and leads on", async () => {
+  test("signing in starts a session of its own, by passkey, and leads on", async () => {
     const { person, device } = await withPasskey("in@example.com");
     const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next: "/device?code=A" }) });
     expect(done).toMatchObject({ status: 200, body: { next: "/device?code=A" } });
@@ -173,7 +173,7 @@ describe("signing in", () => {
     },
   );
 
-  test("fails thirty times from one network, then waits; another network does not", async () => {
+  test("signing in fails thirty times from one network, then waits; another network does not", async () => {
     const { device } = await withPasskey("bound@example.com");
     const [here, near, elsewhere] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
     const wrong = { ...(await signInBody(device)), challenge_id: "nobody-gave-it" };

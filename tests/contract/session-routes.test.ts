@@ -42,7 +42,7 @@ describe("GET /v1/session", () => {
     expect((await api.send(operator.headers, "/v1/session")).body.scopes).toContain("admin:manage");
   });
 
-  test("shows a login of the command line the same, without a session", async () => {
+  test("GET /v1/session shows a login of the command line the same, without a session", async () => {
     const login = await api.allow(owner, undefined, ["models:read"]);
     const { body } = await api.send(login, "/v1/session");
     expect(body).toMatchObject({ role: "owner", scopes: ["models:read"], session_id: null, csrf_token: null });

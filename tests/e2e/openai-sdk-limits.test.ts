@@ -135,7 +135,7 @@ describe("a rate limit", () => {
     expect(seen.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 200, 429, 200]);
   });
 
-  test("serves every one of many clients that retry, in the end", async () => {
+  test("a rate limit serves every one of many clients that retry, in the end", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 20, rate_limit_window: 1 });
     // All that are refused together are told the same time, at which one of them gets in: that makes ten rounds.

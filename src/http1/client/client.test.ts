@@ -210,7 +210,7 @@ describe("requests and connections", () => {
     expect(client.counts).toEqual({ connections: 1, free: 1, waiting: 0 });
   });
 
-  test("over a Unix socket", async () => {
+  test("requests go over a Unix socket", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-client-"));
     opened.push({ [Symbol.dispose]: () => rmSync(directory, { recursive: true }) });
     const { client } = setup(answerOk, { unix: join(directory, "s") });
@@ -396,7 +396,7 @@ describe("answers", () => {
     },
   );
 
-  test("give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
+  test("answers give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
     const { client, upstream } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
     );

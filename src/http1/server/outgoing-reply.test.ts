@@ -64,7 +64,7 @@ describe("a whole answer", () => {
     ["text that just fits not", "x".repeat(65_536)],
     ["a part of a buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 5, 1_100_000)],
     ["a small part of a large buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 7, 1_000)],
-  ])("of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
+  ])("a whole answer of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body));
     const connection = await it.open();
     connection.socket.pause();

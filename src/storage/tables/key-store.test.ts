@@ -237,7 +237,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("makes a revocation final that was only due", async () => {
+    test("a change of a key makes a revocation final that was only due", async () => {
       await add({ revokedAt: now });
       expect(await keys.updateKey("key_1", { name: "again" }, event())).toMatchObject({ revoked: false });
       expect(await keys.updateKey("key_1", { revokedAt: now }, event())).toMatchObject({
@@ -246,7 +246,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    test("only brings a revocation forward", async () => {
+    test("a change of a key only brings a revocation forward", async () => {
       await add({ revokedAt: now + 100 });
       expect((await keys.updateKey("key_1", { revokedAt: now + 200 }, event()))?.revokedAt).toBe(now + 100);
       expect((await keys.updateKey("key_1", { revokedAt: null }, event()))?.revokedAt).toBe(now + 100);
@@ -290,7 +290,7 @@ onEachDatabase((databases) => {
       await add();
     });
 
-    test("takes its turn: twenty at once all arrive, each with its event", async () => {
+    test("a change of a key takes its turn: twenty at once all arrive, each with its event", async () => {
       const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);
       expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 0 });
     });
@@ -353,7 +353,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a rotation", () => {
-    test("gives the old key's attributes, budget and children to the successor, and an end to the old key", async () => {
+    test("a rotation gives the old key's attributes, budget and children to the successor, and an end to the old key", async () => {
       await add({ id: "key_1" });
       const old = await add({
         id: "key_2",
@@ -377,7 +377,7 @@ onEachDatabase((databases) => {
       expect((await keys.findChainById("key_3"))?.keys.map((key) => key.id)).toEqual(["key_3", "key_4", "key_1"]);
     });
 
-    test("keeps what the key became since the rotation was asked for", async () => {
+    test("a rotation keeps what the key became since it was asked for", async () => {
       const seen = await add();
       await keys.updateKey("key_1", { scopes: ["chat:read"] }, event());
       const added = await keys.rotateKey("key_1", { ...seen, id: "key_2", digest: "d2" }, now, event());

@@ -125,7 +125,7 @@ describe("a server that is stopped", () => {
 });
 
 describe("a server that does not answer any more", () => {
-  test("keeps neither reads nor writes waiting beyond their bound, and is used again once it answers", async () => {
+  test("a server that does not answer any more keeps neither reads nor writes waiting beyond their bound, and is used again once it answers", async () => {
     await db`SELECT 1`;
     await server.pause();
     const startedMs = performance.now();

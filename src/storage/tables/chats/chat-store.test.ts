@@ -206,7 +206,7 @@ onEachDatabase((databases) => {
     const says = (content: string): Partial<NewChat> => ({ messages: [{ role: "user", content }] });
     const all = (order: "asc" | "desc" = "asc") => ({ after: undefined, limit: 100, order }) as const;
 
-    test("finds what messages or answers say, in the order of the list and beside the other filters", async () => {
+    test("a search finds what messages or answers say, in the order of the list and beside the other filters", async () => {
       await store.insert([
         chat("a", { ...says("Where is the Mill?"), metadata: { k: "1" } }),
         chat("b", says("Nowhere")),
@@ -221,7 +221,7 @@ onEachDatabase((databases) => {
       expect(await ids({ search: "mill" }, { after: "nobody" })).toBeUndefined();
     });
 
-    test("shows nothing that the list would not: of others, deleted or expired", async () => {
+    test("a search shows nothing that the list would not: of others, deleted or expired", async () => {
       await store.insert([
         chat("mine", { ...says("mill"), appId: "app_1" }),
         chat("deleted", says("mill")),
@@ -297,7 +297,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("lists the chats that have all the labels, and no other", async () => {
+    test("a search by metadata lists the chats that have all the labels, and no other", async () => {
       expect(await ids({ metadata: { env: "prod" } })).toEqual(["a", "b", "c"]);
       expect(await ids({ metadata: { env: "prod", user: "2" } })).toEqual(["b"]);
       expect(await ids({ metadata: { user: "2", env: "prod" }, model: "m" })).toEqual([]);

@@ -142,7 +142,7 @@ onEachDatabase((databases) => {
       expect(await list()).toEqual([["app_5"], ["app_2", "sec_2"], ["app_1", "sec_1"]]);
     });
 
-    test("goes on after an app", async () => {
+    test("the list of apps goes on after an app", async () => {
       expect(await list({}, undefined, 1)).toEqual([["app_5"]]);
       expect(await list({}, "app_5", 1)).toEqual([["app_2", "sec_2"]]);
       expect(await list({}, "app_1")).toEqual([]);
@@ -165,18 +165,18 @@ onEachDatabase((databases) => {
   describe("a rotation", () => {
     beforeEach(() => apps.insertApp(app(), event()));
 
-    test("adds the secret and ends the one before at the given time", async () => {
+    test("a rotation adds the secret and ends the one before at the given time", async () => {
       const rotated = await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       expect(rotated?.secrets).toEqual([secret("sec_1", now, now + 100), secret("sec_2", now + 1)]);
       expect((await apps.findApp("app_1"))?.secrets).toEqual(rotated?.secrets ?? []);
     });
 
-    test("without an overlap leaves only the new one", async () => {
+    test("a rotation without an overlap leaves only the new secret", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 1, event(now + 1));
       expect(await secretIds()).toEqual(["sec_2"]);
     });
 
-    test("ends at once what an earlier rotation had left", async () => {
+    test("a rotation ends at once what an earlier rotation had left", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       await apps.rotateSecret("app_1", secret("sec_3", now + 2), now + 100, event(now + 2));
       expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
@@ -237,7 +237,7 @@ onEachDatabase((databases) => {
       ])}`;
     });
 
-    test("ends every grant of the app for good, and no other, in the same step", async () => {
+    test("the deletion of an app ends every grant of the app for good, and no other, in the same step", async () => {
       const before = await revision();
       expect(await apps.deleteApp("app_1", event(now + 9))).toBe(true);
       expect(await revision()).toBe(before + 1);
@@ -252,7 +252,7 @@ onEachDatabase((databases) => {
       expect(await state("key_1")).toEqual([false, null]);
     });
 
-    test("takes codes and secrets along, and leaves those of other apps", async () => {
+    test("the deletion of an app takes codes and secrets along, and leaves those of other apps", async () => {
       await apps.deleteApp("app_1", event());
       const left = async (table: string, column: string) =>
         (await db.unsafe(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)).map(

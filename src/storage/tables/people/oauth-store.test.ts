@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
     const used = { at: now + 10, sealedAnswer: "sealed" };
     const successor = (n = 0) => refreshToken("grt_1", { digest: `next ${n}`, createdAt: now + 10 });
 
-    test("comes with its grant and those that bound it", async () => {
+    test("a refresh token comes with its grant and those that bound it", async () => {
       await redeemed("grt_1");
       const found = await oauth.findRefreshToken("token of grt_1");
       expect(found?.token).toEqual(refreshToken("grt_1"));
@@ -248,7 +248,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findRefreshToken("next 0")).toBeUndefined();
     });
 
-    test("keeps its sealed answer for little longer than it may be asked for again", async () => {
+    test("a refresh token keeps its sealed answer for little longer than it may be asked for again", async () => {
       await redeemed("grt_1");
       const next = (n: number, at: number) =>
         oauth.rotateRefreshToken(

@@ -198,7 +198,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("stay where one of them asks, which ends the browsers and the other logins", async () => {
+    test("a login of the command line stays where it asks for it itself, which ends the browsers and the other logins", async () => {
       await insert("d1");
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       expect(await all.sessionStore.endAll(ada.id, asking, event())).toBe(2);
@@ -212,7 +212,7 @@ onEachDatabase((databases) => {
       expect(await all.keys.credentialRevision()).toBe(revision);
     });
 
-    test("end with a change of people that ends sessions", async () => {
+    test("sessions end with a change of people that ends them", async () => {
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const revision = await all.keys.credentialRevision();
       const endSessions = { personId: ada.id, exceptId: asking };
