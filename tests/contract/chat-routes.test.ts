@@ -305,7 +305,7 @@ describe("messages", () => {
     for (const message of body["data"] as Json[]) expect(storedMessage.safeParse(message).error).toBeUndefined();
   });
 
-  test("come in pages, in both orders", async () => {
+  test("the messages of a chat come in pages, in both orders", async () => {
     store("a", { messages });
     const page = async (query: string) => {
       const { body } = await call("GET", `${list}/a/messages?${query}`);

@@ -161,7 +161,7 @@ describe("sessions", () => {
     }
   });
 
-  test("end from elsewhere, one by one or all but the own; never somebody else's", async () => {
+  test("sessions end from elsewhere, one by one or all but the own; never somebody else's", async () => {
     const [second, third] = [await api.signIn(member.person), await api.signIn(member.person)];
     expect((await api.send(owner.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).status).toBe(404);
     expect((await api.send(member.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).body).toEqual({

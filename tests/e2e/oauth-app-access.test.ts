@@ -122,7 +122,7 @@ describe("an app's token", () => {
     }
   });
 
-  test("sees the chats that this app stored for this person, and no others", async () => {
+  test("an app's token sees the chats that this app stored for this person, and no others", async () => {
     const mo = await invite(olga, { person: { email: "mo@example.test", name: "Mo", password } });
     const [one, other] = [await newApp(), await newApp()];
     const clients = {

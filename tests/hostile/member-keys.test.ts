@@ -59,7 +59,7 @@ const onOneKey = (id: string): readonly [method: string, path: string, body?: un
 ];
 
 describe("a member", () => {
-  test("reaches no key but the own ones and those made by them, by any way in", async () => {
+  test("a member reaches no key but the own ones and those made by them, by any way in", async () => {
     const [owner, other, member] = [
       await people.addMember("owner"),
       await people.addMember("member"),

@@ -244,7 +244,7 @@ describe("answers", () => {
     ["204", "HTTP/1.1 204 No Content\r\n\r\n", ""],
     ["304 with a length", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", ""],
   ])(
-    "with %s are read whole, in one piece or byte by byte, and the connection is used again",
+    "answers with %s are read whole, in one piece or byte by byte, and the connection is used again",
     async (_, bytes, body) => {
       const { upstream, client } = setup(({ socket, requests }) => {
         if (requests.length === 1) {
@@ -277,13 +277,16 @@ describe("answers", () => {
     ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nGr\r\n5\r\nüße\r\n0\r\n\r\n", ""],
     ["a length, and something behind it", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGrüße", "surplus"],
     ["a length, in two reads", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGr", "üßesurplus"],
-  ])("with %s give exactly their body, whatever stands around it where it was received", async (name, bytes, more) => {
-    const { client } = setup(({ socket }) => {
-      socket.write(name.endsWith("reads") ? bytes : bytes + more);
-      if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
-    });
-    expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
-  });
+  ])(
+    "answers with %s give exactly their body, whatever stands around it where it was received",
+    async (name, bytes, more) => {
+      const { client } = setup(({ socket }) => {
+        socket.write(name.endsWith("reads") ? bytes : bytes + more);
+        if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
+      });
+      expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
+    },
+  );
 
   test("answers without a length end with their connection, and are cut off where it breaks", async () => {
     const { client } = setup(({ socket, index }) => {
@@ -298,7 +301,7 @@ describe("answers", () => {
   test.each([
     ["an early end of a length", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"],
     ["an early end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"],
-  ])("with %s are told as broken, after what came", async (_, bytes) => {
+  ])("answers with %s are told as broken, after what came", async (_, bytes) => {
     const { client } = setup(({ socket }) => {
       socket.write(bytes);
       socket.end();

@@ -115,7 +115,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("come with those that bound them, nearest first; with one of them missing they are not found", async () => {
+    test("keys come with those that bound them, nearest first; with one of them missing they are not found", async () => {
       const top = await add({ id: "key_1" });
       const middle = await add({ id: "key_2", parentId: "key_1" });
       const leaf = await add({ id: "key_3", parentId: "key_2" });

@@ -74,7 +74,7 @@ onEachDatabase((databases) => {
       expect(await apps.findApp("app_1")).toEqual({ ...app(), publisher: account?.name ?? "" });
     });
 
-    test("without secrets, addresses and page is one as well", async () => {
+    test("an app without secrets, addresses and page is one as well", async () => {
       const bare = app({ type: "public", secrets: [], redirectUris: [], homepageUrl: null, requirePkce: true });
       await apps.insertApp(bare, event());
       expect(await apps.findApp("app_1")).toMatchObject(bare);

@@ -176,7 +176,7 @@ onEachDatabase((databases) => {
     const oauth = () => new SqlOAuthStore(all.db);
     const isRevoked = async (id: string) => (await all.keys.findChainById(id))?.keys[0].revoked;
 
-    test("end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
+    test("logins of the command line end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
       await insert("d1");
       const own = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const others = [await grant("grt_3", thirdParty), await grant("grt_4", commandLineAppId, "usr_other")];
