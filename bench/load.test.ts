@@ -31,7 +31,7 @@ const job = (plan?: { chunks: number; paceMs: number }, events = plan ? eventsOf
   events,
 });
 
-test("sends no more requests than it may, and counts what the upstream counted", async () => {
+test("the load sends no more requests than it may, and counts what the upstream counted", async () => {
   const before = await requestsSeen();
   const result = await load.run(job());
   expect(result).toMatchObject({ requests: 30, errors: {} });
@@ -59,7 +59,7 @@ test("a target that does not listen is an error, not a figure", async () => {
   expect(result).toMatchObject({ requests: 0, errors: { "cannot connect": 3 } });
 });
 
-test("tells who asked by the path, and counts the tokens that it reported", async () => {
+test("the upstream tells who asked by the path, and counts the tokens that it reported", async () => {
   const result = await load.run({ ...job(), path: "/someone/v1/chat/completions" });
   expect(result).toMatchObject({ requests: 30, errors: {} });
   const { sources } = await mock.counters();

@@ -15,11 +15,11 @@ test("five rounds unless it must be quick", () => {
   expect(readOptions(["--quick", "--rounds", "7"])?.rounds).toBe(7);
 });
 
-test("gives no options where only the help was asked for", () => {
+test("the reader of options gives none where only the help was asked for", () => {
   expect(readOptions(["--help"])).toBeUndefined();
 });
 
-test("takes another gateway with its address, key, model, process and headers", () => {
+test("the reader of options takes another gateway with its address, key, model, process and headers", () => {
   const options = readOptions([
     "--other",
     "rival=http://127.0.0.1:8787/api/v1/,key=sk-1,model=m,pid=42,header=x-provider: openai",
@@ -49,7 +49,7 @@ test.each([
   ["another gateway over TLS", ["--other", "rival=https://a.example/v1"], "--other"],
   ["another gateway with a name of ours", ["--other", "nginx=http://127.0.0.1:1/v1"], "nginx"],
   ["a process that is no number", ["--other", "rival=http://127.0.0.1:1/v1,pid=x"], "pid=x"],
-])("refuses %s and names it", (_, args, named) => {
+])("the reader of options refuses %s and names it", (_, args, named) => {
   expect(() => readOptions(args)).toThrow(UsageError);
   expect(() => readOptions(args)).toThrow(named);
 });

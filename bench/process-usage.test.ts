@@ -3,7 +3,7 @@ import { cpuMicros, cpuSnapshot, processTree, rssBytes } from "./process-usage.t
 
 const rest = { waitedNanos: 0 };
 
-test("adds up the threads, also of one that began in between", () => {
+test("the use of a process adds up its threads, also one that began in between", () => {
   const before = { threads: new Map([["1", 1_000_000]]), ticks: 5, ...rest };
   const after = {
     threads: new Map([
@@ -30,7 +30,7 @@ test.skipIf(process.platform !== "linux")("sees the work of this process", () =>
   expect(rssBytes([process.pid])).toBeGreaterThan(10e6);
 });
 
-test.skipIf(process.platform !== "linux")("finds a process's children", async () => {
+test.skipIf(process.platform !== "linux")("the use of a process finds its children", async () => {
   const child = Bun.spawn(["sleep", "30"]);
   try {
     expect(processTree(process.pid)).toContain(child.pid);

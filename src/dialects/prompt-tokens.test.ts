@@ -43,7 +43,7 @@ describe("estimates", () => {
     expect(long({ user: "u".repeat(4_000), metadata: { a: "b" } })).toBe(0);
   });
 
-  test("are of the member that the model is shown, whatever stands beside it", () => {
+  test("estimates are of the member that the model is shown, whatever stands beside it", () => {
     const beside = { messages: [null], prompt: "12345678", input: "1234" };
     expect(estimatePromptTokens("prompt", beside)).toBe(2);
     expect(estimatePromptTokens("input", beside)).toBe(1);

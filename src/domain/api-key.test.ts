@@ -11,7 +11,7 @@ test.each([...environments])("a %s key has its prefix, the infix, and 36 base62 
 });
 
 describe("the checksum", () => {
-  test("refuses every change of any single character, wherever it stands", () => {
+  test("the checksum refuses every change of any single character, wherever it stands", () => {
     for (const environment of environments) {
       const key = generateApiKey(environment);
       for (let i = 0; i < key.length; i++) {
@@ -23,7 +23,7 @@ describe("the checksum", () => {
     }
   });
 
-  test("refuses neighbours that changed places", () => {
+  test("the checksum refuses neighbours that changed places", () => {
     const key = generateApiKey("live");
     for (let i = 11; i < key.length - 1; i++) {
       if (key[i] === key[i + 1]) continue;

@@ -43,7 +43,7 @@ describe("a request", () => {
     [["Transfer-Encoding: chunked;a=b"]],
     [['Transfer-Encoding: "chunked"']],
     [["Transfer-Encoding: \x0bchunked".replace("\x0b", "\xa0")]],
-  ])("with %j is refused with 400", (fields) => {
+  ])("a request with %j is refused with 400", (fields) => {
     expect(() => requestFraming(request(["Host: h", ...fields]))).toThrow(HeadError);
     expect(() => responseFraming(response(200, fields), "POST")).toThrow(HeadError);
   });

@@ -497,7 +497,7 @@ onEachDatabase((databases) => {
       stream.settle(endOf());
     });
 
-    test("stay while the database has not got them", async () => {
+    test("segments stay while the database has not got them", async () => {
       const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 0 });
       const unlock = await lockDatabase();
       await serve(ledger, "r", 100);

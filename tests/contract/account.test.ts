@@ -79,7 +79,7 @@ describe("the account", () => {
     });
   });
 
-  test("shows the key's own limit where that is the tighter one", async () => {
+  test("the account shows the key's own limit where that is the tighter one", async () => {
     const { get } = start({ key: { rateLimit: 5, rateLimitWindow: 1 } });
     expect(await get("/v1/account")).toMatchObject({
       limits: { requests_per_minute: 100 },

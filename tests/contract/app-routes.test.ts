@@ -117,7 +117,7 @@ const register = async (request = {}, by = admin) =>
   (await call("POST", "/v1/apps", { name: "Notes", redirect_uris: ["https://notes.example/cb"], ...request }, by)).body;
 
 describe("POST /v1/apps", () => {
-  test("answers the app with its secret, once and not to be stored", async () => {
+  test("POST /v1/apps answers the app with its secret, once and not to be stored", async () => {
     const request = {
       name: " Notes ",
       homepage_url: "https://notes.example/",
@@ -215,7 +215,7 @@ describe("GET /v1/apps", () => {
     expect(JSON.stringify([first, second])).not.toContain("client_secret");
   });
 
-  test("refuses a cursor that is no app of the list", async () => {
+  test("GET /v1/apps refuses a cursor that is no app of the list", async () => {
     const { id: theirs } = await register({}, await withKey("key_test", { environment: "test" }));
     for (const after of ["app_none", theirs]) {
       const answer = await call("GET", `/v1/apps?after=${after}`);
@@ -323,7 +323,7 @@ describe("PATCH /v1/apps/{id}", () => {
 });
 
 describe("POST /v1/apps/{id}/rotate-secret", () => {
-  test("answers the new secret, not to be stored, and lets the old one work for a day", async () => {
+  test("POST /v1/apps/{id}/rotate-secret answers the new secret, not to be stored, and lets the old one work for a day", async () => {
     const { id, client_secret: old } = await register();
     now += 10;
     const { status, headers, body } = await call("POST", `/v1/apps/${id}/rotate-secret`);
@@ -340,14 +340,14 @@ describe("POST /v1/apps/{id}/rotate-secret", () => {
     expect(drops).toBe(1);
   });
 
-  test("leaves two at most, and one alone without an overlap", async () => {
+  test("POST /v1/apps/{id}/rotate-secret leaves two at most, and one alone without an overlap", async () => {
     const { id } = await register();
     const rotate = async (overlap: number) =>
       (await call("POST", `/v1/apps/${id}/rotate-secret`, { overlap_seconds: overlap })).body.secrets.length;
     expect([await rotate(2_592_000), await rotate(60), await rotate(0)]).toEqual([2, 2, 1]);
   });
 
-  test.each([-1, 2_592_001, 1.5, "1"])("refuses an overlap of %p", async (overlap) => {
+  test.each([-1, 2_592_001, 1.5, "1"])("POST /v1/apps/{id}/rotate-secret refuses an overlap of %p", async (overlap) => {
     const { id } = await register();
     const answer = await call("POST", `/v1/apps/${id}/rotate-secret`, { overlap_seconds: overlap });
     expect(refusal(answer)).toEqual([400, "invalid_request"]);

@@ -163,7 +163,7 @@ describe("taking it back", () => {
     await allow("grt_hers", "usr_2", "acct_1");
   });
 
-  test("ends all of the app's grants for that account, and nothing else", async () => {
+  test("taking back what an app was allowed ends all of the app's grants for that account, and nothing else", async () => {
     const id = `${appId}:acct_1`;
     expect(await call("DELETE", `/v1/authorizations/${id}`)).toEqual({
       status: 200,
@@ -179,7 +179,7 @@ describe("taking it back", () => {
     ]);
   });
 
-  test("ends logins of the command line tool as well", async () => {
+  test("taking back what an app was allowed ends logins of the command line tool as well", async () => {
     expect((await call("DELETE", `/v1/authorizations/${commandLineAppId}:acct_1`)).status).toBe(200);
     expect(await isRevoked("grt_login")).toBe(true);
     expect(await isRevoked("grt_1")).toBe(false);

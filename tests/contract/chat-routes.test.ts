@@ -161,7 +161,7 @@ describe("a chat", () => {
     expect(storedChat.safeParse(body).error).toBeUndefined();
   });
 
-  test("cannot be disguised by parameters with the names of its own members", async () => {
+  test("a chat cannot be disguised by parameters with the names of its own members", async () => {
     store("a", { parameters: { id: "b", object: "x", choices: [], usage: 1, metadata: 1, request_id: "req_b" } });
     expect((await call("GET", `${list}/a`)).body).toMatchObject({
       id: "a",
@@ -246,7 +246,7 @@ describe("the list", () => {
     expect(rest.body).toMatchObject({ first_id: "c20", last_id: "c24", has_more: false });
   });
 
-  test("follows limit, order, model and labels, together as well", async () => {
+  test("the list follows limit, order, model and labels, together as well", async () => {
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc`))).toEqual(["c24", "c23"]);
     expect(idsOf(await call("GET", `${list}?limit=2&order=desc&after=c23`))).toEqual(["c22", "c21"]);
     expect(idsOf(await call("GET", `${list}?model=odd&limit=2`))).toEqual(["c01", "c03"]);
@@ -257,7 +257,7 @@ describe("the list", () => {
     expect(none.body).toEqual({ object: "list", data: [], first_id: null, last_id: null, has_more: false });
   });
 
-  test("refuses what it does not know, naming the parameter", async () => {
+  test("the list refuses what it does not know, naming the parameter", async () => {
     for (const [query, said] of [
       ["limit=0", "limit: must be a whole number from 1 to 100"],
       ["limit=101", "limit: must be"],
@@ -305,7 +305,7 @@ describe("messages", () => {
     for (const message of body["data"] as Json[]) expect(storedMessage.safeParse(message).error).toBeUndefined();
   });
 
-  test("come in pages, in both orders", async () => {
+  test("the messages of a chat come in pages, in both orders", async () => {
     store("a", { messages });
     const page = async (query: string) => {
       const { body } = await call("GET", `${list}/a/messages?${query}`);

@@ -63,7 +63,7 @@ describe("the image", () => {
     expect(existsSync(join(root, "src/main.ts"))).toBe(true);
   });
 
-  test("leaves out packages of the dashboard alone, all of them", () => {
+  test("the image leaves out packages of the dashboard alone, all of them", () => {
     const [, removed = ""] = /npm uninstall ((?:.|\n)*?)\n {2}&&/.exec(dockerfile) ?? [];
     const names = removed.split(/[\s\\]+/).filter((word) => /^[@a-z]/.test(word));
     const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
@@ -76,7 +76,7 @@ describe("the image", () => {
     expect(names.toSorted()).toEqual(ofDashboard.toSorted());
   });
 
-  test("starts Bun as the launcher does, and nobody in it is root", () => {
+  test("the image starts Bun as the launcher does, and nobody in it is root", () => {
     const launcher = readFileSync(join(root, "scripts/setup.mjs"), "utf8");
     for (const setting of [
       /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/,
@@ -203,7 +203,7 @@ describe("compose", () => {
 describe("systemd", () => {
   const unit = read("headrace.service");
 
-  test("starts what there is, and gives a stop its time", async () => {
+  test("systemd starts what there is, and gives a stop its time", async () => {
     const [, path = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/headrace\/(\S+) serve$/m.exec(unit) ?? [];
     expect(existsSync(join(root, path))).toBe(true);
     expect(packageJson.scripts.build).toBe("node scripts/build.mjs");
@@ -229,7 +229,7 @@ describe("systemd", () => {
   });
 
   // Wherever systemd is: it knows all of its settings, and says which it does not.
-  test.skipIf(Bun.which("systemd-analyze") === null)("is a unit that systemd takes", async () => {
+  test.skipIf(Bun.which("systemd-analyze") === null)("our unit is one that systemd takes", async () => {
     const child = Bun.spawn(["systemd-analyze", "verify", join(deploy, "headrace.service")], {
       stderr: "pipe",
     });

@@ -22,7 +22,7 @@ test("the page has all sections, and every row of it an id, a statement, a sourc
   }
 });
 
-test("names nothing of the machine on which it was written", () => {
+test("the page of hardening names nothing of the machine on which it was written", () => {
   expect(page).not.toMatch(/\/(?:tmp|work|home|root)\//);
 });
 

@@ -81,7 +81,7 @@ describe.each(answering.map((route) => ({ name: `${route.method} ${route.path}`,
   });
 
   // hardening: A6
-  test("keeps browsers that came by https to it, where they come first", async () => {
+  test("an answer keeps browsers that came by https to it, where they come first", async () => {
     const { headers } = await send(route, secure);
     expect(headers.get("strict-transport-security")).toBe(
       isOpen(route) || !headers.has("openai-processing-ms") ? "max-age=31536000" : null,

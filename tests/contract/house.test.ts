@@ -54,14 +54,14 @@ describe("the layers", () => {
   ];
 
   for (const [from, statement] of refused) {
-    test(`refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
+    test(`the layers refuse ${statement.replace(/\s+/g, " ")} in ${from}, and say what may be imported there`, () => {
       const [finding, ...more] = checkLayers(planted({ [from]: `\n${statement}\n` }), layers);
       expect(finding).toMatch(new RegExp(`^${from}:\\d+: .* may not import .*: .+ It may import: .+\\.$`));
       expect(more).toEqual([]);
     });
   }
 
-  test("refuse a folder that the table does not know", () => {
+  test("the layers refuse a folder that the table does not know", () => {
     const [finding] = checkLayers(planted({ "src/helpers/x.ts": "" }), layers);
     expect(finding).toStartWith("src/helpers/x.ts: is in no room.");
   });
@@ -126,7 +126,7 @@ describe("the prose", () => {
   ];
 
   for (const [before, mark, word] of comments) {
-    test(`refuses a comment that begins with ${word}`, () => {
+    test(`the rule of prose refuses a comment that begins with ${word}`, () => {
       const path = `${room}/x.ts`;
       const files = planted({ [path]: `const y = 0;\n${before}${mark} ${word} of it\n` });
       const refusal = new RegExp(`^${path}:[23]: begins with "${word}": a comment is `);
@@ -140,13 +140,13 @@ describe("the prose", () => {
     ['test.each([1, 2])("', "but"],
     ['it(\n  "', "Or"],
   ]) {
-    test(`refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
+    test(`the rule of prose refuses the name of a test that begins with ${word}, in ${JSON.stringify(call)}`, () => {
       const files = planted({ [`${room}/x.test.ts`]: `${call}${word} more", () => {});\n` });
       expect(checkProse(files, {})).toEqual([expect.stringContaining(": the name of a test is ")]);
     });
   }
 
-  test("lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
+  test("the rule of prose lets pass whole comments, lines in which a comment goes on, other words and texts in code", () => {
     const lines = [
       "// The first line goes on here",
       "// Of all lines the second.",
@@ -170,18 +170,18 @@ describe("the Lua that runs in Redis", () => {
   const second = (line: string) => ({ path: "src/limits/second.lua", text: `-- Second.\n\n${line}\n` });
   const found = (line: string) => checkLua([first, second(line)], [first.text + second(line).text]);
 
-  test("may name what a file before it declares, and what Redis gives", () => {
+  test("the Lua that runs in Redis may name what a file before it declares, and what Redis gives", () => {
     expect(found("return twice(tonumber(redis.call('GET', KEYS[1])))")).toEqual([]);
   });
 
-  test("may read and write nothing that is declared nowhere", () => {
+  test("the Lua that runs in Redis may read and write nothing that is declared nowhere", () => {
     const finding = "src/limits/second.lua:3: thrice is declared nowhere in front of it.";
     expect(found("return thrice(2)")).toEqual([finding]);
     expect(found("thrice = 3")).toEqual([finding]);
     expect(checkLua([second("return twice(2)")], [second("return twice(2)").text])).toHaveLength(1);
   });
 
-  test("is refused where it is no Lua, at the file and line", () => {
+  test("the Lua that runs in Redis is refused where it is no Lua, at the file and line", () => {
     expect(found("return twice(2")).toEqual([expect.stringMatching(/^src\/limits\/second\.lua:\d: .*expected/)]);
   });
 

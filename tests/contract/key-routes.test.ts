@@ -115,7 +115,7 @@ const audit = (filter = {}): Promise<AuditEvent[]> =>
   new SqlAuditLog(db).list(filter, { after: undefined, limit: 100 });
 
 describe("POST /v1/keys", () => {
-  test("answers the record with the secret, once and not to be stored; the key is there at once", async () => {
+  test("POST /v1/keys answers the record with the secret, once and not to be stored; the key is there at once", async () => {
     const { status, headers, body } = await call("POST", "/v1/keys", { name: "Shop", rate_limit: 5 });
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -247,7 +247,7 @@ describe("POST /v1/keys", () => {
 });
 
 describe("GET /v1/keys", () => {
-  test("lists the keys of this account and environment, newest first, page by page", async () => {
+  test("GET /v1/keys lists the keys of this account and environment, newest first, page by page", async () => {
     for (const id of ["key_b1", "key_b2", "key_b3"]) await add({ id });
     await add({ id: "key_b4", environment: "dev" });
     const first = (await call("GET", "/v1/keys?limit=3")).body;
@@ -272,7 +272,7 @@ describe("GET /v1/keys", () => {
       await add({ id: "key_b6", name: "web elsewhere", environment: "dev" });
     });
 
-    test("finds part of the name in whatever case, the id or how it begins, and the last four", async () => {
+    test("a list of keys with what is sought finds part of the name in whatever case, the id or how it begins, and the last four", async () => {
       expect(await listed("search=WEB")).toEqual(["key_b5", "key_b4", "key_b3", "key_b1"]);
       expect(await listed("search=%C3%B6ko")).toEqual(["key_b4"]);
       expect(await listed("search=zx9K")).toEqual(["key_b1"]);
@@ -284,14 +284,14 @@ describe("GET /v1/keys", () => {
       expect(await listed("search=_")).toEqual([]);
     });
 
-    test("keeps to the status that is shown, which is that of the makers as well", async () => {
+    test("a list of keys with what is sought keeps to the status that is shown, which is that of the makers as well", async () => {
       now += 60;
       expect(await listed("status=expired")).toEqual(["key_b4", "key_b2"]);
       expect(await listed("status=revoked")).toEqual(["key_b3"]);
       expect(await listed("status=active&search=web")).toEqual(["key_b5", "key_b1"]);
     });
 
-    test("shows to a member, and a member's key, the member's own alone", async () => {
+    test("a list of keys with what is sought shows to a member, and a member's key, the member's own alone", async () => {
       expect(await listed("search=web", "key_b5")).toEqual(["key_b5"]);
       expect(await listed("status=revoked", "key_b5")).toEqual([]);
     });
@@ -321,7 +321,7 @@ describe("GET /v1/keys", () => {
       expect(await listed("search=shop&after=key_c0010")).toEqual(["key_b1"]);
     });
 
-    test("lets other work in between the keys that made those which it looks at", async () => {
+    test("a list of keys with what is sought lets other work in between the keys that made those which it looks at", async () => {
       for (let i = 100; i < 200; i++) await add({ id: `key_d${i}`, parentId: i === 100 ? "key_b1" : `key_d${i - 1}` });
       let [reads, most] = [0, 0];
       const findChainById = keys.findChainById.bind(keys);
@@ -340,7 +340,7 @@ describe("GET /v1/keys", () => {
       read.mockRestore();
     });
 
-    test("names what is wrong with a query", async () => {
+    test("a list of keys with what is sought names what is wrong with a query", async () => {
       const message = async (query: string) => (await call("GET", `/v1/keys?${query}`)).body.error.message;
       expect(await message("status=ended")).toBe('status: must be one of active, expired, revoked (got "ended").');
       expect(await message("search=")).toStartWith("search: must be 1 to 100 characters");
@@ -348,7 +348,7 @@ describe("GET /v1/keys", () => {
     });
   });
 
-  test("shows a key as ended from the moment when one of its makers ends", async () => {
+  test("GET /v1/keys shows a key as ended from the moment when one of its makers ends", async () => {
     await add({ id: "key_b1", parentId: "key_admin", expiresAt: now + 50 });
     await add({ id: "key_b2", parentId: "key_b1" });
     await add({ id: "key_c" });
@@ -454,7 +454,7 @@ describe("a single key", () => {
 });
 
 describe("POST /v1/keys/{id}/rotate", () => {
-  test("answers the new key, lets the old one work for a day unless told otherwise, and moves its children", async () => {
+  test("POST /v1/keys/{id}/rotate answers the new key, lets the old one work for a day unless told otherwise, and moves its children", async () => {
     await add({ id: "key_b", parentId: "key_admin", rateLimit: 5, rateLimitWindow: 60, expiresAt: now + 1_000_000 });
     await add({ id: "key_c", parentId: "key_b" });
     const { status, headers, body } = await call("POST", "/v1/keys/key_b/rotate");

@@ -109,7 +109,7 @@ describe("the token endpoint", () => {
     expect(unknown.body["error"]).toBe("invalid_client");
   });
 
-  test("answers pages of configured origins, and no other", async () => {
+  test("the token endpoint answers pages of configured origins, and no other", async () => {
     const origin = async (value: string) =>
       (await server.token({}, { origin: value })).headers.get("access-control-allow-origin");
     expect(await origin("https://page.example")).toBe("https://page.example");
@@ -143,7 +143,7 @@ describe("a device", () => {
   });
 
   // hardening: A12
-  test("waits for a person, is told to slow down, and gets its tokens once", async () => {
+  test("a device waits for a person, is told to slow down, and gets its tokens once", async () => {
     const { device_code: code } = (await begin()).body;
     expect(refusal(await poll(code))).toEqual([400, "authorization_pending"]);
     server.now.seconds += 4;
@@ -247,7 +247,7 @@ describe("introspection", () => {
   const introspect = async (token: unknown, headers = basic("web")) =>
     (await server.post("/oauth/introspect", { token: String(token), token_type_hint: "nonsense" }, headers)).body;
 
-  test("tells an app what its tokens are good for", async () => {
+  test("introspection tells an app what its tokens are good for", async () => {
     const tokens = await tokensOf();
     const common = { active: true, client_id: "web", sub: "usr_1", iss: issuer, iat: server.now.seconds };
     expect(await introspect(tokens["access_token"])).toEqual({

@@ -82,11 +82,11 @@ function unknownLabels(expression: string): string[] {
 }
 
 describe("the guide", () => {
-  test("lists each metric that a server has, and no other", () => {
+  test("the guide of observability lists each metric that a server has, and no other", () => {
     expect([...listed.keys()].toSorted()).toEqual([...metrics.types.keys()].toSorted());
   });
 
-  test("names the labels of each", () => {
+  test("the guide of observability names the labels of each", () => {
     const samples = Map.groupBy(metrics.samples, ({ name }) => namesIn(name)[0] ?? name);
     for (const [name, some] of samples) {
       const labels = Object.keys(some[0]?.labels ?? {}).filter((label) => label !== "le");
@@ -126,7 +126,7 @@ describe("the dashboard", () => {
   const asking = panels.filter(({ targets }) => targets);
   const expressions = asking.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
 
-  test("asks for metrics and labels that there are, of the job and replica that were chosen", () => {
+  test("the dashboard of metrics asks for metrics and labels that there are, of the job and replica that were chosen", () => {
     expect(expressions.length).toBeGreaterThan(50);
     for (const { title, expr } of expressions) {
       const names = namesIn(expr);
@@ -138,13 +138,13 @@ describe("the dashboard", () => {
     }
   });
 
-  test("shows every metric that a server has", () => {
+  test("the dashboard of metrics shows every metric that a server has", () => {
     const shown = new Set(expressions.flatMap(({ expr }) => namesIn(expr)));
     const elsewhere = ["headrace_ready", "headrace_degraded"];
     expect([...metrics.types.keys()].filter((name) => !shown.has(name) && !elsewhere.includes(name))).toEqual([]);
   });
 
-  test("asks for its data source, job, replica and model, and its panels do not lie on each other", () => {
+  test("the dashboard of metrics asks for its data source, job, replica and model, and its panels do not lie on each other", () => {
     const variables = dashboard.templating.list.map((variable: { name: string }) => variable.name);
     expect(variables).toEqual(["datasource", "job", "instance", "model"]);
     for (const { datasource, targets = [] } of asking) {

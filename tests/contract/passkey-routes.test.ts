@@ -145,7 +145,7 @@ describe("one's own passkeys", () => {
 });
 
 describe("signing in", () => {
-  test("starts a session of its own, by passkey, and leads on", async () => {
+  test("signing in starts a session of its own, by passkey, and leads on", async () => {
     const { person, device } = await withPasskey("in@example.com");
     const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next: "/device?code=A" }) });
     expect(done).toMatchObject({ status: 200, body: { next: "/device?code=A" } });
@@ -155,7 +155,7 @@ describe("signing in", () => {
   });
 
   test.each(["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"])(
-    "never leads to %p",
+    "signing in never leads to %p",
     async (next) => {
       const { device } = await withPasskey(`next${next.length}${next.charCodeAt(1)}@example.com`);
       const done = await call("POST", "/sign-in/passkey", { body: await signInBody(device, { next }) });
@@ -173,7 +173,7 @@ describe("signing in", () => {
     },
   );
 
-  test("fails thirty times from one network, then waits; another network does not", async () => {
+  test("signing in fails thirty times from one network, then waits; another network does not", async () => {
     const { device } = await withPasskey("bound@example.com");
     const [here, near, elsewhere] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
     const wrong = { ...(await signInBody(device)), challenge_id: "nobody-gave-it" };
@@ -212,7 +212,10 @@ describe("the origin of our pages", () => {
     [request("evil.example"), undefined, undefined],
     [request("host.docker.internal:7545"), undefined, undefined],
     [request("localhost:7545", { "x-forwarded-for": "192.0.2.1" }), undefined, undefined],
-  ])("is that of the public URL, or the one asked for on this machine (%#)", (req, publicUrl, expected) => {
-    expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
-  });
+  ])(
+    "the origin of our pages is that of the public URL, or the one asked for on this machine (%#)",
+    (req, publicUrl, expected) => {
+      expect(pageOrigin(req, publicUrl, locality)).toBe(expected);
+    },
+  );
 });

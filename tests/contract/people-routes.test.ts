@@ -42,7 +42,7 @@ describe("members", () => {
     expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
   });
 
-  test("get another role from owners alone; nobody changes their own", async () => {
+  test("members get another role from owners alone; nobody changes their own", async () => {
     for (const by of [admin, member]) {
       for (const target of [owner, admin, member])
         expect((await setRole(by.headers, target, "owner")).status).toBe(403);
@@ -222,7 +222,7 @@ describe("invitations", () => {
     }
   });
 
-  test("make the first owner of a new account, by an operator", async () => {
+  test("invitations make the first owner of a new account, by an operator", async () => {
     const operator = await api.addSignedIn("member", { isOperator: true });
     const { id } = await api.addAccount();
     const path = `/v1/admin/accounts/${id}/invitations`;
@@ -283,7 +283,7 @@ describe("people, for operators", () => {
     });
   });
 
-  test("take it from each other at the same moment: one of them stays", async () => {
+  test("operators take the role from each other at the same moment: one of them stays", async () => {
     const second = await api.addSignedIn("owner", { isOperator: true });
     const key = await api.keyHeaders(["admin:manage"]);
     const answers = await Promise.all(
@@ -312,7 +312,7 @@ describe("people, for operators", () => {
     expect((await api.send(owner.headers, "/v1/members")).body.data).toHaveLength(3);
   });
 
-  test("get a link for another password, shown this once", async () => {
+  test("people get a link for another password from operators, shown this once", async () => {
     const path = (id: string) => `/v1/admin/people/${id}/reset-link`;
     const { status, headers, body } = await api.send(operator.headers, path(member.person.id), "POST");
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
@@ -383,7 +383,7 @@ describe("the audit log of an account", () => {
     expect(wrong.error.message).toStartWith("start: must be before end");
   });
 
-  test("ends a page early where many events were looked at in vain, and goes on from the last of them", async () => {
+  test("the audit log of an account ends a page early where many events were looked at in vain, and goes on from the last of them", async () => {
     const origin = { nowSeconds: api.clock.nowSeconds(), clientAddress: null, requestId: null };
     const about = { accountId: api.accountId, targetId: "key_any", detail: {} };
     await api.audit.append(

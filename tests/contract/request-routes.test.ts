@@ -332,7 +332,7 @@ describe("GET /v1/requests/{id}", () => {
   });
 
   // hardening: O9
-  test("names model servers, and says what they said, to operators alone: to everybody else they are numbered", async () => {
+  test("GET /v1/requests/{id} names model servers, and says what they said, to operators alone: to everybody else they are numbered", async () => {
     const known = [
       { server: 1, result: "refused", status: 500, started_ms: 0, duration_ms: 10 },
       { server: 2, result: "unreachable", status: null, started_ms: 10 },
@@ -358,7 +358,7 @@ describe("GET /v1/requests/{id}", () => {
     }
   });
 
-  test("finds what was refused, which has no trail, for its owner alone", async () => {
+  test("GET /v1/requests/{id} finds what was refused, which has no trail, for its owner alone", async () => {
     const { status, body } = await get("/v1/requests/req_over");
     expect([status, body.outcome, body.trail, body.chat]).toEqual([200, "refused", [], null]);
     expect((await get("/v1/requests/req_over_in_2")).status).toBe(404);
@@ -366,7 +366,7 @@ describe("GET /v1/requests/{id}", () => {
     expect((await get("/v1/requests/req_of_app_2", { appId: "app_2" })).status).toBe(200);
   });
 
-  test("names no chat that was not kept, has expired, or is not the caller's to read", async () => {
+  test("GET /v1/requests/{id} names no chat that was not kept, has expired, or is not the caller's to read", async () => {
     const chat = async (id: string, as: Partial<Principal> = {}) => (await get(`/v1/requests/${id}`, as)).body.chat;
     expect(await chat("req_failed")).toBeNull();
     expect(await chat("req_embedding")).toBeNull();

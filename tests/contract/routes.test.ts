@@ -77,7 +77,7 @@ const named = (some: readonly ApiRoute[]) => some.map((route) => ({ name: `${rou
 
 describe.each(named(closed))("$name", ({ route }) => {
   // hardening: K1
-  test("answers 401 without a key", async () => {
+  test("a route answers 401 without a key", async () => {
     const response = await send(route, {});
     expect(response.status).toBe(401);
     expect(await response.json()).toEqual(refused);
@@ -85,7 +85,7 @@ describe.each(named(closed))("$name", ({ route }) => {
   });
 
   test.each(["live", "test", "dev"] as const)(
-    "answers 401 to a fabricated, well-formed %s key",
+    "a route answers 401 to a fabricated, well-formed %s key",
     async (environment) => {
       const key = generateApiKey(environment);
       for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
@@ -110,7 +110,7 @@ describe.each(named(ofPeople))("$name", ({ route }) => {
 
 describe.each(named(scoped))("$name", ({ route }) => {
   // hardening: K1
-  test("answers 403 naming the scope to a key that has every other scope", async () => {
+  test("a route answers 403 naming the scope to a key that has every other scope", async () => {
     const key = await addKey(server, { scopes: scopes.filter((scope) => scope !== route.access) });
     const response = await send(route, { authorization: `Bearer ${key}` });
     expect(response.status).toBe(403);
@@ -125,7 +125,7 @@ describe.each(named(scoped))("$name", ({ route }) => {
     );
   });
 
-  test("lets a key in that has this scope alone", async () => {
+  test("a route lets a key in that has this scope alone", async () => {
     const key = await addKey(server, { scopes: [route.access as (typeof scopes)[number]] });
     const { status } = await send(route, { authorization: `Bearer ${key}` });
     expect([200, 400, 404]).toContain(status);

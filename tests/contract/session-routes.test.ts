@@ -42,7 +42,7 @@ describe("GET /v1/session", () => {
     expect((await api.send(operator.headers, "/v1/session")).body.scopes).toContain("admin:manage");
   });
 
-  test("shows a login of the command line the same, without a session", async () => {
+  test("GET /v1/session shows a login of the command line the same, without a session", async () => {
     const login = await api.allow(owner, undefined, ["models:read"]);
     const { body } = await api.send(login, "/v1/session");
     expect(body).toMatchObject({ role: "owner", scopes: ["models:read"], session_id: null, csrf_token: null });
@@ -161,7 +161,7 @@ describe("sessions", () => {
     }
   });
 
-  test("end from elsewhere, one by one or all but the own; never somebody else's", async () => {
+  test("sessions end from elsewhere, one by one or all but the own; never somebody else's", async () => {
     const [second, third] = [await api.signIn(member.person), await api.signIn(member.person)];
     expect((await api.send(owner.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).status).toBe(404);
     expect((await api.send(member.headers, `/v1/sessions/${second.sessionId}`, "DELETE")).body).toEqual({

@@ -96,7 +96,7 @@ describe("the way there and back", () => {
   });
 
   test.each(["https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "javascript%3Aalert(1)"])(
-    "never leads to %s",
+    "the way there and back of a sign-in never leads to %s",
     async (next) => {
       const person = await world.addPerson({
         email: `next-${next.replaceAll("%", "-").replaceAll(/[^\w-]/g, "")}@example.com`,

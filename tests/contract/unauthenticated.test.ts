@@ -62,7 +62,7 @@ test("a route that needs no credential names its limit; one other is signed by a
 
 describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$name", ({ route }) => {
   // hardening: L6
-  test("answers as many as its limit, then 429 in its own form, without a look into the database", async () => {
+  test("an open endpoint answers as many as its limit, then 429 in its own form, without a look into the database", async () => {
     const address = someAddress();
     for (let i = 0; i < limit; i++) expect((await send(route, address)).status).not.toBe(429);
     const before = statements;

@@ -185,7 +185,7 @@ describe("JSON", () => {
     });
   });
 
-  test("names the groups that were asked for, and leads through its pages with `next`", async () => {
+  test("a usage report as JSON names the groups that were asked for, and leads through its pages with `next`", async () => {
     const path = "/v1/usage?bucket=month&group_by=key,model,app,environment&limit=1";
     const seen: unknown[] = [];
     let next: string | null = "";

@@ -133,7 +133,7 @@ describe.each(Object.entries(large))("a prompt of 200 KB in its %s", (_name, bod
   test.each([
     ["monthly_tokens", 403],
     ["tokens_per_minute", 429],
-  ])("is reserved for: 50 requests at once do not overrun %s", async (limit, refusal) => {
+  ])("a prompt of 200 KB in its %s is reserved for: 50 requests at once do not overrun %s", async (limit, refusal) => {
     const decided = Promise.withResolvers<void>();
     const answer = answering(50_050, 1);
     const { server, upstream } = await start({ [limit]: 200_000 }, async (request, res) => {

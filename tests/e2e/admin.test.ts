@@ -177,7 +177,7 @@ describe("accounts", () => {
     expect(rest.has_more).toBe(false);
   });
 
-  test("get another tier, and quota, that hold for the very next request", async () => {
+  test("accounts get another tier, and quota, that hold for the very next request", async () => {
     const { id, key } = await makeAccount("free");
     expect((await call("PUT", "/v1/admin/tiers/one", { requests_per_minute: 1, tokens_per_minute: null })).status).toBe(
       200,
@@ -498,13 +498,13 @@ describe("the audit log", () => {
     ["start=yesterday", "start: must be Unix seconds"],
     ["actor=me", "actor: is no parameter"],
     ["limit=0", "limit: must be a whole number from 1 to 100"],
-  ])("refuses %s with what is allowed", async (query, message) => {
+  ])("the audit log refuses %s with what is allowed", async (query, message) => {
     const { status, body } = await call("GET", `/v1/admin/audit?${query}`);
     expect(status).toBe(400);
     expect(body.error.message).toContain(message);
   });
 
-  test("knows of every kind of change made here, and of no secret", async () => {
+  test("the audit log knows of every kind of change made here, and of no secret", async () => {
     const found: { action: string }[] = [];
     for (let after = "", more = true; more; ) {
       const { body } = await call("GET", `/v1/admin/audit?limit=100${after}`);

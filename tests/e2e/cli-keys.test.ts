@@ -137,7 +137,7 @@ describe("usage", () => {
 });
 
 describe("the server", () => {
-  test("tells its state, this key and the account", async () => {
+  test("the server tells its state, this key and the account", async () => {
     const { code, stdout, stderr } = await headrace(["status"]);
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain(`Headrace ${packageJson.version}  ${server.baseUrl}  ready`);
@@ -145,7 +145,7 @@ describe("the server", () => {
     expect(stdout).toMatch(/Tier +enterprise/);
   });
 
-  test("lists its tiers with the account's own marked", async () => {
+  test("the server lists its tiers with the account's own marked", async () => {
     const { stdout } = await headrace(["tiers"]);
     expect(stdout).toMatch(/^enterprise +current +1,000 +unlimited/m);
     expect(stdout).toMatch(/^free +10 +10,000/m);

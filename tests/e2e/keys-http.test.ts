@@ -147,7 +147,7 @@ describe("the life of a key", () => {
     }
   });
 
-  test("tells when it was last used, as soon as the server has written that down", async () => {
+  test("a key tells when it was last used, as soon as the server has written that down", async () => {
     await start();
     const { key, id } = await make();
     await chatStatus(key);
@@ -408,7 +408,7 @@ describe("a key's own rate limit", () => {
     return statuses;
   };
 
-  test("holds for it alone, by its window, and a change of it holds at once", async () => {
+  test("a key's own rate limit holds for it alone, by its window, and a change of it holds at once", async () => {
     await start();
     const { id, key } = await make({ rate_limit: 2, rate_limit_window: 10 });
     const other = await make();

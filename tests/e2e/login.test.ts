@@ -136,7 +136,7 @@ describe("a login", () => {
     );
   });
 
-  test("ends at the server with logout", async () => {
+  test("a login ends at the server with logout", async () => {
     const { home, browser } = await signedIn(server, olga, "lara");
     const { access_token, refresh_token } = await home.stored(server);
     expect(await statusWith(server, access_token)).toBe(200);

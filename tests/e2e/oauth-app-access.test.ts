@@ -58,7 +58,7 @@ async function usageRows(response: Response | Promise<Response>): Promise<UsageR
 }
 
 describe("an app's token", () => {
-  test("lists models and chats, at once and as a stream, by the official package", async () => {
+  test("an app's token lists models and chats, at once and as a stream, by the official package", async () => {
     const client = clientOf(await tokenOf(await newApp(), olga));
     expect((await client.models.list()).data.map(({ id }) => id)).toEqual([model]);
     const whole = await client.chat.completions.create({ model, messages });
@@ -84,7 +84,7 @@ describe("an app's token", () => {
     expect(own.data).toEqual([expect.objectContaining({ ...used, app: app.id })]);
   });
 
-  test("costs the account of whoever allowed it, never the app's publisher", async () => {
+  test("an app's token costs the account of whoever allowed it, never the app's publisher", async () => {
     const made = await olga.request("/v1/admin/accounts", { method: "POST", body: { name: "Harbour", tier: "pro" } });
     const account = ((await made.json()) as { id: string }).id;
     const person = { email: "hana@example.test", name: "Hana", password };
@@ -122,7 +122,7 @@ describe("an app's token", () => {
     }
   });
 
-  test("sees the chats that this app stored for this person, and no others", async () => {
+  test("an app's token sees the chats that this app stored for this person, and no others", async () => {
     const mo = await invite(olga, { person: { email: "mo@example.test", name: "Mo", password } });
     const [one, other] = [await newApp(), await newApp()];
     const clients = {
@@ -158,7 +158,7 @@ describe("an app's token", () => {
     expect(await passedOn.json()).toMatchObject({ error: { code: "invalid_api_key" } });
   });
 
-  test("runs out after an hour with an error of its own, and its successor goes on", async () => {
+  test("an app's token runs out after an hour with an error of its own, and its successor goes on", async () => {
     const app = await newApp();
     const tokens = await signInTo(app, server, olga);
     clock.shift(3_601);

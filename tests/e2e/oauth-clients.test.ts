@@ -181,7 +181,7 @@ describe("oauth4webapi", () => {
     });
   });
 
-  test("asks what a token is good for, its own alone", async () => {
+  test("oauth4webapi asks what a token is good for, its own alone", async () => {
     const as = await discovered();
     const authentication = oauth.ClientSecretBasic(web.secret);
     const { client, tokens } = await signedIn(as, { what: "", ...webClient }, authentication);

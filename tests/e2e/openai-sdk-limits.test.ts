@@ -135,7 +135,7 @@ describe("a rate limit", () => {
     expect(seen.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429, 200, 429, 200]);
   });
 
-  test("serves every one of many clients that retry, in the end", async () => {
+  test("a rate limit serves every one of many clients that retry, in the end", async () => {
     const server = await limited({});
     const key = await keyOf(server, { rate_limit: 20, rate_limit_window: 1 });
     // All that are refused together are told the same time, at which one of them gets in: that makes ten rounds.
@@ -219,7 +219,7 @@ describe("x-ratelimit headers", () => {
   const limitHeaders = (response: Response) =>
     Object.fromEntries([...response.headers].filter(([name]) => name.startsWith("x-ratelimit-")));
 
-  test("come with every kind of answer, streams included, by withResponse()", async () => {
+  test("rate limit headers come with every kind of answer, streams included, by withResponse()", async () => {
     const server = await limited({ requests_per_minute: 10, tokens_per_minute: 6_000 }, "", manualClock());
     const client = openaiClient(server);
     const plain = await client.chat.completions.create({ ...request, max_tokens: 99 }).withResponse();
@@ -252,7 +252,7 @@ describe("x-ratelimit headers", () => {
     expect(embedded.response.headers.get("x-ratelimit-remaining-tokens")).toBe("5980");
   });
 
-  test("come with failures of the model server and with wrong requests that were admitted, and are left out elsewhere", async () => {
+  test("rate limit headers come with failures of the model server and with wrong requests that were admitted, and are left out elsewhere", async () => {
     const server = await limited({ requests_per_minute: 10 }, "", manualClock());
     const client = openaiClient(server);
     upstream.script((_incoming, res) => json(res, 500, { error: { message: "broken" } }));

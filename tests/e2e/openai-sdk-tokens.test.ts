@@ -164,7 +164,7 @@ describe("an access token as apiKey", () => {
     expect((await Array.fromAsync(await stream)).length).toBeGreaterThan(2);
   });
 
-  test("never outlives its key, and is gone when that is revoked or loses the scope", async () => {
+  test("an access token as apiKey never outlives its key, and is gone when that is revoked or loses the scope", async () => {
     await start();
     const made = await server.request("/v1/keys", { body: { name: "short", expires_in: 100 } });
     const { id, key } = (await made.json()) as { id: string; key: string };
@@ -260,7 +260,7 @@ describe("environments", () => {
 });
 
 describe("a verifier that knows only what is published", () => {
-  test("accepts the token by issuer, audience and type (RFC 9068), and the claims are what they should be", async () => {
+  test("a verifier that knows only what is published accepts the token by issuer, audience and type (RFC 9068), and the claims are what they should be", async () => {
     await start();
     const { access_token, scope } = await tokenOf(server.key, { expires_in: 600 });
     const published = createRemoteJWKSet(new URL(`${server.url}/.well-known/jwks.json`));
@@ -287,7 +287,7 @@ describe("a verifier that knows only what is published", () => {
     expect(decodeJwt(again.access_token).jti).not.toBe(payload.jti);
   });
 
-  test("finds the key of every living token, also after the server's restart", async () => {
+  test("a verifier that knows only what is published finds the key of every living token, also after the server's restart", async () => {
     await start();
     const { access_token } = await tokenOf(server.key);
     const { config } = server;
@@ -347,7 +347,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("signed by another key of the same name, or with its key in the header", async () => {
+  test("a token signed by another key of the same name, or with its key in the header, is refused", async () => {
     await forge();
     const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwk = await exportJWK(publicKey);
@@ -364,7 +364,7 @@ describe("a forged token is refused with the one message", () => {
     });
   });
 
-  test("signed with what is public, taken for a shared secret", async () => {
+  test("a token signed with what is public, taken for a shared secret, is refused", async () => {
     await forge();
     const [jwk] = (await jwks()).keys;
     const asText = JSON.stringify(jwk);
@@ -423,7 +423,7 @@ describe("a forged token is refused with the one message", () => {
     await expectRefused({ "same URL, other installation": access_token });
   });
 
-  test("signed by our own key, but of another type, for another audience or from another issuer", async () => {
+  test("a token signed by our own key, but of another type, for another audience or from another issuer, is refused", async () => {
     await forge();
     const privateKey = await signingKey();
     const sign = (payload: JWTPayload, more: Record<string, unknown> = {}) =>

@@ -59,7 +59,7 @@ async function read<Body>(server: TestServer, path: string, key = server.key): P
 const january = "start=2020-01-01T00:00:00Z";
 
 describe("one server", () => {
-  test("serves, meters, keeps keys and chats; another one with an empty data directory goes on from there", async () => {
+  test("one server on PostgreSQL serves, meters, keeps keys and chats; another one with an empty data directory goes on from there", async () => {
     const [url, upstream] = [await freshDatabase(), await upstreamServer()];
     const first = await start(url, upstream);
     const { key } = await createKey(first, first.key, "of the test", ["chat:write", "usage:read", "chat:read"]);
@@ -90,7 +90,7 @@ describe("one server", () => {
     expect(data.map(({ name }) => name)).toContain("of the test");
   });
 
-  test("tells operators what it keeps its records in; their key is made by a command beside it", async () => {
+  test("one server on PostgreSQL tells operators what it keeps its records in; their key is made by a command beside it", async () => {
     const url = await freshDatabase();
     const server = await start(url, await upstreamServer());
     const operator = await makeOperatorKey(server.dataDir, [], { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: secret });

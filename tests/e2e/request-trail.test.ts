@@ -144,7 +144,7 @@ describe("the trail of a request", () => {
     expect(trail[0]).toMatchObject({ server: 1, result: "broke_off", upstream: "up0" });
   });
 
-  test("names the model that stood in, and why the one that was asked for was not asked the second time", async () => {
+  test("the trail of a request names the model that stood in, and why the one that was asked for was not asked the second time", async () => {
     const models = `models:
   - { id: large, fallbacks: [small], deployments: [{ upstream: up0, model: upstream-model }] }
   - { id: small, deployments: [{ upstream: up1, model: upstream-model }] }
@@ -255,7 +255,7 @@ describe("a refused request", () => {
   });
 
   // hardening: O9
-  test("keeps no name that the client made up: it may be a prompt in the wrong place", async () => {
+  test("a refused request keeps no name that the client made up: it may be a prompt in the wrong place", async () => {
     const server = await start([chatScript()]);
     const bodies = [
       { logit_bias: { "CANARY of a name": 7 } },

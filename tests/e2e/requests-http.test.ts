@@ -96,7 +96,7 @@ test("a failure has the code of its error, and `outcome` finds it", async () => 
   expect(data).toMatchObject([{ id: response.headers.get("x-request-id"), outcome: "failed", error_code: error.code }]);
 });
 
-test("needs usage:read; another environment's key finds nothing", async () => {
+test("the list of requests needs usage:read; another environment's key finds nothing", async () => {
   const writer = await mintKey(server.dataDir, { scopes: ["chat:write"] });
   const elsewhere = await mintKey(server.dataDir, { scopes: ["usage:read"], environment: "live" });
   const [request] = (await list()).data;

@@ -45,7 +45,7 @@ async function forged(server: TestServer, like: string): Promise<string> {
 
 describe("rotation with revoke", () => {
   // hardening: O7
-  test("ends all tokens at once; keys get new ones, and a restart brings none of the old back", async () => {
+  test("rotation with revoke ends all tokens at once; keys get new ones, and a restart brings none of the old back", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-revoke-"));
     const env = { HEADRACE_SECRET: secret.toString("hex") };
     const options = { env, dataDir: join(directory, "data"), flags: { publicUrl } };
@@ -82,7 +82,7 @@ describe("rotation with revoke", () => {
   }, 20_000);
 
   // hardening: O7
-  test("holds at another replica within the bound of a revocation, though it remembers the token", async () => {
+  test("rotation with revoke holds at another replica within the bound of a revocation, though it remembers the token", async () => {
     const env = { HEADRACE_SECRET: secret.toString("hex"), HEADRACE_DATABASE_URL: await freshDatabase() };
     await using here = await startHeadrace({ env, flags: { publicUrl } });
     await using there = await startHeadrace({ env, flags: { publicUrl } });

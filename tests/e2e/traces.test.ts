@@ -401,7 +401,7 @@ describe("a collector that", () => {
     expect(stoppedMs).toBeLessThan(8_000);
   }, 30_000);
 
-  test("never answers holds up neither requests nor the end", async () => {
+  test("a collector that never answers holds up neither requests nor the end", async () => {
     const hanging = startCollector(() => new Promise(() => {}));
     opened.push(hanging);
     const { server, stoppedMs } = await served(hanging.url);

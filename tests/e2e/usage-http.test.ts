@@ -484,7 +484,7 @@ describe("GET /v1/account", () => {
   const tier =
     "tiers: [{ name: enterprise, requests_per_minute: 10, tokens_per_minute: 60000, monthly_tokens: 5000, monthly_spend: 1 }]\n";
 
-  test("moves with every request, and back with time", async () => {
+  test("GET /v1/account moves with every request, and back with time", async () => {
     await start(tier);
     const before = await account();
     expect(before).toMatchObject({

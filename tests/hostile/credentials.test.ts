@@ -316,7 +316,7 @@ describe("a development key", () => {
     "Forwarded: for=127.0.0.1",
     "Via: 1.1 tunnel",
     "vIA: 1.1 tunnel",
-  ])("is refused with %s: a tunnel on this host must not make the internet local", async (line) => {
+  ])("a development key is refused with %s: a tunnel on this host must not make the internet local", async (line) => {
     expect(await ask(["Host: 127.0.0.1", line])).toBe(401);
   });
 });

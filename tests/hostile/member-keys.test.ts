@@ -59,7 +59,7 @@ const onOneKey = (id: string): readonly [method: string, path: string, body?: un
 ];
 
 describe("a member", () => {
-  test("reaches no key but the own ones and those made by them, by any way in", async () => {
+  test("a member reaches no key but the own ones and those made by them, by any way in", async () => {
     const [owner, other, member] = [
       await people.addMember("owner"),
       await people.addMember("member"),
@@ -151,7 +151,7 @@ describe("a member", () => {
 });
 
 describe("the end of a membership", () => {
-  test("ends a member's keys, all that they made, and logins; not the keys of an owner, which are the account's", async () => {
+  test("the end of a membership ends a member's keys, all that they made, and logins; not the keys of an owner, which are the account's", async () => {
     const [member, owner] = [await people.addMember("member"), await people.addMember("owner")];
     const ways = await waysOf(member);
     const grandchild = await makeKey(ways[2] ?? {});
@@ -183,7 +183,7 @@ describe("the end of a membership", () => {
 });
 
 describe("a login of the command line", () => {
-  test("ends alone: the keys that were made with it go on", async () => {
+  test("a login of the command line ends alone: the keys that were made with it go on", async () => {
     for (const role of ["member", "admin"] as const) {
       const login = await people.allow(await people.addMember(role));
       const key = await makeKey(login.headers);

@@ -137,7 +137,7 @@ describe("a refresh token", () => {
     expect(refusal(await server.redeem(String(token)))).toEqual(invalidGrant);
   });
 
-  test("ends with the account, and with the membership", async () => {
+  test("a refresh token ends with the account, and with the membership", async () => {
     const { refresh_token: token } = await signIn();
     await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(server.now.seconds));
     // The app is one of the same account.

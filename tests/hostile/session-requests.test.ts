@@ -287,7 +287,7 @@ describe("an operator", () => {
     expect((await send("/v1/admin/accounts", operator.reading)).body.error.code).toBe("insufficient_scope");
   });
 
-  test("ends members and apps by what they are of, not as keys", async () => {
+  test("an operator ends members and apps by what they are of, not as keys", async () => {
     const operator = await people.addMember("owner", { isOperator: true });
     const { grantId } = await people.allow(owner);
     for (const id of [`${owner.membership.id}_dev`, grantId]) {

@@ -96,7 +96,7 @@ describe("a request whose length is in doubt is 400 and the end of its connectio
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("chunked in HTTP/1.0, which does not know it", async () => {
+  test("a chunked request in HTTP/1.0, which does not know it, is 400", async () => {
     const { answers, closed } = await rawUntilClosed(
       server.url,
       post(["Transfer-Encoding: chunked"], chunked, "1.0") + hidden(),

@@ -181,7 +181,7 @@ describe("addresses in a request", () => {
         `Origin: http://${host}`,
       ],
     ],
-  ] as const)("as %s make this server no proxy", async (_name, make) => {
+  ] as const)("addresses in a request as %s make this server no proxy", async (_name, make) => {
     const [target = "", ...lines] = make(trap.host);
     const body = JSON.stringify(chat);
     const all = [

@@ -17,6 +17,6 @@ test.each([
   "http://h\\@other/v1",
   "http://",
   "file:///x",
-])("refuses %p as a base URL", (text) => {
+])("the reader of base URLs refuses %p", (text) => {
   expect(parseHttpUrl(text)).toBeUndefined();
 });

@@ -236,7 +236,7 @@ test("an open hold keeps nothing of the thousands that came and went after it", 
 });
 
 describe("a limit that is changed", () => {
-  test("keeps the time until it is whole: nobody is locked out for longer", () => {
+  test("a limit that is changed keeps the time until it is whole: nobody is locked out for longer", () => {
     const bucket = new Bucket({ limit: 100, windowSeconds: 60 });
     admitted(bucket, 100, 0);
     bucket.adopt({ limit: 10, windowSeconds: 60 }, 0);

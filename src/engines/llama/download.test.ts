@@ -216,7 +216,7 @@ describe("wrong content", () => {
     expect(await left()).toEqual([]);
   });
 
-  test("announced with another length is not read at all", async () => {
+  test("content announced with another length is not read at all", async () => {
     server.sentInstead = content.subarray(0, 130);
     expect((await failureOf(download())).message).toContain("lists 3000000 bytes, but");
     expect(await stat(target).catch(() => "absent")).toBe("absent");

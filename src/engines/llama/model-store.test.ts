@@ -99,7 +99,7 @@ describe("an id", () => {
     ["Qwen3-0.6B-Q8_0", "qwen3-0.6b-q8_0"],
     ["My Model (v2)", "my-model-v2"],
     ["..hidden", "hidden"],
-  ])("from the file name %p is %p", (stem, id) => {
+  ])("an id from the file name %p is %p", (stem, id) => {
     expect(modelIdFrom(stem)).toBe(id);
   });
 

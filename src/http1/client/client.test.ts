@@ -210,7 +210,7 @@ describe("requests and connections", () => {
     expect(client.counts).toEqual({ connections: 1, free: 1, waiting: 0 });
   });
 
-  test("over a Unix socket", async () => {
+  test("requests go over a Unix socket", async () => {
     const directory = mkdtempSync(join(tmpdir(), "headrace-client-"));
     opened.push({ [Symbol.dispose]: () => rmSync(directory, { recursive: true }) });
     const { client } = setup(answerOk, { unix: join(directory, "s") });
@@ -244,7 +244,7 @@ describe("answers", () => {
     ["204", "HTTP/1.1 204 No Content\r\n\r\n", ""],
     ["304 with a length", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", ""],
   ])(
-    "with %s are read whole, in one piece or byte by byte, and the connection is used again",
+    "answers with %s are read whole, in one piece or byte by byte, and the connection is used again",
     async (_, bytes, body) => {
       const { upstream, client } = setup(({ socket, requests }) => {
         if (requests.length === 1) {
@@ -277,13 +277,16 @@ describe("answers", () => {
     ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nGr\r\n5\r\nüße\r\n0\r\n\r\n", ""],
     ["a length, and something behind it", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGrüße", "surplus"],
     ["a length, in two reads", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nGr", "üßesurplus"],
-  ])("with %s give exactly their body, whatever stands around it where it was received", async (name, bytes, more) => {
-    const { client } = setup(({ socket }) => {
-      socket.write(name.endsWith("reads") ? bytes : bytes + more);
-      if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
-    });
-    expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
-  });
+  ])(
+    "answers with %s give exactly their body, whatever stands around it where it was received",
+    async (name, bytes, more) => {
+      const { client } = setup(({ socket }) => {
+        socket.write(name.endsWith("reads") ? bytes : bytes + more);
+        if (name.endsWith("reads")) setTimeout(() => socket.write(more), 20);
+      });
+      expect([await ask(client), await ask(client)]).toEqual(["Grüße", "Grüße"]);
+    },
+  );
 
   test("answers without a length end with their connection, and are cut off where it breaks", async () => {
     const { client } = setup(({ socket, index }) => {
@@ -298,7 +301,7 @@ describe("answers", () => {
   test.each([
     ["an early end of a length", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello"],
     ["an early end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"],
-  ])("with %s are told as broken, after what came", async (_, bytes) => {
+  ])("answers with %s are told as broken, after what came", async (_, bytes) => {
     const { client } = setup(({ socket }) => {
       socket.write(bytes);
       socket.end();
@@ -330,7 +333,7 @@ describe("answers", () => {
     ["a head without end", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}`],
     ["a long head", `HTTP/1.1 200 OK\r\nA: ${"b".repeat(70_000)}\r\n\r\n`],
     ["interim answers without end", "HTTP/1.1 100 Continue\r\nA: b\r\n\r\n".repeat(3_000)],
-  ])("that are %s are refused, and their connection is closed", async (_, bytes) => {
+  ])("answers that are %s are refused, and their connection is closed", async (_, bytes) => {
     const { upstream, client } = setup(({ socket }) => socket.write(bytes));
     const error = await refusal(send(client));
     expect(error).toMatchObject({ fault: "malformed", answerBegan: false });
@@ -374,7 +377,7 @@ describe("answers", () => {
   });
 
   test.each([["each", undefined], ...[1, 2, 3, 4, 5, 6, 7].map((nth) => [`the ${nth}.`, nth] as const)])(
-    "that are paused without room, and go on in the same turn, come to their end: at %s piece",
+    "answers that are paused without room, and go on in the same turn, come to their end: at %s piece",
     async (_, nth) => {
       const length = 1_000_000;
       const { client } = setup(({ socket }) => void socket.write(ok("x".repeat(length))));
@@ -396,7 +399,7 @@ describe("answers", () => {
     },
   );
 
-  test("give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
+  test("answers give a taker of pieces all chunks of one read at once, and what came before a fault", async () => {
     const { client, upstream } = setup(({ socket }) =>
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"),
     );

@@ -187,7 +187,7 @@ describe("an upload that nobody asked for", () => {
   test.each([
     ["one write after the other", false],
     ["all of it before it reads", true],
-  ])("is answered, not reset, when the client sends %s", async (_name, late) => {
+  ])("an upload that nobody asked for is answered, not reset, when the client sends %s", async (_name, late) => {
     await using it = startTestServer((_request, reply) => reply.send(401, {}, "who are you?"));
     const connection = await it.open();
     let failed: string | undefined;
@@ -245,7 +245,7 @@ describe("Expect: 100-continue", () => {
     ["the body begins already", `${upload(5, ["Expect: 100-continue"])}123`, 200],
     ["the body is too large", upload(500, ["Expect: 100-continue"]), 400],
     ["the client speaks HTTP/1.0", upload(5, ["Expect: 100-continue"]).replace("1.1", "1.0"), 200],
-  ])("is not granted where %s", async (_name, bytes, status) => {
+  ])("100-continue is not granted where %s", async (_name, bytes, status) => {
     await using it = startTestServer(reading(100));
     const connection = await it.open();
     await connection.write(bytes);
@@ -291,17 +291,20 @@ describe("a body that does not come", () => {
     ["no number", "zz\r\n"],
     ["longer than it says", "3\r\nabcd\r\n0\r\n\r\n"],
     ["ended by line feeds", "3\nabc\n0\n\n"],
-  ])("is malformed when a chunk is %s, here already or not, and nothing behind it counts", async (_name, chunks) => {
-    for (const together of [true, false]) {
-      await using it = startTestServer(reading(1_000));
-      const connection = await it.open();
-      await connection.write(together ? chunkedHead + chunks + get("/hidden") : chunkedHead);
-      await until(() => it.requests.length === 1, "it came");
-      if (!together) await connection.write(chunks + get("/hidden"));
-      const { answers, closed } = await connection.ended();
-      expect(answers.map((answer) => [answer.status, answer.body])).toEqual([[400, "malformed"]]);
-      expect(closed).toBe(true);
-      expect(it.requests).toHaveLength(1);
-    }
-  });
+  ])(
+    "a body that does not come is malformed when a chunk is %s, here already or not, and nothing behind it counts",
+    async (_name, chunks) => {
+      for (const together of [true, false]) {
+        await using it = startTestServer(reading(1_000));
+        const connection = await it.open();
+        await connection.write(together ? chunkedHead + chunks + get("/hidden") : chunkedHead);
+        await until(() => it.requests.length === 1, "it came");
+        if (!together) await connection.write(chunks + get("/hidden"));
+        const { answers, closed } = await connection.ended();
+        expect(answers.map((answer) => [answer.status, answer.body])).toEqual([[400, "malformed"]]);
+        expect(closed).toBe(true);
+        expect(it.requests).toHaveLength(1);
+      }
+    },
+  );
 });

@@ -168,7 +168,7 @@ test("a head that is known is none in the middle of another", () => {
 const isComplete = (told: unknown) => (told as { complete?: boolean }).complete === true;
 
 describe("requests of one connection", () => {
-  test("say what they would say if each came over a connection of its own", () => {
+  test("requests of one connection say what they would say if each came over a connection of its own", () => {
     const requests = fc.array(fc.tuple(request, fc.integer({ min: 1, max: 4 })), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(requests, (each) => {

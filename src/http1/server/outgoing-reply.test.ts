@@ -51,7 +51,7 @@ describe("a whole answer", () => {
     ["HEAD", 200, "5"],
     ["GET", 204, undefined],
     ["GET", 304, "5"],
-  ])("of %s with %p has no body", async (method, status, length) => {
+  ])("a whole answer of %s with %p has no body", async (method, status, length) => {
     await using it = startTestServer((_request, reply) => reply.send(status, {}, "12345"));
     const text = await textOf(it, closing.replace("GET", method));
     expect(text).toEndWith("\r\n\r\n");
@@ -64,7 +64,7 @@ describe("a whole answer", () => {
     ["text that just fits not", "x".repeat(65_536)],
     ["a part of a buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 5, 1_100_000)],
     ["a small part of a large buffer", new ByteSpan(Buffer.alloc(1_200_000, "abc"), 7, 1_000)],
-  ])("of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
+  ])("a whole answer of many bytes (%s) arrives whole, also where the client reads late", async (_name, body) => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, body));
     const connection = await it.open();
     connection.socket.pause();
@@ -103,26 +103,29 @@ describe("a whole answer", () => {
     ["a status that is none", 99, {}],
     ["an interim status", 103, {}],
     ["a head without end", 200, { "x-a": "b".repeat(70_000) }],
-  ] as [string, number, HeaderFields][])("with %s is not sent at all", async (_name, status, headers) => {
-    const thrown: unknown[] = [];
-    await using it = startTestServer((_request, reply) => {
-      for (const answer of [() => reply.send(status, headers, "x"), () => reply.stream(status, headers)]) {
-        try {
-          answer();
-        } catch (error) {
-          thrown.push(error);
+  ] as [string, number, HeaderFields][])(
+    "a whole answer with %s is not sent at all",
+    async (_name, status, headers) => {
+      const thrown: unknown[] = [];
+      await using it = startTestServer((_request, reply) => {
+        for (const answer of [() => reply.send(status, headers, "x"), () => reply.stream(status, headers)]) {
+          try {
+            answer();
+          } catch (error) {
+            thrown.push(error);
+          }
         }
-      }
-      expect(reply.begun).toBe(false);
-      reply.send(500, {}, "instead");
-      expect(reply.begun).toBe(true);
-    });
-    const text = await textOf(it, closing);
-    expect(thrown).toHaveLength(2);
-    expect(text).toStartWith("HTTP/1.1 500 Internal Server Error\r\n");
-    expect(text).not.toContain("injected");
-    expect(it.faults).toEqual([]);
-  });
+        expect(reply.begun).toBe(false);
+        reply.send(500, {}, "instead");
+        expect(reply.begun).toBe(true);
+      });
+      const text = await textOf(it, closing);
+      expect(thrown).toHaveLength(2);
+      expect(text).toStartWith("HTTP/1.1 500 Internal Server Error\r\n");
+      expect(text).not.toContain("injected");
+      expect(it.faults).toEqual([]);
+    },
+  );
 
   test("a whole answer can be given once", async () => {
     const thrown: unknown[] = [];

@@ -92,7 +92,7 @@ describe("streams side by side", () => {
     return { it, connections, streams, a, b };
   }
 
-  test("get whole and in order what was written to both in one turn, and the next request behind the end", async () => {
+  test("streams side by side get whole and in order what was written to both in one turn, and the next request behind the end", async () => {
     const { it, connections, streams, a, b } = await twoStreams();
     await using _ = it;
     for (let n = 0; n < 300; n++) {
@@ -297,7 +297,7 @@ describe("what is no request", () => {
     ["a TLS hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
     ["a line feed alone", "GET / HTTP/1.1\nHost: x\n"],
     ["a line feed alone in a later piece", "GET / HTTP/1.1\r\nHost: x\r\nX: a"],
-  ])("is answered at once, without waiting for its end: %s", async (_name, bytes) => {
+  ])("what is no request is answered at once, without waiting for its end: %s", async (_name, bytes) => {
     await using it = startTestServer(echo);
     const connection = await it.open();
     await connection.write(bytes);

@@ -110,7 +110,7 @@ describe("heartbeats", () => {
     expect(client.text).toBe(comment + comment);
   });
 
-  test("they also go out while the engine has not answered at all, and end with the stream", async () => {
+  test("heartbeats also go out while the engine has not answered at all, and end with the stream", async () => {
     const source = new Source();
     const { promise, resolve } = Promise.withResolvers<Dispatched>();
     const { client } = start(promise);

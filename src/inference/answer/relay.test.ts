@@ -376,13 +376,16 @@ describe("a stream that brings nothing", () => {
     ["blank lines", "\n".repeat(12_000)],
     ["other fields", "id: 1\n".repeat(2_000)],
     ["events without a choice", 'data: {"choices":[]}\n\n'.repeat(500)],
-  ])("but %s is ended with an error event, and its engine stopped", async (_what, piece) => {
-    const { source, text } = await ending(piece, 100);
-    expect(text).toEndWith(
-      'data: {"error":{"message":"The model server sends much that is no part of an answer.","type":"t","code":"upstream_error"}}\n\n',
-    );
-    expect([source.cancelled, source.ends]).toEqual([true, [true]]);
-  });
+  ])(
+    "a stream that brings nothing but %s is ended with an error event, and its engine stopped",
+    async (_what, piece) => {
+      const { source, text } = await ending(piece, 100);
+      expect(text).toEndWith(
+        'data: {"error":{"message":"The model server sends much that is no part of an answer.","type":"t","code":"upstream_error"}}\n\n',
+      );
+      expect([source.cancelled, source.ends]).toEqual([true, [true]]);
+    },
+  );
 
   test("as many bytes as one long event has are waited for, and what keeps a stream alive is no flood", () => {
     const long = event("x".repeat(2_000_000));

@@ -181,13 +181,16 @@ describe("an engine with a hidden queue", () => {
     [0.6, 500],
     [1, 500],
     [0.3, 100],
-  ])("of four at once keeps busy while its queue stays short: spread %p, %p clients", (spread, clients) => {
-    const results = seeds.map((seed) => simulate(hiddenQueue(4), { clients, spread, seed }));
-    // Without a limit: all of them.
-    expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(24);
-    // Four a second at most.
-    expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(3.7);
-  });
+  ])(
+    "an engine of four at once with a hidden queue keeps busy while its queue stays short: spread %p, %p clients",
+    (spread, clients) => {
+      const results = seeds.map((seed) => simulate(hiddenQueue(4), { clients, spread, seed }));
+      // Without a limit: all of them.
+      expect(mean(results.map(({ meanLimit }) => meanLimit))).toBeLessThan(24);
+      // Four a second at most.
+      expect(mean(results.map(({ throughput }) => throughput))).toBeGreaterThan(3.7);
+    },
+  );
 
   test("an engine with a hidden queue that serves one at a time is found out as well", () => {
     const results = seeds.map((seed) => simulate(hiddenQueue(1), { clients: 500, spread: 0.3, seed, seconds: 1_200 }));

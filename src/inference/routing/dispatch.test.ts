@@ -191,7 +191,7 @@ describe("places come back", () => {
   });
 
   test.each([200, 400, 500, "broken"] as const)(
-    "when what is told of it fails, and so does the request: %s",
+    "places come back when what is told of it fails, and so does the request: %s",
     async (how) => {
       const fault = new Error("a fault of ours");
       const answers = {
@@ -406,7 +406,7 @@ test("an engine that was deleted while another one failed is asked no more", asy
 
 describe("an engine that has too much to do", () => {
   test.each([8, 3])(
-    "of %d at once is asked again once it has less, not taken for broken: all are answered",
+    "an engine of %d at once that has too much to do is asked again once it has less, not taken for broken: all are answered",
     async (most) => {
       let busy = 0;
       const engine = engineThat(async () => {

@@ -57,7 +57,7 @@ limitsContract({ open, schedules: 4 });
 
 describe("the same decisions as in memory", () => {
   // hardening: L2
-  test("over random schedules of several limits, holds, extensions, debts, changed figures and quotas", async () => {
+  test("Redis and memory decide the same over random schedules of several limits, holds, extensions, debts, changed figures and quotas", async () => {
     let admitted = 0;
     for (let seed = 1; seed <= 12; seed++) {
       let state = seed * 7_919;

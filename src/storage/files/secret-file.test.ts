@@ -51,13 +51,13 @@ describe("a damaged file", () => {
     ["no hex", "this is not hex at all, and it is quite a bit longer than it needs to be"],
     ["half hex", `${"ab".repeat(20)}xyz`],
     ["hex with text behind", `${"ab".repeat(32)} and a comment`],
-  ])("that is %s is refused with a way out, and stays as it is", (_name, content) => {
+  ])("a damaged file that is %s is refused with a way out, and stays as it is", (_name, content) => {
     writeFileSync(file(), content);
     expect(() => loadSecret(directory, undefined)).toThrow(/Restore it from a backup/);
     expect(readFileSync(file(), "utf8")).toBe(content);
   });
 
-  test("is refused without showing what is in it", () => {
+  test("a damaged file is refused without showing what is in it", () => {
     writeFileSync(file(), "ab".repeat(31));
     expect(() => loadSecret(directory, undefined)).not.toThrow(/abab/);
   });

@@ -38,24 +38,24 @@ function changed(parts: Partial<Pick<URL, "hostname" | "port" | "password" | "us
 }
 
 describe("a start", () => {
-  test("names server and user where the password is wrong", async () => {
+  test("a start on PostgreSQL names server and user where the password is wrong", async () => {
     const message = await refusal(changed({ password: "canary-1234" }));
     expect(message).toStartWith(
       `HEADRACE_DATABASE_URL: the server at ${new URL(url).host} does not let the user “headrace” in`,
     );
   });
 
-  test("names the database that is not there, and how to make one", async () => {
+  test("a start on PostgreSQL names the database that is not there, and how to make one", async () => {
     expect(await refusal(changed({ pathname: "/no%20such" }))).toContain(
       "there is no database “no such” at 127.0.0.1:",
     );
   });
 
-  test("says that nothing answers where nothing does", async () => {
+  test("a start on PostgreSQL says that nothing answers where nothing does", async () => {
     expect(await refusal(changed({ port: "1" }))).toContain("no PostgreSQL answers at 127.0.0.1:1");
   });
 
-  test("says that there is no connection left; and a server that gets some, and too few, ends in words of its own", async () => {
+  test("a start on PostgreSQL says that there is no connection left; and a server that gets some, and too few, ends in words of its own", async () => {
     const { username } = new URL(url);
     await admin.unsafe(`ALTER ROLE ${username} CONNECTION LIMIT 0`);
     try {
@@ -71,11 +71,11 @@ describe("a start", () => {
     }
   });
 
-  test("says that TLS was asked for and is not to be had", async () => {
+  test("a start on PostgreSQL says that TLS was asked for and is not to be had", async () => {
     expect(await refusal(changed({ search: "?sslmode=require" }))).toContain("no TLS connection can be made");
   });
 
-  test("says what right is missing where it may not make tables, and needs none where they are up to date", async () => {
+  test("a start on PostgreSQL says what right is missing where it may not make tables, and needs none where they are up to date", async () => {
     const password = "canary-5678";
     await admin.unsafe(`CREATE ROLE guest LOGIN PASSWORD '${password}'`);
     const guest = changed({ username: "guest", password });
@@ -87,7 +87,7 @@ describe("a start", () => {
     await db.close();
   });
 
-  test("waits for a server that is being started at the same time", async () => {
+  test("a start on PostgreSQL waits for a server that is being started at the same time", async () => {
     await server.stop();
     const opening = openPostgres(url, { waitMs: 20_000 });
     await Bun.sleep(50);
@@ -96,7 +96,7 @@ describe("a start", () => {
     await admin`SELECT 1`.catch(() => {});
   });
 
-  test("is not kept from it by what the environment says of another database", async () => {
+  test("a start is not kept from its database by what the environment says of another one", async () => {
     const script = `
       const { openPostgres } = await import(${JSON.stringify(`${import.meta.dir}/open-postgres.ts`)});
       const db = await openPostgres(${JSON.stringify(url)});

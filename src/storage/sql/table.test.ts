@@ -47,26 +47,26 @@ const row = {
 };
 
 describe("a table", () => {
-  test("writes each member into the column of its name or of the one that is told, and nothing else", () => {
+  test("a table writes each member into the column of its name or of the one that is told, and nothing else", () => {
     expect(machines.row({ ...machine, other: 1 } as Machine)).toEqual(row);
     expect(machines.list).toBe(Object.keys(row).join(", "));
   });
 
-  test("reads a record out of a row, with large integers as numbers and as text, and leaves out what else is in it", () => {
+  test("a table reads a record out of a row, with large integers as numbers and as text, and leaves out what else is in it", () => {
     expect(machines.record({ ...row, other: 1 })).toEqual(machine);
     expect(machines.record({ ...row, started_at: "9007199254740991" })).toEqual(machine);
   });
 
-  test("gives back what was written, whatever it is", () => {
+  test("a table gives back what was written, whatever it is", () => {
     const full = { ...machine, lastName: "é '", endedAt: 0, isOn: true, isKnown: false, scopes: ["a", "b"] };
     expect(machines.record(machines.row(full))).toEqual(full);
   });
 
-  test("writes the columns of some members alone for an update", () => {
+  test("a table writes the columns of some members alone for an update", () => {
     expect(machines.part(machine, "isOn", "endedAt")).toEqual({ ended_at: null, switched_on: 0 });
   });
 
-  test("gives the first record of some rows, undefined where there are none", async () => {
+  test("a table gives the first record of some rows, undefined where there are none", async () => {
     expect(await machines.first(Promise.resolve([row, row]))).toEqual(machine);
     expect(await machines.first(Promise.resolve([]))).toBeUndefined();
     expect(await machines.all(Promise.resolve([row, row]))).toEqual([machine, machine]);

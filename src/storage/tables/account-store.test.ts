@@ -81,7 +81,7 @@ onEachDatabase((databases) => {
       expect(others).toEqual([]);
     });
 
-    test("are found with every field as it was stored: an override of null is not the same as none", async () => {
+    test("accounts are found with every field as it was stored: an override of null is not the same as none", async () => {
       const stored = account("acct_1", { status: "suspended", overrides: { monthlySpend: null }, storeChats: true });
       await accounts.insertAccount(stored, event());
       const found = await accounts.findAccount("acct_1");
@@ -90,7 +90,7 @@ onEachDatabase((databases) => {
       expect(await accounts.findAccount("acct_2")).toBeUndefined();
     });
 
-    test("are listed by creation, page by page", async () => {
+    test("accounts are listed by creation, page by page", async () => {
       for (const id of ["acct_1", "acct_2", "acct_3"]) await accounts.insertAccount(account(id), event());
       const ids = async (after: string | undefined) =>
         (await accounts.listAccounts({ after, limit: 2 })).map((found) => found.id);
@@ -98,7 +98,7 @@ onEachDatabase((databases) => {
       expect(await ids("acct_2")).toEqual(["acct_3"]);
     });
 
-    test("are changed only where the change says so, with event and revision; an unknown one not at all", async () => {
+    test("accounts are changed only where the change says so, with event and revision; an unknown one not at all", async () => {
       await accounts.insertAccount(account("acct_1"), event());
       const changes = { tier: "free", overrides: { monthlyTokens: 5, monthlySpend: null } } as const;
       expect(await recorded(() => accounts.updateAccount("acct_1", changes, event()))).toEqual({
@@ -110,7 +110,7 @@ onEachDatabase((databases) => {
       expect(await recorded(unknown)).toEqual({ events: 0, revisions: 0 });
     });
 
-    test("have each amount overridden on its own: two changes at once both hold, and undefined returns to the tier", async () => {
+    test("accounts have each amount overridden on its own: two changes at once both hold, and undefined returns to the tier", async () => {
       await accounts.insertAccount(account("acct_1", { overrides: { monthlySpend: 1 } }), event());
       await Promise.all([
         accounts.updateAccount("acct_1", { overrides: { monthlyTokens: 5 } }, event()),
@@ -124,7 +124,7 @@ onEachDatabase((databases) => {
   });
 
   describe("tiers", () => {
-    test("are added, replaced and deleted by name, with event and revision", async () => {
+    test("tiers are added, replaced and deleted by name, with event and revision", async () => {
       expect(await recorded(() => accounts.putTier(tier, event()))).toEqual({ events: 1, revisions: 1 });
       expect(await accounts.listTiers()).toEqual([tier]);
       const changed = { ...tier, requestsPerMinute: null, environments: [] };

@@ -93,7 +93,7 @@ onEachDatabase((databases) => {
 
   describe("keys", () => {
     // hardening: K9
-    test("are found by their whole digest, with every field as it was stored, and with their account", async () => {
+    test("keys are found by their whole digest, with every field as it was stored, and with their account", async () => {
       const stored = await add({
         createdBy: "key_0",
         limitId: "key_0",
@@ -115,7 +115,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("come with those that bound them, nearest first; with one of them missing they are not found", async () => {
+    test("keys come with those that bound them, nearest first; with one of them missing they are not found", async () => {
       const top = await add({ id: "key_1" });
       const middle = await add({ id: "key_2", parentId: "key_1" });
       const leaf = await add({ id: "key_3", parentId: "key_2" });
@@ -126,12 +126,12 @@ onEachDatabase((databases) => {
       expect(await keys.findChainByDigest("d-key_3")).toBeUndefined();
     });
 
-    test("may have no scopes at all", async () => {
+    test("keys may have no scopes at all", async () => {
       await add({ scopes: [] });
       expect((await read("key_1"))?.scopes).toEqual([]);
     });
 
-    test("have one digest each: a second key with the same is refused, and nothing is recorded", async () => {
+    test("keys have one digest each: a second key with the same is refused, and nothing is recorded", async () => {
       await add();
       const refused = () => add({ id: "key_2", digest: "d-key_1" }).catch((error: Error) => error.message);
       expect(await recorded(async () => expect(await refused()).toMatch(/unique/i))).toEqual({
@@ -156,7 +156,7 @@ onEachDatabase((databases) => {
       expect((await keys.firstKey("dev"))?.id).toBe("key_3");
     });
 
-    test("are listed newest first, page by page, of one account and environment alone", async () => {
+    test("keys are listed newest first, page by page, of one account and environment alone", async () => {
       for (const id of ["key_1", "key_2", "key_3", "key_4"]) await add({ id });
       await add({ id: "key_5", environment: "live" });
       const list = async (limit: number, after?: string) =>
@@ -203,7 +203,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a change", () => {
-    test("is written with its event and a raised revision", async () => {
+    test("a change is written with its event and a raised revision", async () => {
       await add();
       const change = event({ detail: { name: { before: "a", after: "b" } } });
       const changes = {
@@ -225,7 +225,7 @@ onEachDatabase((databases) => {
       ).toEqual({ events: 0, revisions: 0 });
     });
 
-    test("never lifts, moves or revives what has ended", async () => {
+    test("a change never lifts, moves or revives what has ended", async () => {
       await add({ id: "key_1", revokedAt: now, revoked: true });
       await add({ id: "key_2", expiresAt: now });
       const revive = { revokedAt: null, expiresAt: null, name: "again" };
@@ -237,7 +237,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("makes a revocation final that was only due", async () => {
+    test("a change of a key makes a revocation final that was only due", async () => {
       await add({ revokedAt: now });
       expect(await keys.updateKey("key_1", { name: "again" }, event())).toMatchObject({ revoked: false });
       expect(await keys.updateKey("key_1", { revokedAt: now }, event())).toMatchObject({
@@ -246,7 +246,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    test("only brings a revocation forward", async () => {
+    test("a change of a key only brings a revocation forward", async () => {
       await add({ revokedAt: now + 100 });
       expect((await keys.updateKey("key_1", { revokedAt: now + 200 }, event()))?.revokedAt).toBe(now + 100);
       expect((await keys.updateKey("key_1", { revokedAt: null }, event()))?.revokedAt).toBe(now + 100);
@@ -290,7 +290,7 @@ onEachDatabase((databases) => {
       await add();
     });
 
-    test("takes its turn: twenty at once all arrive, each with its event", async () => {
+    test("a change of a key takes its turn: twenty at once all arrive, each with its event", async () => {
       const many = Array.from({ length: 20 }, (_, i) => `key_${i + 10}`);
       expect(await recorded(() => Promise.all(many.map((id) => add({ id }))))).toEqual({ events: 20, revisions: 0 });
     });
@@ -353,7 +353,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a rotation", () => {
-    test("gives the old key's attributes, budget and children to the successor, and an end to the old key", async () => {
+    test("a rotation gives the old key's attributes, budget and children to the successor, and an end to the old key", async () => {
       await add({ id: "key_1" });
       const old = await add({
         id: "key_2",
@@ -377,7 +377,7 @@ onEachDatabase((databases) => {
       expect((await keys.findChainById("key_3"))?.keys.map((key) => key.id)).toEqual(["key_3", "key_4", "key_1"]);
     });
 
-    test("keeps what the key became since the rotation was asked for", async () => {
+    test("a rotation keeps what the key became since it was asked for", async () => {
       const seen = await add();
       await keys.updateKey("key_1", { scopes: ["chat:read"] }, event());
       const added = await keys.rotateKey("key_1", { ...seen, id: "key_2", digest: "d2" }, now, event());

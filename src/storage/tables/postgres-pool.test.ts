@@ -111,7 +111,7 @@ describe("after a restart, when every connection of before is broken", () => {
 });
 
 describe("a server that is stopped", () => {
-  test("is told at once, and used again as soon as it is back", async () => {
+  test("a server that is stopped is told at once, and used again as soon as it is back", async () => {
     await db`SELECT 1`;
     await server.stop();
     expect(await took(codeOf(db`SELECT 1`).then((code) => expect(code).toBe("service_unavailable")))).toBeLessThan(
@@ -125,7 +125,7 @@ describe("a server that is stopped", () => {
 });
 
 describe("a server that does not answer any more", () => {
-  test("keeps neither reads nor writes waiting beyond their bound, and is used again once it answers", async () => {
+  test("a server that does not answer any more keeps neither reads nor writes waiting beyond their bound, and is used again once it answers", async () => {
     await db`SELECT 1`;
     await server.pause();
     const startedMs = performance.now();
@@ -137,7 +137,7 @@ describe("a server that does not answer any more", () => {
     expect(await codeOf(writing(db, (tx) => raise(tx)))).toBe("done");
   });
 
-  test("has no transaction committed later, of which it was said that it failed", async () => {
+  test("a server that does not answer any more has no transaction committed later, of which it was said that it failed", async () => {
     const before = await revision();
     const paused = Promise.withResolvers<void>();
     const work = db.begin(async (tx) => {
@@ -226,7 +226,7 @@ describe("writers of one process", () => {
     await Promise.all([first, ...others]);
   });
 
-  test("have their turns in the order in which they came, one at a time", async () => {
+  test("writers of one process have their turns in the order in which they came, one at a time", async () => {
     const order: number[] = [];
     let inside = 0;
     const work = Array.from({ length: 20 }, (_, i) =>

@@ -94,7 +94,7 @@ onEachDatabase((databases) => {
       expect(JSON.stringify(logged)).not.toContain("CANARY");
     });
 
-    test("it is tried again by itself", async () => {
+    test("a chat that waits for the database is tried again by itself", async () => {
       queue.add(chat("a"), 100);
       await until(() => logged.length > 0, "the first try fails");
       await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");

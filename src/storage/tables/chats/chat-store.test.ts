@@ -154,7 +154,7 @@ onEachDatabase((databases) => {
       expect(await ids({}, { after: "c4" })).toBeUndefined();
     });
 
-    test("are cut before they hold more than 16 million characters, and say that there is more", async () => {
+    test("pages are cut before they hold more than 16 million characters, and say that there is more", async () => {
       const large = { content: "x".repeat(6_000_000) };
       await store.insert(["l0", "l1", "l2", "l3"].map((id) => chat(id, { model: "large", completion: large })));
       const page = { after: undefined, limit: 10, order: "asc" } as const;
@@ -206,7 +206,7 @@ onEachDatabase((databases) => {
     const says = (content: string): Partial<NewChat> => ({ messages: [{ role: "user", content }] });
     const all = (order: "asc" | "desc" = "asc") => ({ after: undefined, limit: 100, order }) as const;
 
-    test("finds what messages or answers say, in the order of the list and beside the other filters", async () => {
+    test("a search finds what messages or answers say, in the order of the list and beside the other filters", async () => {
       await store.insert([
         chat("a", { ...says("Where is the Mill?"), metadata: { k: "1" } }),
         chat("b", says("Nowhere")),
@@ -221,7 +221,7 @@ onEachDatabase((databases) => {
       expect(await ids({ search: "mill" }, { after: "nobody" })).toBeUndefined();
     });
 
-    test("shows nothing that the list would not: of others, deleted or expired", async () => {
+    test("a search shows nothing that the list would not: of others, deleted or expired", async () => {
       await store.insert([
         chat("mine", { ...says("mill"), appId: "app_1" }),
         chat("deleted", says("mill")),
@@ -275,7 +275,7 @@ onEachDatabase((databases) => {
       expect(turns).toBeGreaterThanOrEqual(7);
     });
 
-    test("does not hold more than 16 million characters of what it shows", async () => {
+    test("a search does not hold more than 16 million characters of what it shows", async () => {
       const completion = { choices: [{ message: { content: `mill ${"x".repeat(3_900_000)}` } }] };
       await store.insert(["l0", "l1", "l2"].map((id) => chat(id, { completion })));
       expect(await ids({ search: "mill" })).toEqual(["l0", "l1", "l2"]);
@@ -297,7 +297,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    test("lists the chats that have all the labels, and no other", async () => {
+    test("a search by metadata lists the chats that have all the labels, and no other", async () => {
       expect(await ids({ metadata: { env: "prod" } })).toEqual(["a", "b", "c"]);
       expect(await ids({ metadata: { env: "prod", user: "2" } })).toEqual(["b"]);
       expect(await ids({ metadata: { user: "2", env: "prod" }, model: "m" })).toEqual([]);
@@ -307,7 +307,7 @@ onEachDatabase((databases) => {
       expect(await ids({ metadata: { env: "PROD" } })).toEqual([]);
     });
 
-    test("is replaced as a whole, and found by its new labels alone", async () => {
+    test("a chat's metadata is replaced as a whole, and found by its new labels alone", async () => {
       expect(await store.setMetadata(owner, "a", { env: "test" }, now)).toBe(true);
       expect((await store.find(owner, "a", now))?.metadata).toEqual({ env: "test" });
       expect(await ids({ metadata: { env: "prod" } })).toEqual(["b", "c"]);
@@ -320,7 +320,7 @@ onEachDatabase((databases) => {
   });
 
   describe("deletion", () => {
-    test("is at once and final: not found, not listed, not labelled, not deleted again", async () => {
+    test("deletion of a chat is at once and final: not found, not listed, not labelled, not deleted again", async () => {
       await store.insert([chat("a", { metadata: { k: "v" } }), chat("b")]);
       expect(await store.delete(owner, "a", now)).toBe(true);
       expect(await store.find(owner, "a", now)).toBeUndefined();
@@ -362,7 +362,7 @@ onEachDatabase((databases) => {
       expect(await store.delete(owner, "old0", now)).toBe(false);
     });
 
-    test("is swept up to the limit, with the labels, and says how many", async () => {
+    test("what expired is swept up to the limit, with the labels, and the sweep says how many", async () => {
       expect(await store.deleteExpired(now, 3)).toBe(3);
       expect(await store.deleteExpired(now, 3)).toBe(2);
       expect(await store.deleteExpired(now, 3)).toBe(0);

@@ -68,13 +68,13 @@ onEachDatabase((databases) => {
   const secretIds = async (id = "app_1") => (await apps.findApp(id))?.secrets.map((one) => one.id);
 
   describe("an app", () => {
-    test("is found as it was stored, with the name of the account that publishes it", async () => {
+    test("an app is found as it was stored, with the name of the account that publishes it", async () => {
       await apps.insertApp(app(), event());
       const account = await accounts.findAccount(accountId);
       expect(await apps.findApp("app_1")).toEqual({ ...app(), publisher: account?.name ?? "" });
     });
 
-    test("without secrets, addresses and page is one as well", async () => {
+    test("an app without secrets, addresses and page is one as well", async () => {
       const bare = app({ type: "public", secrets: [], redirectUris: [], homepageUrl: null, requirePkce: true });
       await apps.insertApp(bare, event());
       expect(await apps.findApp("app_1")).toMatchObject(bare);
@@ -87,7 +87,7 @@ onEachDatabase((databases) => {
       expect(await apps.findApp("app_1")).toBeUndefined();
     });
 
-    test("is written with its audit event or not at all", async () => {
+    test("an app is written with its audit event or not at all", async () => {
       await apps.insertApp(app(), { ...event(), id: "audit_1" });
       const audit = new SqlAuditLog(db);
       const page = { after: undefined, limit: 100 };
@@ -101,7 +101,7 @@ onEachDatabase((databases) => {
       expect(await audit.list({}, page)).toEqual(before);
     });
 
-    test("is not changed by somebody who is no member of its account", async () => {
+    test("an app is not changed by somebody who is no member of its account", async () => {
       await apps.insertApp(app(), event());
       const foreign = { ...event(), accountId, actor: { type: "person", id: "usr_9" } as const };
       await expect(apps.updateApp("app_1", { name: "taken" }, foreign)).rejects.toMatchObject({
@@ -138,11 +138,11 @@ onEachDatabase((databases) => {
         ...secrets.map((one) => one.id),
       ]);
 
-    test("has those of one account and environment, newest first, each with its own secrets", async () => {
+    test("the list of apps has those of one account and environment, newest first, each with its own secrets", async () => {
       expect(await list()).toEqual([["app_5"], ["app_2", "sec_2"], ["app_1", "sec_1"]]);
     });
 
-    test("goes on after an app", async () => {
+    test("the list of apps goes on after an app", async () => {
       expect(await list({}, undefined, 1)).toEqual([["app_5"]]);
       expect(await list({}, "app_5", 1)).toEqual([["app_2", "sec_2"]]);
       expect(await list({}, "app_1")).toEqual([]);
@@ -165,18 +165,18 @@ onEachDatabase((databases) => {
   describe("a rotation", () => {
     beforeEach(() => apps.insertApp(app(), event()));
 
-    test("adds the secret and ends the one before at the given time", async () => {
+    test("a rotation adds the secret and ends the one before at the given time", async () => {
       const rotated = await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       expect(rotated?.secrets).toEqual([secret("sec_1", now, now + 100), secret("sec_2", now + 1)]);
       expect((await apps.findApp("app_1"))?.secrets).toEqual(rotated?.secrets ?? []);
     });
 
-    test("without an overlap leaves only the new one", async () => {
+    test("a rotation without an overlap leaves only the new secret", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 1, event(now + 1));
       expect(await secretIds()).toEqual(["sec_2"]);
     });
 
-    test("ends at once what an earlier rotation had left", async () => {
+    test("a rotation ends at once what an earlier rotation had left", async () => {
       await apps.rotateSecret("app_1", secret("sec_2", now + 1), now + 100, event(now + 1));
       await apps.rotateSecret("app_1", secret("sec_3", now + 2), now + 100, event(now + 2));
       expect(await secretIds()).toEqual(["sec_2", "sec_3"]);
@@ -237,7 +237,7 @@ onEachDatabase((databases) => {
       ])}`;
     });
 
-    test("ends every grant of the app for good, and no other, in the same step", async () => {
+    test("the deletion of an app ends every grant of the app for good, and no other, in the same step", async () => {
       const before = await revision();
       expect(await apps.deleteApp("app_1", event(now + 9))).toBe(true);
       expect(await revision()).toBe(before + 1);
@@ -252,7 +252,7 @@ onEachDatabase((databases) => {
       expect(await state("key_1")).toEqual([false, null]);
     });
 
-    test("takes codes and secrets along, and leaves those of other apps", async () => {
+    test("the deletion of an app takes codes and secrets along, and leaves those of other apps", async () => {
       await apps.deleteApp("app_1", event());
       const left = async (table: string, column: string) =>
         (await db.unsafe(`SELECT ${column} AS name FROM ${table} ORDER BY 1`)).map(

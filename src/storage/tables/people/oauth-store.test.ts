@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
   const times = <Value>(count: number, make: (n: number) => Value) => Array.from({ length: count }, (_, n) => make(n));
 
   describe("a code", () => {
-    test("is found as it was stored", async () => {
+    test("a code is found as it was stored", async () => {
       await oauth.insertCode(code(), event());
       await oauth.insertCode(code({ digest: "bare", redirectUri: null, codeChallenge: null, scopes: [] }), event());
       expect(await oauth.findCode("code")).toEqual(code());
@@ -154,7 +154,7 @@ onEachDatabase((databases) => {
       expect(replays.map(({ targetId }) => targetId)).toEqual([grant?.id ?? ""]);
     });
 
-    test("is not taken where the app, the membership or the account is there no more", async () => {
+    test("a code is not taken where the app, the membership or the account is there no more", async () => {
       await oauth.insertCode(code(), event());
       const redeem = (more: Partial<ApiKeyRecord> = {}) =>
         oauth.redeemCode("code", issued("grt_1", more), { issued: event(), replayed: event() });
@@ -195,7 +195,7 @@ onEachDatabase((databases) => {
       expect(await stored()).toEqual([undefined, "pending"]);
     });
 
-    test("is kept for the person's own membership alone", async () => {
+    test("what a person allows is kept for the person's own membership alone", async () => {
       const ofAnother = { personId: "usr_2" };
       expect(await oauth.insertCode(code(ofAnother), event())).toBeFalse();
       const approved = { state: "approved", authorization: authorization(ofAnother) } as const;
@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
     const used = { at: now + 10, sealedAnswer: "sealed" };
     const successor = (n = 0) => refreshToken("grt_1", { digest: `next ${n}`, createdAt: now + 10 });
 
-    test("comes with its grant and those that bound it", async () => {
+    test("a refresh token comes with its grant and those that bound it", async () => {
       await redeemed("grt_1");
       const found = await oauth.findRefreshToken("token of grt_1");
       expect(found?.token).toEqual(refreshToken("grt_1"));
@@ -248,7 +248,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findRefreshToken("next 0")).toBeUndefined();
     });
 
-    test("keeps its sealed answer for little longer than it may be asked for again", async () => {
+    test("a refresh token keeps its sealed answer for little longer than it may be asked for again", async () => {
       await redeemed("grt_1");
       const next = (n: number, at: number) =>
         oauth.rotateRefreshToken(
@@ -292,7 +292,7 @@ onEachDatabase((databases) => {
         event("device.approved", at),
       );
 
-    test("is found as it was stored, by its user code only while it is pending and has not expired", async () => {
+    test("a device code is found as it was stored, by its user code only while it is pending and has not expired", async () => {
       expect(await oauth.insertDeviceCode(deviceCode())).toBeTrue();
       expect(await storedDeviceCode(db, "device")).toEqual(deviceCode());
       expect(await oauth.findByUserCode("BCDFGHJK", now + 599)).toEqual(deviceCode());
@@ -302,7 +302,7 @@ onEachDatabase((databases) => {
       expect(await oauth.findByUserCode("BCDFGHJK", now)).toBeUndefined();
     });
 
-    test("never shares its user code with another one that waits", async () => {
+    test("a device code never shares its user code with another one that waits", async () => {
       await oauth.insertDeviceCode(deviceCode());
       expect(await oauth.insertDeviceCode(deviceCode({ digest: "other" }))).toBeFalse();
       await approve();
@@ -310,7 +310,7 @@ onEachDatabase((databases) => {
     });
 
     // hardening: A12
-    test("has to be asked for five seconds more rarely after each question that came too early", async () => {
+    test("a device code has to be asked for five seconds more rarely after each question that came too early", async () => {
       await oauth.insertDeviceCode(deviceCode());
       const poll = async (at: number) => {
         const polled = await oauth.pollDeviceCode("device", at);
@@ -327,7 +327,7 @@ onEachDatabase((databases) => {
       expect(await oauth.pollDeviceCode("unknown", now)).toBeUndefined();
     });
 
-    test("is decided once, in its time, and for the app that it is of", async () => {
+    test("a device code is decided once, in its time, and for the app that it is of", async () => {
       await oauth.insertDeviceCode(deviceCode());
       expect(await approve({}, now + 600)).toBeFalse();
       expect(await approve({ appId: "app_1" })).toBeFalse();
@@ -364,7 +364,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the apps that a person allowed", () => {
-    test("are those with a grant that still is, each once for an account", async () => {
+    test("the apps that a person allowed are those with a grant that still is, each once for an account", async () => {
       await addApp("app_2");
       await addApp("app_3");
       await redeemed("grt_1", { lastUsedAt: now + 7 });
@@ -397,7 +397,7 @@ onEachDatabase((databases) => {
       expect(await oauth.listAllowedApps("usr_1", now)).toEqual([]);
     });
 
-    test("are taken back with all grants, and with codes that were not redeemed yet", async () => {
+    test("the apps that a person allowed are taken back with all grants, and with codes that were not redeemed yet", async () => {
       await addApp("app_2");
       await redeemed("grt_1");
       await redeemed("grt_2");

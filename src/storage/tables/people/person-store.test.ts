@@ -234,7 +234,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a change of people", () => {
-    test("is all of it or nothing: a conflict leaves the link unused, and no trace", async () => {
+    test("a change of people is all of it or nothing: a conflict leaves the link unused, and no trace", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       await all.addMember(ada, "member");
       const invitation = link();
@@ -340,7 +340,7 @@ onEachDatabase((databases) => {
       expect(await all.people.apply({ useLink: { id: reset.id, nowSeconds: now() } }, event())).toBe("link_used");
     });
 
-    test("is in the audit log with whoever made it, people and apps by their id", async () => {
+    test("a change of people is in the audit log with whoever made it, people and apps by their id", async () => {
       const ada = await all.addPerson({ email: "ada@x.org" });
       const by = event({ actor: { type: "person", id: ada.id } });
       await all.people.apply({ setName: { personId: ada.id, name: "Ada" } }, by);
@@ -392,7 +392,7 @@ onEachDatabase((databases) => {
       expect(await people.listInvitations(all.accountId, now())).toEqual([second]);
     });
 
-    test("are forgotten 30 days after they were used or expired", async () => {
+    test("links are forgotten 30 days after they were used or expired", async () => {
       const { people } = all;
       const days = (count: number) => count * 86_400;
       const used = link({ expiresAt: now() + days(7) });

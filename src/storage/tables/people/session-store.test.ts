@@ -176,7 +176,7 @@ onEachDatabase((databases) => {
     const oauth = () => new SqlOAuthStore(all.db);
     const isRevoked = async (id: string) => (await all.keys.findChainById(id))?.keys[0].revoked;
 
-    test("end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
+    test("logins of the command line end with all sessions, also those that were not fetched yet; apps of others and other people's go on", async () => {
       await insert("d1");
       const own = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const others = [await grant("grt_3", thirdParty), await grant("grt_4", commandLineAppId, "usr_other")];
@@ -198,7 +198,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    test("stay where one of them asks, which ends the browsers and the other logins", async () => {
+    test("a login of the command line stays where it asks for it itself, which ends the browsers and the other logins", async () => {
       await insert("d1");
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       expect(await all.sessionStore.endAll(ada.id, asking, event())).toBe(2);
@@ -212,7 +212,7 @@ onEachDatabase((databases) => {
       expect(await all.keys.credentialRevision()).toBe(revision);
     });
 
-    test("end with a change of people that ends sessions", async () => {
+    test("sessions end with a change of people that ends them", async () => {
       const [asking, other] = [await grant("grt_1", commandLineAppId), await grant("grt_2", commandLineAppId)];
       const revision = await all.keys.credentialRevision();
       const endSessions = { personId: ada.id, exceptId: asking };
