@@ -159,6 +159,9 @@ export function useChange<Given, Answer = unknown>(
   });
 }
 
+/** What `useChange` gives. */
+export type Change<Given, Answer> = ReturnType<typeof useChange<Given, Answer>>;
+
 function addressNow(): string {
   return window.location.pathname + window.location.search;
 }

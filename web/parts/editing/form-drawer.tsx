@@ -4,10 +4,10 @@ import { type ReactNode, useRef } from "react";
 import { useLast } from "./use-last.ts";
 
 interface FormDrawerProps<Shown> {
-  /** What it shows, also while it closes; undefined where it is closed. */
-  of: Shown | undefined;
+  /** What it shows, also while it closes; null or undefined where it is closed. */
+  of: Shown | null | undefined;
   title(shown: Shown): string;
-  size?: "lg";
+  size?: "lg" | "32rem";
   children(shown: Shown): ReactNode;
   close(): void;
 }
@@ -18,7 +18,7 @@ export function FormDrawer<Shown extends string | object>(props: FormDrawerProps
   const content = useRef<HTMLDivElement>(null);
   return (
     <Drawer
-      opened={of !== undefined}
+      opened={of !== null && of !== undefined}
       onClose={close}
       position="right"
       {...(size ? { size } : {})}
