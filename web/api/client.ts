@@ -124,6 +124,12 @@ async function failureOf(response: Response): Promise<ApiFailure> {
   });
 }
 
+/** Whatever was thrown, as a failure that a page can show. `what`: "The playground failed". */
+export function asFailure(error: unknown, what: string): ApiFailure {
+  if (error instanceof ApiFailure) return error;
+  return new ApiFailure({ status: 0, code: "internal_error", message: `${what}: ${String(error)}` });
+}
+
 export function isSessionOver({ code }: ApiFailure): boolean {
   return code === "invalid_api_key";
 }

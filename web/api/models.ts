@@ -1,16 +1,9 @@
 // Which models there are, what each can do, and how it does where it runs.
-import type { ApiFailure } from "./client.ts";
 import { useRead } from "./queries.ts";
 import type { ModelList, ModelStatus, ModelStatusList } from "./types.ts";
 
-interface ModelsRead {
-  /** Undefined while they are being asked for. */
-  models: readonly ModelStatus[] | undefined;
-  error: ApiFailure | null;
-  refetch(): unknown;
-}
-
-export function useModels(everyMs?: number): ModelsRead {
+/** `models`: undefined while they are being asked for. */
+export function useModels(everyMs?: number) {
   const read = useRead<ModelStatusList>("/v1/model-status", {}, everyMs === undefined ? {} : { everyMs });
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
 }

@@ -1,19 +1,9 @@
 // Names of what usage tells the ids of: keys, members who were signed in, apps. Bounded: an id without one is shown short.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { call } from "./client.ts";
-import { useSliced } from "./queries.ts";
+import { pagesOf, useSliced } from "./queries.ts";
 import { useSession } from "./session.tsx";
 import type { ApiKeyList, AppList, AuthorizationList, MemberList } from "./types.ts";
-
-const mostPages = 10;
-const pageItems = 100;
-
-interface ListPage<Item> {
-  data: Item[];
-  has_more: boolean;
-  last_id: string | null;
-}
 
 export interface Names {
   key(id: string): string;
@@ -28,12 +18,7 @@ export interface Names {
   isPending: boolean;
 }
 
-interface Known {
-  keys: ReadonlyMap<string, string>;
-  members: ReadonlyMap<string, string>;
-  people: ReadonlyMap<string, string>;
-  apps: ReadonlyMap<string, string>;
-}
+type Known = Awaited<ReturnType<typeof loadNames>>;
 
 const nothing: Known = { keys: new Map(), members: new Map(), people: new Map(), apps: new Map() };
 
@@ -61,7 +46,7 @@ export function useNames(wanted: boolean): Names {
   );
 }
 
-async function loadNames(isManager: boolean, signal: AbortSignal): Promise<Known> {
+async function loadNames(isManager: boolean, signal: AbortSignal) {
   const [keys, apps, allowed, members] = await Promise.all([
     listAll<ApiKeyList["data"][number]>("/v1/keys", signal),
     listAll<AppList["data"][number]>("/v1/apps", signal),
@@ -82,14 +67,8 @@ async function loadNames(isManager: boolean, signal: AbortSignal): Promise<Known
 /** Up to a thousand. What one may not list has no names, which is no reason to show nothing. */
 export async function listAll<Item>(path: string, signal: AbortSignal): Promise<Item[]> {
   const items: Item[] = [];
-  let after: string | null = null;
   try {
-    for (let pages = 0; pages < mostPages; pages++) {
-      const page: ListPage<Item> = await call("GET", path, { query: { limit: pageItems, after }, signal });
-      items.push(...page.data);
-      if (!page.has_more || page.last_id === null) break;
-      after = page.last_id;
-    }
+    for await (const { data } of pagesOf<Item>(path, { limit: 100 }, signal)) items.push(...data);
   } catch {
     signal.throwIfAborted();
   }

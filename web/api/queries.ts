@@ -82,6 +82,21 @@ interface ListPage<Item> {
   next?: string | null;
 }
 
+/** The pages of a list one after the other, `most` of them. */
+export async function* pagesOf<Item>(path: string, query: Query, signal: AbortSignal, most = 10) {
+  let next: Query | undefined = {};
+  for (let count = 0; next && count < most; count++) {
+    const page: ListPage<Item> = await call("GET", path, { query: { ...query, ...next }, signal });
+    next = nextOf(page);
+    yield { data: page.data, isLast: next === undefined };
+  }
+}
+
+function nextOf(page: ListPage<unknown>): Query | undefined {
+  if (page.next) return { cursor: page.next };
+  return page.has_more && page.last_id ? { after: page.last_id } : undefined;
+}
+
 /** A list that goes on when somebody scrolls: `items` of all pages so far. */
 export function useList<Item>(path: string, query: Query = {}, { everyMs, enabled = true }: ReadOptions = {}) {
   const result = useInfiniteQuery({
@@ -89,10 +104,7 @@ export function useList<Item>(path: string, query: Query = {}, { everyMs, enable
     queryFn: ({ pageParam, signal }) =>
       call<ListPage<Item>>("GET", path, { query: { ...query, ...pageParam }, signal }),
     initialPageParam: {} as Query,
-    getNextPageParam: (page): Query | undefined => {
-      if (page.next) return { cursor: page.next };
-      return page.has_more && page.last_id ? { after: page.last_id } : undefined;
-    },
+    getNextPageParam: nextOf,
     enabled,
     // All pages so far are asked for again, one after the other: of a long list not for each look at it.
     refetchOnWindowFocus: isShort,
@@ -146,6 +158,9 @@ export function useChange<Given, Answer = unknown>(
     },
   });
 }
+
+/** What `useChange` gives. */
+export type Change<Given, Answer> = ReturnType<typeof useChange<Given, Answer>>;
 
 function addressNow(): string {
   return window.location.pathname + window.location.search;

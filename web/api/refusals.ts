@@ -3,15 +3,6 @@ import { useRead } from "./queries.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { Refusal, RefusalList } from "./types.ts";
 
-export const refusalReasons = [
-  "key_requests",
-  "key_tokens",
-  "key_quota",
-  "account_requests",
-  "account_tokens",
-  "account_quota",
-  "capacity",
-] as const satisfies Refusal["reason"][];
 export type RefusalReason = Refusal["reason"];
 
 /** The server gives no more of them at once. */
@@ -72,6 +63,8 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     place: { title: "Models", path: "/catalog" },
   },
 };
+
+export const refusalReasons = Object.keys(refusalWords) as RefusalReason[];
 
 /** What was refused for one reason: `lines` by key and model, that of the most requests first, each with one of its kind. */
 export interface RefusalsOfReason {

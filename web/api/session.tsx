@@ -1,6 +1,6 @@
 // Who is signed in, and for which account and environment the pages speak.
 import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from "react";
-import { ApiFailure, bear, call, type Environment } from "./client.ts";
+import { type ApiFailure, asFailure, bear, call, type Environment } from "./client.ts";
 import { queryClient } from "./queries.ts";
 import type { Session } from "./types.ts";
 
@@ -48,7 +48,7 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
     // All of the dashboard is drawn then: as a transition, in slices.
     loadSession().then(
       (loaded) => startTransition(() => setState(loaded)),
-      (error: unknown) => setFailure(asFailure(error)),
+      (error: unknown) => setFailure(asFailure(error, "The dashboard failed")),
     );
   };
   useEffect(load, []);
@@ -120,10 +120,4 @@ async function loadSession(): Promise<State> {
   const environment = isHere ? wanted : home;
   bear({ csrfToken: session.csrf_token, environment, accountId: session.account.id });
   return { session, environment, home };
-}
-
-function asFailure(error: unknown): ApiFailure {
-  return error instanceof ApiFailure
-    ? error
-    : new ApiFailure({ status: 0, code: "internal_error", message: `The dashboard failed: ${String(error)}` });
 }

@@ -10,17 +10,7 @@ export const usageGroups = ["model", "key", "app", "environment"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
 /** What a row counts, and what several together do. */
-export type Figures = Pick<
-  UsageRow,
-  | "requests"
-  | "prompt_tokens"
-  | "completion_tokens"
-  | "total_tokens"
-  | "cost"
-  | "errors"
-  | "first_token_ms"
-  | "tokens_per_second"
->;
+export type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
 export interface UsageAsk {
   /** Unix seconds; `end` is not included. */

@@ -1,5 +1,5 @@
 // All accounts of the installation, oldest first.
-import { Text } from "@mantine/core";
+import { Modal, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
@@ -75,7 +75,9 @@ export function AccountList() {
           </Empty>
         }
       />
-      <CreateAccount opened={adding} close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
+      <Modal opened={adding} onClose={close} title="Create account">
+        <CreateAccount close={close} done={({ id }) => navigate(`/admin/accounts/${id}?tab=members`)} />
+      </Modal>
     </Page>
   );
 }

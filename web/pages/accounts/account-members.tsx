@@ -10,7 +10,7 @@ import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { Ago } from "../../parts/words/ago.tsx";
+import { timeColumn } from "../../parts/table/time-column.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 
 const members: Column<Member>[] = [
@@ -25,12 +25,7 @@ const members: Column<Member>[] = [
     ),
   },
   { name: "role", head: "Role", cell: ({ role }) => roleNames[role] },
-  {
-    name: "seen",
-    head: "Last seen",
-    wideOnly: true,
-    cell: ({ last_seen_at }) => <Ago seconds={last_seen_at} never="not lately" />,
-  },
+  timeColumn({ name: "seen", head: "Last seen", at: ({ last_seen_at }) => last_seen_at, never: "not lately" }),
 ];
 
 export function AccountMembers({ account }: { account: Account }) {

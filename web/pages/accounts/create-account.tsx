@@ -1,5 +1,5 @@
-// The dialog that creates an account: its name and tier.
-import { Modal, TextInput } from "@mantine/core";
+// The form that creates an account: its name and tier.
+import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
@@ -9,20 +9,11 @@ import { Form } from "../../parts/editing/form.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
 interface CreateAccountProps {
-  opened: boolean;
   close(): void;
   done(account: Account): void;
 }
 
-export function CreateAccount({ opened, close, done }: CreateAccountProps) {
-  return (
-    <Modal opened={opened} onClose={close} title="Create account">
-      <AccountForm close={close} done={done} />
-    </Modal>
-  );
-}
-
-function AccountForm({ close, done }: Omit<CreateAccountProps, "opened">) {
+export function CreateAccount({ close, done }: CreateAccountProps) {
   const [name, setName] = useState("");
   const [tier, setTier] = useState("free");
   const create = useChange((body: CreateAccountRequest) => call<Account>("POST", "/v1/admin/accounts", { body }), {

@@ -1,6 +1,7 @@
 // An app's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
 import type { ApiFailure } from "../../api/client.ts";
-import type { App, CreateAppRequest, UpdateAppRequest } from "../../api/types.ts";
+import type { App, UpdateAppRequest } from "../../api/types.ts";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { type AppScope, appScopes, usualScopes } from "./app-scopes.ts";
 
@@ -47,7 +48,7 @@ function errorsOf(draft: AppDraft): DraftErrors {
   return errors;
 }
 
-export function createRequestOf(draft: AppDraft): CreateAppRequest {
+export function createRequestOf(draft: AppDraft) {
   return {
     name: draft.name.trim(),
     type: draft.type,
@@ -60,13 +61,7 @@ export function createRequestOf(draft: AppDraft): CreateAppRequest {
 
 /** Only what is different from `before`: others may have changed the rest meanwhile. */
 export function changesOf(draft: AppDraft, before: AppDraft): UpdateAppRequest {
-  const changes: UpdateAppRequest = {};
-  if (draft.name.trim() !== before.name) changes.name = draft.name.trim();
-  if (draft.homepage.trim() !== before.homepage) changes.homepage_url = homepageOf(draft);
-  if (!isSame(draft.redirectUris, before.redirectUris)) changes.redirect_uris = draft.redirectUris;
-  if (!isSame(draft.scopes.toSorted(), before.scopes.toSorted())) changes.scopes = [...draft.scopes];
-  if (draft.requirePkce !== before.requirePkce) changes.require_pkce = draft.requirePkce;
-  return changes;
+  return changedMembers(createRequestOf(draft), createRequestOf(before));
 }
 
 /** `redirect_uris[1]: must have no fragment.`, with the address in place of its number. */
@@ -83,8 +78,4 @@ export const appKind = { fields, errorsOf, serverProblem };
 
 function homepageOf({ homepage }: AppDraft): string | null {
   return homepage.trim() === "" ? null : homepage.trim();
-}
-
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((item, index) => item === others[index]);
 }

@@ -1,9 +1,10 @@
 // One app: its settings, how to begin with it, what was used through it, and what can be done with it.
 import { Skeleton } from "@mantine/core";
-import { PencilIcon, SyncIcon, TrashIcon } from "@primer/octicons-react";
+import { PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { App } from "../../api/types.ts";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -18,7 +19,7 @@ import { RotateSecret } from "./rotate-secret.tsx";
 
 export function AppPage({ id }: { id: string }) {
   const { data: app, error, refetch } = useRead<App>(`/v1/apps/${id}`, {}, { everyMs: 60_000 });
-  const [opened, setOpened] = useState<"edit" | "rotate" | "delete">();
+  const [opened, setOpened] = useState<"edit" | "rotate">();
   const close = () => setOpened(undefined);
   const back = <BackLink href="/apps">All apps</BackLink>;
   if (!app) {
@@ -42,9 +43,7 @@ export function AppPage({ id }: { id: string }) {
               Rotate secret
             </PlainButton>
           )}
-          <PlainButton leftSection={<TrashIcon />} onClick={() => setOpened("delete")}>
-            Delete
-          </PlainButton>
+          <DeleteApp app={app} />
         </>
       }
     >
@@ -57,9 +56,10 @@ export function AppPage({ id }: { id: string }) {
         about="Through this app, in all accounts that allowed it."
         of="this app"
       />
-      <EditApp app={app} opened={opened === "edit"} close={close} />
+      <FormDialog opened={opened === "edit"} close={close} title={`Edit “${app.name}”`}>
+        <EditApp app={app} close={close} />
+      </FormDialog>
       <RotateSecret app={app} opened={opened === "rotate"} close={close} />
-      <DeleteApp app={app} opened={opened === "delete"} close={close} />
     </Page>
   );
 }

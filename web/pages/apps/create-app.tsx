@@ -1,8 +1,8 @@
 // The dialog that registers an app and then shows its id and secret, once.
-import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
-import { type ApiFailure, call } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
+import { call } from "../../api/client.ts";
+import { type Change, useChange } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreateAppRequest, CreatedApp } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
@@ -36,7 +36,7 @@ export function CreateApp({ opened, close }: { opened: boolean; close(): void })
 }
 
 interface AppFormProps {
-  creation: UseMutationResult<CreatedApp, ApiFailure, CreateAppRequest, string>;
+  creation: Change<CreateAppRequest, CreatedApp>;
   close(): void;
 }
 

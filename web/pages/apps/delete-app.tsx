@@ -1,45 +1,40 @@
-// Asks before an app ends, by its name, and says what ends with it.
+// Deletes an app, after a question that asks for its name and says what ends with it.
 import { List, Text } from "@mantine/core";
+import { TrashIcon } from "@primer/octicons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { call } from "../../api/client.ts";
 import type { App } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
-import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 
-export function DeleteApp({ app, opened, close }: { app: App; opened: boolean; close(): void }) {
+export function DeleteApp({ app }: { app: App }) {
   const client = useQueryClient();
   const [, navigate] = useLocation();
-  const deletion = useToldChange(() => call("DELETE", `/v1/apps/${app.id}`), {
+  const deletion = useQuestion(() => call("DELETE", `/v1/apps/${app.id}`), {
     stale: ["/v1/authorizations"],
     leave: () => navigate("/apps"),
     said: () => `The app “${app.name}” is deleted.`,
     done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
   });
   return (
-    <Confirm
-      opened={opened}
-      title={`Delete “${app.name}”?`}
-      action="Delete the app"
-      typed={app.name}
-      busy={deletion.isPending}
-      error={deletion.error}
-      confirm={() => deletion.mutate(undefined)}
-      close={() => {
-        deletion.reset();
-        close();
-      }}
-    >
-      <Text size="sm" mb={4}>
-        At once and for good end:
-      </Text>
-      <List size="sm" mb="xs">
-        <List.Item>
-          its client id{app.secrets.length > 0 && " and secrets"}: nobody can sign in to it any more
-        </List.Item>
-        <List.Item>all that people allowed it, in every account: its access tokens are refused</List.Item>
-      </List>
-      <Text size="sm">What it used stays in the reports. The same settings registered anew are another app.</Text>
-    </Confirm>
+    <>
+      <PlainButton leftSection={<TrashIcon />} onClick={() => deletion.ask()}>
+        Delete
+      </PlainButton>
+      <Confirm {...deletion.dialog} title={`Delete “${app.name}”?`} action="Delete the app" typed={app.name}>
+        <Text size="sm" mb={4}>
+          At once and for good end:
+        </Text>
+        <List size="sm" mb="xs">
+          <List.Item>
+            its client id{app.secrets.length > 0 && " and secrets"}: nobody can sign in to it any more
+          </List.Item>
+          <List.Item>all that people allowed it, in every account: its access tokens are refused</List.Item>
+        </List>
+        <Text size="sm">What it used stays in the reports. The same settings registered anew are another app.</Text>
+      </Confirm>
+    </>
   );
 }

@@ -1,31 +1,16 @@
-// The dialog that changes an app's settings.
+// The form that changes an app's settings.
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { appKind, changesOf, draftOf } from "./app-draft.ts";
 import { AppFields } from "./app-fields.tsx";
 
-interface EditAppProps {
-  app: App;
-  opened: boolean;
-  close(): void;
-}
-
-export function EditApp({ app, opened, close }: EditAppProps) {
-  return (
-    <FormDialog opened={opened} close={close} title={`Edit “${app.name}”`}>
-      <AppForm app={app} close={close} />
-    </FormDialog>
-  );
-}
-
-function AppForm({ app, close }: Omit<EditAppProps, "opened">) {
+export function EditApp({ app, close }: { app: App; close(): void }) {
   const client = useQueryClient();
   const path = `/v1/apps/${app.id}`;
   // What the fields began with, even where the app is read again meanwhile.

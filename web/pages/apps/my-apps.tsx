@@ -8,7 +8,7 @@ import { Empty } from "../../parts/page/empty.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { Ago } from "../../parts/words/ago.tsx";
+import { timeColumn } from "../../parts/table/time-column.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { appScopes } from "./app-scopes.ts";
 import { kinds } from "./app-settings.tsx";
@@ -40,13 +40,7 @@ const columns: Column<App>[] = [
     ),
     wideOnly: true,
   },
-  {
-    name: "created",
-    head: "Registered",
-    cell: ({ created_at: created }) => <Ago seconds={created} />,
-    wideOnly: true,
-    width: "10rem",
-  },
+  timeColumn({ name: "created", head: "Registered", width: "10rem", at: ({ created_at }) => created_at }),
 ];
 
 export function MyApps({ create }: { create(): void }) {

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import type { Query } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { AuditEvent } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { useSpan } from "../../parts/filters/time-range.tsx";
 import { useAddress } from "../../parts/page/address.ts";
 import { Empty } from "../../parts/page/empty.tsx";
@@ -15,11 +16,11 @@ import { type Room, useRoom } from "../../parts/table/room.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { Moment, MomentLines } from "../../parts/words/moment.tsx";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
-import { isAction } from "./action-names.ts";
+import { actionName, isAction } from "./action-names.ts";
 import { AuditFilters, noFilter } from "./audit-filters.tsx";
 import { type AuditNames, useAuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
-import { EventDrawer } from "./event-drawer.tsx";
+import { EventView } from "./event-view.tsx";
 
 export function AuditList({ path, isOfAll = false }: { path: "/v1/audit" | "/v1/admin/audit"; isOfAll?: boolean }) {
   const [filter, change] = useAddress(noFilter);
@@ -91,15 +92,18 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
           </NoneFound>
         }
       />
-      <EventDrawer
-        event={opened}
-        names={names}
-        only={(target) => {
-          open(undefined);
-          change({ target });
-        }}
-        close={() => open(undefined)}
-      />
+      <FormDrawer of={opened} title={({ action }) => actionName(action)} size="32rem" close={() => open(undefined)}>
+        {(event) => (
+          <EventView
+            key={event.id}
+            {...{ event, names }}
+            only={(target) => {
+              open(undefined);
+              change({ target });
+            }}
+          />
+        )}
+      </FormDrawer>
     </>
   );
 }

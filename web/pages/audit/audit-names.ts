@@ -18,11 +18,7 @@ export interface AuditNames {
   accounts: readonly { value: string; label: string }[];
 }
 
-interface OfAll {
-  people: ReadonlyMap<string, string>;
-  accounts: ReadonlyMap<string, string>;
-  nodes: ReadonlyMap<string, string>;
-}
+type OfAll = Awaited<ReturnType<typeof loadNames>>;
 
 const nothing: OfAll = { people: new Map(), accounts: new Map(), nodes: new Map() };
 
@@ -53,7 +49,7 @@ export function useAuditNames(isOfAll: boolean): AuditNames {
   }, [names, data, own, isPending]);
 }
 
-async function loadNames(signal: AbortSignal): Promise<OfAll> {
+async function loadNames(signal: AbortSignal) {
   const [people, accounts, nodes] = await Promise.all([
     listAll<Person>("/v1/admin/people", signal),
     listAll<Account>("/v1/admin/accounts", signal),

@@ -1,14 +1,35 @@
 // The page Chats: what was stored of chats, and one of them beside the list.
 import { useRoute } from "wouter";
-import { ChatDrawer } from "./chat-drawer.tsx";
+import { useSession } from "../../api/session.tsx";
+import type { StoredChatCompletion } from "../../api/types.ts";
+import { Empty } from "../../parts/page/empty.tsx";
+import { RecordDrawer } from "../../parts/page/record-drawer.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
 import { ChatList } from "./chat-list.tsx";
+import { ChatView } from "./chat-view.tsx";
 
 export function ChatsPage() {
+  const { environment } = useSession();
   const [isOne, parameters] = useRoute("/chats/:id");
   return (
     <>
       <ChatList />
-      <ChatDrawer id={isOne ? parameters.id : null} />
+      <RecordDrawer<StoredChatCompletion>
+        id={isOne ? parameters.id : null}
+        title="Stored chat"
+        width="48rem"
+        list="/chats"
+        path="/v1/chat/completions"
+        what="the chat"
+        missing={() => (
+          <Empty title="There is no such chat here">
+            It may have expired or been deleted, be of another environment than {environmentNames[environment]}, or be
+            somebody else's.
+          </Empty>
+        )}
+      >
+        {(chat, close) => <ChatView chat={chat} close={close} />}
+      </RecordDrawer>
     </>
   );
 }

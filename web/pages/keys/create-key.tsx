@@ -1,9 +1,9 @@
 // The dialog that makes a key and then shows it, once.
 import { NativeSelect, Text } from "@mantine/core";
-import { type UseMutationResult, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { type ApiFailure, call, type Environment } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
+import { call, type Environment } from "../../api/client.ts";
+import { type Change, useChange } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { CreatedApiKey, CreateKeyRequest } from "../../api/types.ts";
@@ -54,7 +54,7 @@ interface Wanted {
 }
 
 interface KeyFormProps {
-  creation: UseMutationResult<CreatedApiKey, ApiFailure, Wanted, string>;
+  creation: Change<Wanted, CreatedApiKey>;
   close(): void;
 }
 

@@ -1,31 +1,16 @@
-// The dialog that changes a key's settings.
+// The form that changes a key's settings.
 import { useState } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
-import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { grantableScopes } from "../../parts/words/scopes.ts";
 import { changesOf, draftOf, keyKind } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
-interface EditKeyProps {
-  record: ApiKey;
-  opened: boolean;
-  close(): void;
-}
-
-export function EditKey({ record, opened, close }: EditKeyProps) {
-  return (
-    <FormDialog opened={opened} close={close} title={`Edit “${record.name}”`}>
-      <KeyForm record={record} close={close} />
-    </FormDialog>
-  );
-}
-
-function KeyForm({ record, close }: Omit<EditKeyProps, "opened">) {
+export function EditKey({ record, close }: { record: ApiKey; close(): void }) {
   const { session, isManager } = useSession();
   // What the fields began with, even where the key is read again meanwhile.
   const [before] = useState(() => draftOf(record));

@@ -2,12 +2,13 @@
 import { Code, Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { useLocation } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { ApiKey } from "../../api/types.ts";
 import { Sparkline } from "../../parts/chart/sparkline.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
+import { useAddress } from "../../parts/page/address.ts";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
@@ -15,7 +16,7 @@ import { NoneFound } from "../../parts/page/none-found.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { Ago } from "../../parts/words/ago.tsx";
+import { timeColumn } from "../../parts/table/time-column.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { short } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
@@ -24,27 +25,17 @@ import { CreateKey } from "./create-key.tsx";
 import { type UsageByKey, usageDays, useUsageByKey } from "./key-usage.ts";
 
 const place = "/settings/api-keys";
+/** The parameters of the address. `create`: whether the dialog for a new key is open. */
+const asked = { search: "", status: "", create: "" };
 
 export function KeyList() {
   const { environment, isManager } = useSession();
   const [, navigate] = useLocation();
-  const [parameters, setParameters] = useSearchParams();
-  const set = (name: string, value: string) =>
-    setParameters(
-      (now) => {
-        if (value === "") now.delete(name);
-        else now.set(name, value);
-        return now;
-      },
-      { replace: true },
-    );
-  const search = parameters.get("search") ?? "";
-  const status = parameters.get("status") ?? "";
+  const [{ search, status, create: making }, change] = useAddress(asked);
   const listing = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
   const usage = useUsageByKey();
   const columns = useMemo(() => columnsOf(usage.data, usage.isPending), [usage.data, usage.isPending]);
-  const create = <AddButton onClick={() => set("create", "1")}>Create New Key</AddButton>;
-  const clear = () => setParameters({}, { replace: true });
+  const create = <AddButton onClick={() => change({ create: "1" })}>Create New Key</AddButton>;
   const isFiltered = search !== "" || status !== "";
   return (
     <Page
@@ -61,13 +52,13 @@ export function KeyList() {
             value={search}
             maxLength={100}
             cleaned={withoutSecret}
-            change={(text) => set("search", text)}
+            change={(text) => change({ search: text })}
             w={{ base: "100%", xs: "18rem" }}
           />
           <NativeSelect
             aria-label="State"
             value={status}
-            onChange={(event) => set("status", event.currentTarget.value)}
+            onChange={(event) => change({ status: event.currentTarget.value })}
             data={[
               { value: "", label: "All states" },
               { value: "active", label: "Active" },
@@ -87,7 +78,7 @@ export function KeyList() {
         empty={
           <NoneFound
             what="key"
-            showAll={isFiltered ? clear : undefined}
+            showAll={isFiltered ? () => change(asked) : undefined}
             filtered="No key of this environment has this name, id or ending in this state."
           >
             <Empty title="Make the first key" action={create}>
@@ -97,7 +88,7 @@ export function KeyList() {
           </NoneFound>
         }
       />
-      <CreateKey opened={parameters.has("create")} close={() => set("create", "")} />
+      <CreateKey opened={making !== ""} close={() => change({ create: "" })} />
     </Page>
   );
 }
@@ -135,20 +126,8 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
       wideOnly: true,
       width: "13rem",
     },
-    {
-      name: "created",
-      head: "Created",
-      cell: ({ created_at: created }) => <Ago seconds={created} />,
-      wideOnly: true,
-      width: "7.5rem",
-    },
-    {
-      name: "used",
-      head: "Last used",
-      cell: ({ last_used_at: used }) => <Ago seconds={used} />,
-      wideOnly: true,
-      width: "7.5rem",
-    },
+    timeColumn({ name: "created", head: "Created", width: "7.5rem", at: ({ created_at }) => created_at }),
+    timeColumn({ name: "used", head: "Last used", width: "7.5rem", at: ({ last_used_at }) => last_used_at }),
     {
       name: "usage",
       head: `Requests, ${usageDays} days`,

@@ -4,6 +4,7 @@ import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -53,7 +54,9 @@ export function KeyPage({ id }: { id: string }) {
         <KeySettings record={record} />
         <UsageHistory path={`/v1/keys/${id}/usage`} of="this key" />
       </Stack>
-      <EditKey record={record} opened={opened === "edit"} close={close} />
+      <FormDialog opened={opened === "edit"} close={close} title={`Edit “${record.name}”`}>
+        <EditKey record={record} close={close} />
+      </FormDialog>
       <RotateKey record={record} opened={opened === "rotate"} close={close} />
       <RevokeKey record={record} opened={opened === "revoke"} close={close} />
     </Page>

@@ -1,8 +1,9 @@
 // Asks before a key ends, and says what ends with it.
 import { List, Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { type ApiFailure, call } from "../../api/client.ts";
-import type { ApiKey, ApiKeyList } from "../../api/types.ts";
+import type { ApiFailure } from "../../api/client.ts";
+import { pagesOf } from "../../api/queries.ts";
+import type { ApiKey } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { count } from "../../parts/words/figures.ts";
@@ -39,7 +40,6 @@ export function RevokeKey({ record, opened, close }: { record: ApiKey; opened: b
   );
 }
 
-const mostPages = 10;
 const shownNames = 5;
 
 /** Those that were made with it end as well. The newest thousand keys are looked through. */
@@ -73,12 +73,9 @@ function Children({ record }: { record: ApiKey }) {
 
 async function findChildren(id: string, signal: AbortSignal): Promise<{ found: ApiKey[]; isAll: boolean }> {
   const found: ApiKey[] = [];
-  let after: string | null = null;
-  for (let page = 0; page < mostPages; page++) {
-    const answer: ApiKeyList = await call<ApiKeyList>("GET", "/v1/keys", { query: { limit: 100, after }, signal });
-    found.push(...answer.data.filter((key) => key.created_by === id && key.status === "active"));
-    if (!answer.has_more) return { found, isAll: true };
-    after = answer.last_id;
+  for await (const { data, isLast } of pagesOf<ApiKey>("/v1/keys", { limit: 100 }, signal)) {
+    found.push(...data.filter((key) => key.created_by === id && key.status === "active"));
+    if (isLast) return { found, isAll: true };
   }
   return { found, isAll: false };
 }

@@ -10,7 +10,7 @@ import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
-import { Ago } from "../../parts/words/ago.tsx";
+import { timeColumn } from "../../parts/table/time-column.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { ManageMember } from "./manage-member.tsx";
@@ -54,13 +54,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
     },
     { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
     { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
-    {
-      name: "seen",
-      head: "Last seen",
-      cell: (member) => <Ago seconds={member.last_seen_at} never="not lately" />,
-      wideOnly: true,
-      width: "10rem",
-    },
+    timeColumn({ name: "seen", head: "Last seen", width: "10rem", at: (row) => row.last_seen_at, never: "not lately" }),
     {
       name: "manage",
       head: "Action",

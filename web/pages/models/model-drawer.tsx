@@ -2,7 +2,6 @@
 import { useState } from "react";
 import type { ManagedModel } from "../../api/types.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
 import { EditModel } from "./edit-model.tsx";
 import { ModelView } from "./model-view.tsx";
 
@@ -16,13 +15,15 @@ interface ModelDrawerProps {
 }
 
 export function ModelDrawer({ model, ids, close, show }: ModelDrawerProps) {
-  const shown = useLast(model);
   return (
-    <FormDrawer opened={model !== undefined} close={close} size="lg" title={shown === "new" ? "Add model" : "Model"}>
-      {shown === "new" && (
-        <EditModel model={undefined} ids={ids} done={(saved) => (saved ? show(saved.id) : close())} />
-      )}
-      {shown !== undefined && shown !== "new" && <OneModel key={shown.id} model={shown} ids={ids} close={close} />}
+    <FormDrawer of={model} close={close} size="lg" title={(shown) => (shown === "new" ? "Add model" : "Model")}>
+      {(shown) =>
+        shown === "new" ? (
+          <EditModel model={undefined} ids={ids} done={(saved) => (saved ? show(saved.id) : close())} />
+        ) : (
+          <OneModel key={shown.id} model={shown} ids={ids} close={close} />
+        )
+      }
     </FormDrawer>
   );
 }

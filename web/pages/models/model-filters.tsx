@@ -1,32 +1,24 @@
 // Which of the models are shown: by name, by what they can do, by how they do. Kept in the address.
 import { Group, TextInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
-import { useSearchParams } from "wouter";
 import { abilities, abilitiesOf, abilityNames } from "../../api/models.ts";
 import { Choice } from "../../parts/editing/choice.tsx";
+import { useAddress } from "../../parts/page/address.ts";
 import type { ShownModel } from "./managed-models.ts";
 
+const noFilter = { search: "", use: "", health: "" };
+
 export function useModelFilters() {
-  const [parameters, setParameters] = useSearchParams();
-  const search = parameters.get("search") ?? "";
-  const use = abilities.find((one) => one === parameters.get("use")) ?? null;
-  const health = parameters.get("health") === "trouble" ? "trouble" : null;
+  const [said, change] = useAddress(noFilter);
+  const { search } = said;
+  const use = abilities.find((one) => one === said.use) ?? null;
+  const health = said.health === "trouble" ? "trouble" : null;
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return {
     ...{ search, use, health },
     isSet: search !== "" || use !== null || health !== null,
-    set(name: "search" | "use" | "health", value: string | null) {
-      setParameters(
-        (before) => {
-          const after = new URLSearchParams(before);
-          if (value) after.set(name, value);
-          else after.delete(name);
-          return after;
-        },
-        { replace: true },
-      );
-    },
-    clear: () => setParameters({}, { replace: true }),
+    change,
+    clear: () => change(noFilter),
     matches({ status: model, managed, health: itsHealth }: ShownModel) {
       const places = [...model.deployments, ...(managed?.deployments ?? [])];
       const text = [model.id, ...places.flatMap(({ upstream, model: id }) => [upstream, id])].join(" ").toLowerCase();
@@ -37,7 +29,7 @@ export function useModelFilters() {
   };
 }
 
-export function ModelFilters({ search, use, health, set }: ReturnType<typeof useModelFilters>) {
+export function ModelFilters({ search, use, health, change }: ReturnType<typeof useModelFilters>) {
   return (
     <Group gap="sm" align="end">
       <TextInput
@@ -45,14 +37,14 @@ export function ModelFilters({ search, use, health, set }: ReturnType<typeof use
         placeholder="Model or upstream"
         leftSection={<SearchIcon />}
         value={search}
-        onChange={(event) => set("search", event.currentTarget.value)}
+        onChange={(event) => change({ search: event.currentTarget.value })}
         w={{ base: "100%", xs: 260 }}
       />
       <Choice
         label="Can do"
         data={[{ value: "", label: "Anything" }, ...abilities.map((value) => ({ value, label: abilityNames[value] }))]}
         value={use ?? ""}
-        onChange={(value) => set("use", value)}
+        onChange={(value) => change({ use: value ?? "" })}
         allowDeselect={false}
         w={170}
       />
@@ -63,7 +55,7 @@ export function ModelFilters({ search, use, health, set }: ReturnType<typeof use
           { value: "trouble", label: "With trouble" },
         ]}
         value={health ?? ""}
-        onChange={(value) => set("health", value)}
+        onChange={(value) => change({ health: value ?? "" })}
         allowDeselect={false}
         w={150}
       />

@@ -2,6 +2,7 @@
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import type { ManagedModel } from "../../api/types.ts";
+import { Removal } from "../../parts/editing/removal.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { RecordTitle } from "../../parts/page/section.tsx";
@@ -11,8 +12,8 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
+import { managedPathOf, staleWithModels } from "./managed-models.ts";
 import { abilityText, placeStates, priceText, sourceNames, statusNames } from "./managed-words.ts";
-import { RemoveModel } from "./remove-model.tsx";
 
 interface ModelViewProps {
   model: ManagedModel;
@@ -110,4 +111,25 @@ function factsOf(model: ManagedModel) {
     ["Comes from", sourceNames[source]],
     ...(at === null ? [] : [["Since", <Ago key="declared" seconds={at} />] as const]),
   ] as const;
+}
+
+function RemoveModel({ model, close }: { model: ManagedModel; close(): void }) {
+  const { id, overrides_database: isHidden, settings } = model;
+  const places = settings?.deployments?.length ?? 0;
+  return (
+    <Removal
+      {...{ name: id, path: managedPathOf(id), stale: staleWithModels, close }}
+      {...(isHidden ? { label: "Remove the one declared here" } : {})}
+      action="Remove it"
+      done={`What was declared of ${id} here is removed.`}
+    >
+      {isHidden
+        ? "What was declared of it here is removed. The model of headrace.yaml stays as it is."
+        : `Its price and whatever else was declared of it here is removed. ${
+            places > 0
+              ? "It can no longer be called, unless an upstream lists a model of this id."
+              : "It is offered on as its upstreams list it, and what it uses is not counted as spend."
+          } Requests under way end as usual, and its usage stays.`}
+    </Removal>
+  );
 }

@@ -1,9 +1,8 @@
 // The dialog that lets a machine join: what it may serve at once, then the command for it, and the wait for it.
 import { NativeSelect, Radio, Stack, TagsInput, Text } from "@mantine/core";
-import type { UseMutationResult } from "@tanstack/react-query";
 import { useState } from "react";
-import { type ApiFailure, call, type Environment } from "../../api/client.ts";
-import { useChange } from "../../api/queries.ts";
+import { call, type Environment } from "../../api/client.ts";
+import { type Change, useChange } from "../../api/queries.ts";
 import type { CreatedNodeJoinToken, CreateNodeJoinTokenRequest } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
@@ -41,10 +40,7 @@ export function AddNode({ opened, close, show }: AddNodeProps) {
 }
 
 interface NodeFormProps {
-  creation: Pick<
-    UseMutationResult<CreatedNodeJoinToken, ApiFailure, CreateNodeJoinTokenRequest>,
-    "mutate" | "error" | "isPending"
-  >;
+  creation: Change<CreateNodeJoinTokenRequest, CreatedNodeJoinToken>;
   close(): void;
 }
 

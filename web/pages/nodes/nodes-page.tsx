@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { operatorsOnly } from "../../parts/page/operators-only.tsx";
@@ -14,8 +15,8 @@ import { count } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { AddNode } from "./add-node.tsx";
 import { JoinTokens } from "./join-tokens.tsx";
-import { NodeDrawer } from "./node-drawer.tsx";
 import { approvedText, NodeSince, NodeState, runningText, waitsForApproval } from "./node-state.tsx";
+import { NodeView } from "./node-view.tsx";
 import { nodesPath } from "./use-node-change.ts";
 import { type ReplicaName, useReplicas } from "./use-replicas.ts";
 import { WaitingNodes } from "./waiting-nodes.tsx";
@@ -34,6 +35,7 @@ function Nodes() {
     if (chosenId !== undefined && chosenId !== wanted) setSearch({ node: chosenId }, { replace: true });
   }, [chosenId, wanted, setSearch]);
   const choose = ({ id }: Pick<Node, "id">) => setSearch({ node: id });
+  const close = () => setSearch({});
   const add = <AddButton onClick={() => setSearch({ new: "" })}>Add a node</AddButton>;
   return (
     <Page
@@ -58,8 +60,10 @@ function Nodes() {
         }
       />
       <JoinTokens />
-      <NodeDrawer node={chosen} replicaName={replicaName} close={() => setSearch({})} />
-      <AddNode opened={search.has("new")} close={() => setSearch({})} show={(id) => choose({ id })} />
+      <FormDrawer of={chosen} title={() => "Node"} size="lg" close={close}>
+        {(node) => <NodeView key={node.id} {...{ node, replicaName, close }} />}
+      </FormDrawer>
+      <AddNode opened={search.has("new")} close={close} show={(id) => choose({ id })} />
     </Page>
   );
 }

@@ -6,6 +6,7 @@ import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Person } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { NameButton, TextLink } from "../../parts/page/links.tsx";
@@ -16,7 +17,7 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
-import { PersonDrawer } from "./person-drawer.tsx";
+import { PersonView } from "./person-view.tsx";
 
 export const PeoplePage = operatorsOnly("People", People);
 
@@ -77,7 +78,9 @@ function People() {
           </Empty>
         }
       />
-      <PersonDrawer id={chosen} close={() => choose(null)} />
+      <FormDrawer of={chosen} title={() => "Person"} close={() => choose(null)}>
+        {(id) => <PersonView key={id} id={id} close={() => choose(null)} />}
+      </FormDrawer>
     </Page>
   );
 }

@@ -1,5 +1,5 @@
 // A conversation of the playground: what was asked and answered. It outlives a look at another page, and a reload in its tab.
-import { ApiFailure, call } from "../../api/client.ts";
+import { type ApiFailure, asFailure, call } from "../../api/client.ts";
 import type { RequestDetail, Usage } from "../../api/types.ts";
 import { type AnswerObserver, type AnswerPath, streamAnswer } from "./answer-stream.ts";
 import type { Answer, ConversationState, Exchange, Message } from "./exchange.ts";
@@ -113,7 +113,7 @@ export class Conversation {
       live.end(await streamAnswer(this.#path, body, live, run.signal));
     } catch (error) {
       if (run.signal.aborted) live.end(null);
-      else live.fail(asFailure(error));
+      else live.fail(asFailure(error, "The playground failed"));
     } finally {
       this.#run = undefined;
       this.#set({ running: false });
@@ -196,12 +196,6 @@ class LiveAnswer implements AnswerObserver {
     this.answer = { ...this.answer, ...changes, durationMs: performance.now() - this.#startedMs };
     this.#show(this.answer);
   }
-}
-
-function asFailure(error: unknown): ApiFailure {
-  return error instanceof ApiFailure
-    ? error
-    : new ApiFailure({ status: 0, code: "internal_error", message: `The playground failed: ${String(error)}` });
 }
 
 const current = new Map<AnswerPath, { of: string; conversation: Conversation }>();

@@ -4,40 +4,37 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Ending = Request["outcome"];
 
-export const outcomes = [
-  "completed",
-  "failed",
-  "refused",
-  "cancelled",
-  "interrupted",
-] as const satisfies readonly Ending[];
+interface Look {
+  name: string;
+  kind: StateKind;
+  meaning: string;
+}
 
-export const outcomeNames: Record<Ending, string> = {
-  completed: "Completed",
-  failed: "Failed",
-  refused: "Refused",
-  cancelled: "Cancelled",
-  interrupted: "Interrupted",
+export const outcomeLooks: Record<Ending, Look> = {
+  completed: { name: "Completed", kind: "good", meaning: "It was answered in full." },
+  failed: { name: "Failed", kind: "bad", meaning: "It ended with an error." },
+  refused: {
+    name: "Refused",
+    kind: "warning",
+    meaning: "It was answered with an error before it began, so it used nothing.",
+  },
+  cancelled: {
+    name: "Cancelled",
+    kind: "plain",
+    meaning: "Its client left before the end. What was generated until then is counted.",
+  },
+  interrupted: {
+    name: "Interrupted",
+    kind: "warning",
+    meaning: "The server's process ended before the answer did. What was delivered until then is counted.",
+  },
 };
 
-export const outcomeMeanings: Record<Ending, string> = {
-  completed: "It was answered in full.",
-  failed: "It ended with an error.",
-  refused: "It was answered with an error before it began, so it used nothing.",
-  cancelled: "Its client left before the end. What was generated until then is counted.",
-  interrupted: "The server's process ended before the answer did. What was delivered until then is counted.",
-};
-
-const kinds: Record<Ending, StateKind> = {
-  completed: "good",
-  failed: "bad",
-  refused: "warning",
-  cancelled: "plain",
-  interrupted: "warning",
-};
+export const outcomes = Object.keys(outcomeLooks) as Ending[];
 
 export function Outcome({ outcome }: { outcome: Ending }) {
-  return <State kind={kinds[outcome]}>{outcomeNames[outcome]}</State>;
+  const { name, kind } = outcomeLooks[outcome];
+  return <State kind={kind}>{name}</State>;
 }
 
 /** What an error that ended a request means; undefined for what says all by its name. */

@@ -7,7 +7,7 @@ import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.tsx";
 import { oneOf } from "../../parts/page/address.ts";
-import { outcomeNames, outcomes } from "./outcome.tsx";
+import { outcomeLooks, outcomes } from "./outcome.tsx";
 
 /** The parameters of the address. */
 export const noFilter = { model: "", key: "", app: "", outcome: "", stream: "", ...anyTime };
@@ -49,7 +49,7 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
           size="xs"
           value={outcome}
           onChange={(event) => change({ outcome: event.currentTarget.value })}
-          data={[{ value: "", label: "All" }, ...outcomes.map((value) => ({ value, label: outcomeNames[value] }))]}
+          data={[{ value: "", label: "All" }, ...outcomes.map((value) => ({ value, label: outcomeLooks[value].name }))]}
         />
         <NativeSelect
           label="Streamed"

@@ -4,19 +4,6 @@ import type { RequestDetail } from "../../api/types.ts";
 import { count, duration, money } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 
-type Timed = Pick<
-  RequestDetail,
-  | "queue_ms"
-  | "first_token_ms"
-  | "duration_ms"
-  | "stream"
-  | "upstream"
-  | "attempts"
-  | "outcome"
-  | "total_tokens"
-  | "cost"
->;
-
 interface Stage {
   title: string;
   /** Milliseconds from the start of the request. */
@@ -26,7 +13,7 @@ interface Stage {
   about: string;
 }
 
-function stagesOf(request: Timed): Stage[] {
+function stagesOf(request: RequestDetail): Stage[] {
   const { first_token_ms, duration_ms, upstream, attempts, outcome } = request;
   const queued = Math.min(request.queue_ms, duration_ms);
   const waiting: Stage = {
@@ -71,7 +58,7 @@ function stagesOf(request: Timed): Stage[] {
   ];
 }
 
-export function RequestTimeline({ request }: { request: Timed }) {
+export function RequestTimeline({ request }: { request: RequestDetail }) {
   const { duration_ms } = request;
   return (
     <Stack component="ol" gap="sm" p={0} m={0} style={{ listStyle: "none" }}>
@@ -95,7 +82,7 @@ export function RequestTimeline({ request }: { request: Timed }) {
   );
 }
 
-function settlement({ total_tokens, cost }: Timed): string {
+function settlement({ total_tokens, cost }: RequestDetail): string {
   if (total_tokens === 0) return "No tokens were counted.";
   const tokens = `${count(total_tokens)} ${total_tokens === 1 ? "token was" : "tokens were"} counted`;
   return cost === null ? `${tokens}.` : `${tokens}, for ${money(cost)}.`;

@@ -7,49 +7,20 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 type Result = RequestStep["result"];
 
-const words: Record<Result, string> = {
-  answered: "Answered",
-  refused: "Refused",
-  timed_out: "Timed out",
-  unreachable: "Connection failed",
-  broke_off: "Broke off",
-  no_room: "No room",
-  cancelled: "Left",
-  queue_full: "Queue full",
-  queue_timeout: "No place in time",
-  resting: "Not asked",
-  away: "Not asked",
-  not_retried: "Not asked",
-};
-
-const kinds: Record<Result, StateKind> = {
-  answered: "good",
-  refused: "bad",
-  timed_out: "bad",
-  unreachable: "bad",
-  broke_off: "bad",
-  no_room: "warning",
-  cancelled: "plain",
-  queue_full: "warning",
-  queue_timeout: "warning",
-  resting: "plain",
-  away: "plain",
-  not_retried: "plain",
-};
-
-const meanings: Record<Result, string> = {
-  answered: "It took the request.",
-  refused: "It answered with an error.",
-  timed_out: "It did not answer in time.",
-  unreachable: "No connection came about, or it ended before an answer.",
-  broke_off: "It took the request, and its answer ended early or could not be read.",
-  no_room: "It took the request, and the gateway could hold no more of its answer.",
-  cancelled: "The client left, or the server stopped, before it had answered.",
-  queue_full: "No place was free at a model server, and the queue took no more.",
-  queue_timeout: "No place at a model server became free in time.",
-  resting: "It rests for a moment after failures.",
-  away: "It is not connected, or is being taken out of service.",
-  not_retried: "Too many requests for this model were second tries already.",
+/** Each result in a word, how good it is, and what it means. */
+const results: Record<Result, readonly [word: string, kind: StateKind, meaning: string]> = {
+  answered: ["Answered", "good", "It took the request."],
+  refused: ["Refused", "bad", "It answered with an error."],
+  timed_out: ["Timed out", "bad", "It did not answer in time."],
+  unreachable: ["Connection failed", "bad", "No connection came about, or it ended before an answer."],
+  broke_off: ["Broke off", "bad", "It took the request, and its answer ended early or could not be read."],
+  no_room: ["No room", "warning", "It took the request, and the gateway could hold no more of its answer."],
+  cancelled: ["Left", "plain", "The client left, or the server stopped, before it had answered."],
+  queue_full: ["Queue full", "warning", "No place was free at a model server, and the queue took no more."],
+  queue_timeout: ["No place in time", "warning", "No place at a model server became free in time."],
+  resting: ["Not asked", "plain", "It rests for a moment after failures."],
+  away: ["Not asked", "plain", "It is not connected, or is being taken out of service."],
+  not_retried: ["Not asked", "plain", "Too many requests for this model were second tries already."],
 };
 
 /** Whether the trail says more than that one model server answered. */
@@ -78,6 +49,7 @@ interface StepProps {
 
 function Step({ step, servers, asked }: StepProps) {
   const { result, status, reason, model, upstream_model, duration_ms, started_ms, left_out } = step;
+  const [word, kind, meaning] = results[result];
   const models = [
     ...(model === asked ? [] : [`for ${model}, which stood in`]),
     ...(upstream_model === null || upstream_model === model ? [] : [`as ${upstream_model}`]),
@@ -93,10 +65,10 @@ function Step({ step, servers, asked }: StepProps) {
         <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
           {nameOf(step, servers)}
         </Text>
-        <State kind={kinds[result]}>{status === null ? words[result] : `${words[result]} with ${status}`}</State>
+        <State kind={kind}>{status === null ? word : `${word} with ${status}`}</State>
       </Group>
       <SmallNote>
-        {meanings[result]} {timesOf(started_ms, duration_ms)}
+        {meaning} {timesOf(started_ms, duration_ms)}
         {models.length > 0 && ` It was asked ${models.join(", ")}.`}
       </SmallNote>
       {reason !== null && (

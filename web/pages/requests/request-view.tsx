@@ -9,7 +9,7 @@ import { DrawerPart } from "../../parts/page/section.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
-import { errorMeaning, Outcome, outcomeMeanings, remedyFor } from "./outcome.tsx";
+import { errorMeaning, Outcome, outcomeLooks, remedyFor } from "./outcome.tsx";
 import { modelName, operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
 import { isWorthTelling, RequestTrail } from "./request-trail.tsx";
@@ -51,11 +51,11 @@ function Ending({ request }: { request: RequestDetail }) {
         <Text size="sm">{atSecond(at)}</Text>
       </Group>
       {outcome !== "completed" && (error_code === null || outcome === "refused") && (
-        <Note mt="xs">{outcomeMeanings[outcome]}</Note>
+        <Note mt="xs">{outcomeLooks[outcome].meaning}</Note>
       )}
       {error_code !== null && (
         <Alert color="red" mt="sm" title={name}>
-          {error_message ?? errorMeaning(error_code) ?? outcomeMeanings[outcome]}
+          {error_message ?? errorMeaning(error_code) ?? outcomeLooks[outcome].meaning}
         </Alert>
       )}
       {error_code !== null && outcome === "refused" && <Remedy code={error_code} />}

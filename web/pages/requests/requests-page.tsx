@@ -1,14 +1,59 @@
 // The page Logs: the requests of an environment as they end, and one of them in full beside the list.
+import { Text } from "@mantine/core";
 import { useRoute } from "wouter";
-import { RequestDrawer } from "./request-drawer.tsx";
+import { useSession } from "../../api/session.tsx";
+import type { RequestDetail } from "../../api/types.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { RecordDrawer } from "../../parts/page/record-drawer.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
 import { RequestList } from "./request-list.tsx";
+import { RequestView } from "./request-view.tsx";
 
 export function RequestsPage() {
   const [isOne, parameters] = useRoute("/requests/:id");
   return (
     <>
       <RequestList />
-      <RequestDrawer id={isOne ? parameters.id : null} />
+      <RecordDrawer<RequestDetail>
+        id={isOne ? parameters.id : null}
+        title="Request"
+        width="38rem"
+        list="/requests"
+        path="/v1/requests"
+        what="the request"
+        missing={(again, isBusy) => <Missing again={again} isBusy={isBusy} />}
+      >
+        {(request) => <RequestView request={request} />}
+      </RecordDrawer>
     </>
+  );
+}
+
+function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
+  const { environment, environments, session } = useSession();
+  const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
+  return (
+    <Empty
+      title="There is no such request here"
+      action={
+        <PlainButton onClick={() => again()} loading={isBusy} mt="xs">
+          Look again
+        </PlainButton>
+      }
+    >
+      <Text size="sm" ta="left" component="ul" pl="md" my="xs">
+        <li>It may be running still: requests are listed as soon as they have ended.</li>
+        <li>
+          It may be of another environment. Shown is {environmentNames[environment]}; above can be chosen{" "}
+          {others.join(" or ")}.
+        </li>
+        <li>It may be of another account. Shown is {session.account.name}.</li>
+        <li>
+          It may have been refused with 401: an unknown key has no account. Operators find it in the audit log of all.
+        </li>
+        <li>It may be one of very many that were refused: of those not all are kept.</li>
+      </Text>
+    </Empty>
   );
 }

@@ -1,5 +1,5 @@
-// The dialog that has the browser make a passkey and gives it a name.
-import { Modal, TextInput } from "@mantine/core";
+// The form that has the browser make a passkey and gives it a name.
+import { TextInput } from "@mantine/core";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/browser";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -12,21 +12,7 @@ import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
 import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 
-interface AddPasskeyProps {
-  opened: boolean;
-  known: readonly Passkey[];
-  close(): void;
-}
-
-export function AddPasskey({ opened, known, close }: AddPasskeyProps) {
-  return (
-    <Modal opened={opened} onClose={close} title="Add a passkey">
-      <PasskeyForm known={known} close={close} />
-    </Modal>
-  );
-}
-
-function PasskeyForm({ known, close }: Omit<AddPasskeyProps, "opened">) {
+export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(): void }) {
   const [name, setName] = useState(() => freeName(browserWords(navigator.userAgent).name, known));
   const addition = useToldChange(addPasskey, {
     stale: [passkeysPath],

@@ -1,5 +1,5 @@
 // One's own passkeys: added, renamed, removed.
-import { Anchor, Group, Skeleton, Text } from "@mantine/core";
+import { Anchor, Group, Modal, Skeleton, Text } from "@mantine/core";
 import { PasskeyFillIcon, PlusIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -7,6 +7,7 @@ import { useRead } from "../../api/queries.ts";
 import type { Passkey, PasskeyList } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Section } from "../../parts/page/section.tsx";
@@ -22,6 +23,7 @@ export function Passkeys() {
   const { data, error, isPending, refetch } = useRead<PasskeyList>(passkeysPath);
   const [adding, setAdding] = useState(false);
   const [renaming, setRenaming] = useState<Passkey>();
+  const renamed = useLast(renaming);
   const support = passkeySupport();
   const removal = useQuestion(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
     stale: [passkeysPath],
@@ -61,8 +63,12 @@ export function Passkeys() {
           {support.elsewhere !== undefined && ", and sign in there."}
         </Note>
       )}
-      <AddPasskey opened={adding} known={passkeys} close={() => setAdding(false)} />
-      <RenamePasskey passkey={renaming} close={() => setRenaming(undefined)} />
+      <Modal opened={adding} onClose={() => setAdding(false)} title="Add a passkey">
+        <AddPasskey known={passkeys} close={() => setAdding(false)} />
+      </Modal>
+      <Modal opened={renaming !== undefined} onClose={() => setRenaming(undefined)} title="Rename the passkey">
+        {renamed && <RenamePasskey passkey={renamed} close={() => setRenaming(undefined)} />}
+      </Modal>
       <Confirm {...removal.dialog} title={`Remove “${removal.about?.name ?? ""}”?`} action="Remove the passkey">
         It signs nobody in here any more. Browsers that are signed in stay so: where the device was lost, sign out
         everywhere else as well. Without another passkey, you sign in by password or single sign-on.

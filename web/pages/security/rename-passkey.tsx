@@ -1,5 +1,5 @@
-// The dialog that gives a passkey another name.
-import { Modal, TextInput } from "@mantine/core";
+// The form that gives a passkey another name.
+import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { Passkey } from "../../api/types.ts";
@@ -7,25 +7,9 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { useLast } from "../../parts/editing/use-last.ts";
 import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
 
-interface RenamePasskeyProps {
-  /** Undefined while it is closed. */
-  passkey: Passkey | undefined;
-  close(): void;
-}
-
-export function RenamePasskey({ passkey, close }: RenamePasskeyProps) {
-  const shown = useLast(passkey);
-  return (
-    <Modal opened={passkey !== undefined} onClose={close} title="Rename the passkey">
-      {shown && <PasskeyForm passkey={shown} close={close} />}
-    </Modal>
-  );
-}
-
-function PasskeyForm({ passkey, close }: { passkey: Passkey; close(): void }) {
+export function RenamePasskey({ passkey, close }: { passkey: Passkey; close(): void }) {
   const [name, setName] = useState(passkey.name);
   const rename = useToldChange(
     (wanted: string) =>

@@ -1,15 +1,18 @@
 // One tier: its figures, which may be changed unless the configuration file gives them.
-import { Alert, Stack, Title } from "@mantine/core";
+import { Alert, Divider, Stack, Title } from "@mantine/core";
 import { InfoIcon } from "@primer/octicons-react";
+import { call } from "../../api/client.ts";
 import { limitAmounts } from "../../api/limit-amounts.ts";
 import type { Tier } from "../../api/types.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
 import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
-import { count } from "../../parts/words/figures.ts";
-import { DeleteTier } from "./delete-tier.tsx";
+import { count, counted } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
 import { TierForm } from "./tier-form.tsx";
 
 interface TierDrawerProps {
@@ -28,11 +31,15 @@ const about: Record<Tier["source"], string | undefined> = {
 };
 
 export function TierDrawer({ tier, names, close }: TierDrawerProps) {
-  const shown = useLast(tier);
   return (
-    <FormDrawer opened={tier !== undefined} close={close} title={shown === "new" ? "Create tier" : "Tier"}>
-      {shown === "new" && <TierForm names={names} close={close} />}
-      {shown !== undefined && shown !== "new" && <Known key={shown.name} tier={shown} names={names} close={close} />}
+    <FormDrawer of={tier} close={close} title={(shown) => (shown === "new" ? "Create tier" : "Tier")}>
+      {(shown) =>
+        shown === "new" ? (
+          <TierForm names={names} close={close} />
+        ) : (
+          <Known key={shown.name} tier={shown} names={names} close={close} />
+        )
+      }
     </FormDrawer>
   );
 }
@@ -63,4 +70,30 @@ function figuresOf(tier: Tier) {
     ["Applies in", environmentList(tier.environments)],
     ["Accounts", count(tier.accounts)],
   ] as const;
+}
+
+function DeleteTier({ tier: { name, accounts }, close }: { tier: Tier; close(): void }) {
+  const removal = useQuestion(() => call("DELETE", `/v1/admin/tiers/${encodeURIComponent(name)}`), {
+    stale: ["/v1/admin/tiers", "/v1/tiers", "/v1/account"],
+    leave: close,
+    said: () => `The tier ${name} is deleted.`,
+  });
+  const used = counted(accounts, "account has", "accounts have");
+  return (
+    <Stack align="start" gap="xs">
+      <Divider w="100%" />
+      <Note>
+        {accounts === 0 ? "No account has this tier." : `${used} this tier.`} A tier that is built in as well gets its
+        own figures back when it is deleted here; any other has to have no accounts.
+      </Note>
+      <PlainButton c="var(--mantine-color-error)" onClick={() => removal.ask()}>
+        Delete the tier
+      </PlainButton>
+      <Confirm {...removal.dialog} title={`Delete the tier ${name}?`} action="Delete the tier">
+        {accounts === 0
+          ? "It can no longer be given to accounts."
+          : `${used} it, and get the figures that are built in under this name, from the next request on. Where none are, nothing is deleted.`}
+      </Confirm>
+    </Stack>
+  );
 }

@@ -1,15 +1,15 @@
 // The figures of a tier, new or known.
-import { Checkbox, Group, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useState } from "react";
-import { call } from "../../api/client.ts";
+import { call, type Environment } from "../../api/client.ts";
 import { type LimitAmount, limitAmounts } from "../../api/limit-amounts.ts";
 import type { Tier, TierRequest } from "../../api/types.ts";
 import { AmountFields, amountOf, limitOf } from "../../parts/editing/amount-fields.tsx";
+import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { perAmount } from "../../parts/words/amounts.ts";
-import { allEnvironments, environmentChoices } from "../../parts/words/environments.ts";
 import { counted } from "../../parts/words/figures.ts";
 
 interface TierFormProps {
@@ -29,7 +29,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   const [amounts, setAmounts] = useState(
     perAmount(limitAmounts, ({ wire }) => amountOf(tier ? tier[wire] : (usual[wire] ?? null))),
   );
-  const [where, setWhere] = useState<string[]>(tier?.environments ?? ["live", "test"]);
+  const [where, setWhere] = useState<Environment[]>(tier?.environments ?? ["live", "test"]);
   const save = useToldChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
     {
@@ -45,7 +45,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   const submit = () =>
     save.mutate({
       ...perAmount(limitAmounts, ({ wire }) => limitOf(amounts[wire])),
-      environments: where as Tier["environments"],
+      environments: where,
     });
   return (
     <Form
@@ -69,19 +69,14 @@ export function TierForm({ tier, names, close }: TierFormProps) {
         />
       )}
       <AmountFields of={limitAmounts} amounts={amounts} error={save.error} change={setAmounts} />
-      <Checkbox.Group
+      <EnvironmentBoxes
         label="Applies in"
         description="In the other environments this tier sets no limits."
         value={where}
-        onChange={setWhere}
+        change={setWhere}
+        mayBeEmpty
         error={problemOf(save.error, "environments")}
-      >
-        <Group mt="xs">
-          {environmentChoices(allEnvironments).map(({ value, label }) => (
-            <Checkbox key={value} value={value} label={label} />
-          ))}
-        </Group>
-      </Checkbox.Group>
+      />
     </Form>
   );
 }

@@ -5,6 +5,8 @@ import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange } from "../../api/queries.ts";
 import type { Upstream, UpstreamTest } from "../../api/types.ts";
+import { Draining } from "../../parts/editing/draining.tsx";
+import { Removal } from "../../parts/editing/removal.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { PlainLinkButton } from "../../parts/page/links.tsx";
@@ -13,12 +15,10 @@ import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count, span } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
-import { DrainUpstream } from "./drain-upstream.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
-import { RemoveUpstream } from "./remove-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
 import { UnpricedModels } from "./unpriced-models.tsx";
-import { upstreamsPath } from "./upstream-paths.ts";
+import { staleWithUpstreams, upstreamPath, upstreamsPath } from "./upstream-paths.ts";
 import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
@@ -94,4 +94,37 @@ function factsOf(upstream: Upstream) {
     ...(idle === null ? [] : [["May be silent for", span(idle)] as const]),
     ...(createdAt === null ? [] : [["Added", <Ago key="added" seconds={createdAt} />] as const]),
   ] as const;
+}
+
+function DrainUpstream({ upstream: { name, state, running } }: { upstream: Upstream }) {
+  return (
+    <Draining
+      {...{ name, running }}
+      isDraining={state === "draining"}
+      stale={staleWithUpstreams}
+      change={(isDraining) => call("PATCH", upstreamPath(name), { body: { draining: isDraining } })}
+      purpose="so that you can update or stop it"
+    >
+      Requests for its models go to other upstreams that have them. Where there is none, they get an error with status
+      503. It stays drained over a restart, until you send requests to it again.
+    </Draining>
+  );
+}
+
+function RemoveUpstream({ upstream, close }: { upstream: Upstream; close(): void }) {
+  const { name, models, running, has_api_key: hasKey, overrides_database: isHidden } = upstream;
+  return (
+    <Removal
+      {...{ name, path: upstreamPath(name), stale: staleWithUpstreams, close }}
+      {...(isHidden ? { label: "Remove the one added here" } : {})}
+      action="Remove the upstream"
+      done={`The upstream ${name} that was added here is removed.`}
+    >
+      {isHidden
+        ? "The one that was added here is removed. The one of headrace.yaml stays and works on as it does."
+        : `Its ${models === 1 ? "model" : `${count(models)} models`} can no longer be called, unless another upstream has them.${
+            running === 0 ? "" : ` What runs on it now, ${count(running)} of them, is finished.`
+          }${hasKey ? " Its API key is deleted." : ""}`}
+    </Removal>
+  );
 }

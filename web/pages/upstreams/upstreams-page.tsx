@@ -3,6 +3,7 @@ import { Text } from "@mantine/core";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
 import type { Upstream } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { NameButton } from "../../parts/page/links.tsx";
@@ -12,8 +13,9 @@ import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { UpstreamDrawer } from "./upstream-drawer.tsx";
+import { AddUpstream } from "./add-upstream.tsx";
 import { placeOf, sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { UpstreamView } from "./upstream-view.tsx";
 
 export const UpstreamsPage = operatorsOnly("Upstreams", Upstreams);
 
@@ -23,6 +25,7 @@ function Upstreams() {
   const name = search.get("upstream");
   const chosen = listing.items.find((upstream) => upstream.name === name);
   const choose = (upstream: Upstream) => setSearch({ upstream: upstream.name });
+  const close = () => setSearch({});
   const columns: Column<Upstream>[] = [
     {
       name: "name",
@@ -78,12 +81,20 @@ function Upstreams() {
           </Empty>
         }
       />
-      <UpstreamDrawer
-        upstream={search.has("new") ? "new" : chosen}
-        taken={listing.items.map((upstream) => upstream.name)}
-        close={() => setSearch({})}
-        show={(shown) => setSearch({ upstream: shown })}
-      />
+      <FormDrawer
+        of={search.has("new") ? "new" : chosen}
+        title={(shown) => (shown === "new" ? "Add upstream" : "Upstream")}
+        size="lg"
+        close={close}
+      >
+        {(shown) =>
+          shown === "new" ? (
+            <AddUpstream taken={listing.items.map((upstream) => upstream.name)} close={close} done={choose} />
+          ) : (
+            <UpstreamView key={shown.name} upstream={shown} close={close} />
+          )
+        }
+      </FormDrawer>
     </Page>
   );
 }

@@ -4,6 +4,7 @@ import type { Environment } from "../../api/client.ts";
 import { allEnvironments, environmentChoices } from "../words/environments.ts";
 
 interface EnvironmentBoxesProps {
+  label?: string;
   description?: string;
   value: readonly string[];
   /** Whether none may be chosen. */
@@ -13,10 +14,11 @@ interface EnvironmentBoxesProps {
 }
 
 export function EnvironmentBoxes(props: EnvironmentBoxesProps) {
-  const { description = "Keys of these may call its models.", value, mayBeEmpty = false, error, change } = props;
+  const { label = "Environments", description = "Keys of these may call its models." } = props;
+  const { value, mayBeEmpty = false, error, change } = props;
   return (
     <Checkbox.Group
-      label="Environments"
+      label={label}
       description={description}
       value={[...value]}
       onChange={(chosen) => change(allEnvironments.filter((one) => chosen.includes(one)))}

@@ -1,24 +1,28 @@
 // A drawer that shows something and lets it be changed: a click beside it closes it, but throws no form away.
 import { Drawer } from "@mantine/core";
 import { type ReactNode, useRef } from "react";
+import { useLast } from "./use-last.ts";
 
-interface FormDrawerProps {
-  opened: boolean;
-  title: string;
-  size?: "lg";
-  children: ReactNode;
+interface FormDrawerProps<Shown> {
+  /** What it shows, also while it closes; null or undefined where it is closed. */
+  of: Shown | null | undefined;
+  title(shown: Shown): string;
+  size?: "lg" | "32rem";
+  children(shown: Shown): ReactNode;
   close(): void;
 }
 
-export function FormDrawer({ opened, title, size, children, close }: FormDrawerProps) {
+export function FormDrawer<Shown extends string | object>(props: FormDrawerProps<Shown>) {
+  const { of, title, size, children, close } = props;
+  const shown = useLast(of);
   const content = useRef<HTMLDivElement>(null);
   return (
     <Drawer
-      opened={opened}
+      opened={of !== null && of !== undefined}
       onClose={close}
       position="right"
       {...(size ? { size } : {})}
-      title={title}
+      title={shown === undefined ? "" : title(shown)}
       closeOnClickOutside={false}
       overlayProps={{
         onClick() {
@@ -26,7 +30,7 @@ export function FormDrawer({ opened, title, size, children, close }: FormDrawerP
         },
       }}
     >
-      <div ref={content}>{children}</div>
+      <div ref={content}>{shown !== undefined && children(shown)}</div>
     </Drawer>
   );
 }

@@ -1,13 +1,12 @@
 // The choice of one among many by its name, or of all.
-import type { ComboboxData } from "@mantine/core";
+import type { SelectProps } from "@mantine/core";
 import { Choice } from "../editing/choice.tsx";
 import { replaceOnTyping } from "./replace-on-typing.ts";
 
-interface ChoiceFilterProps {
+interface ChoiceFilterProps extends Pick<SelectProps, "data" | "filter" | "onSearchChange"> {
   label: string;
   /** Empty: all. */
   value: string;
-  data: ComboboxData;
   choose(value: string): void;
   /** What is chosen where nothing is, and what the button is called that leads back to it. */
   all: { short: string; long: string };
@@ -15,15 +14,14 @@ interface ChoiceFilterProps {
   nothing: string;
 }
 
-export function ChoiceFilter({ label, value, data, choose, all, nothing }: ChoiceFilterProps) {
+export function ChoiceFilter({ value, choose, all, nothing, ...select }: ChoiceFilterProps) {
   return (
     <Choice
-      label={label}
+      {...select}
       {...{ size: "xs", clearable: true, searchable: true, limit: 100 }}
       {...replaceOnTyping}
       placeholder={all.short}
       value={value || null}
-      data={data}
       onChange={(chosen) => choose(chosen ?? "")}
       clearButtonProps={{ "aria-label": all.long }}
       nothingFoundMessage={nothing}

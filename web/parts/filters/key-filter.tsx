@@ -3,8 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ApiKeyList } from "../../api/types.ts";
-import { Choice } from "../editing/choice.tsx";
-import { replaceOnTyping } from "./replace-on-typing.ts";
+import { ChoiceFilter } from "./choice-filter.tsx";
 
 interface KeyFilterProps {
   value: string | undefined;
@@ -22,21 +21,14 @@ export function KeyFilter({ value, nameOf, choose }: KeyFilterProps) {
   const names = new Map(found.data?.data.map(({ id, name, last4 }) => [id, `${name || "Key"} …${last4}`]));
   if (value !== undefined && chosenName !== undefined) names.set(value, chosenName);
   return (
-    <Choice
-      label="Key"
-      size="xs"
-      placeholder="All"
-      clearable
-      searchable
-      {...replaceOnTyping}
-      value={value ?? null}
+    <ChoiceFilter
+      {...{ label: "Key", value: value ?? "", choose }}
       data={[...names].map(([id, label]) => ({ value: id, label }))}
+      all={{ short: "All", long: "All keys" }}
+      nothing="No such key"
       // The server has searched already, also by what a label does not show.
       filter={({ options }) => options}
-      onChange={(chosen) => choose(chosen ?? "")}
       onSearchChange={setText}
-      clearButtonProps={{ "aria-label": "All keys" }}
-      nothingFoundMessage="No such key"
     />
   );
 }

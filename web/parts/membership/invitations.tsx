@@ -8,6 +8,7 @@ import { useQuestion } from "../editing/question.ts";
 import { SmallButton } from "../page/buttons.tsx";
 import type { Column } from "../table/column.ts";
 import { LongTable } from "../table/long-table.tsx";
+import { timeColumn } from "../table/time-column.tsx";
 import { Ago } from "../words/ago.tsx";
 import { Note, SmallNote } from "../words/note.tsx";
 import { type Role, roleNames } from "./roles.ts";
@@ -63,20 +64,8 @@ function columnsOf(
       ),
     },
     { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
-    {
-      name: "sent",
-      head: "Invited",
-      cell: ({ created_at: created }) => <Ago seconds={created} />,
-      wideOnly: true,
-      width: "10rem",
-    },
-    {
-      name: "ends",
-      head: "Ends",
-      cell: ({ expires_at: expires }) => <Ago seconds={expires} />,
-      wideOnly: true,
-      width: "10rem",
-    },
+    timeColumn({ name: "sent", head: "Invited", width: "10rem", at: ({ created_at }) => created_at }),
+    timeColumn({ name: "ends", head: "Ends", width: "10rem", at: ({ expires_at }) => expires_at }),
     {
       name: "take-back",
       head: "Action",

@@ -4,19 +4,14 @@ import { announce } from "../page/announce.tsx";
 
 const shownMs = 2_000;
 
-interface Copying {
-  state: "ready" | "copied" | "failed";
-  /** Whether it was. `near`: an element of the same dialog, which keeps the focus within itself. */
-  copy(near: HTMLElement): Promise<boolean>;
-}
-
-export function useCopying(text: string): Copying {
-  const [state, setState] = useState<Copying["state"]>("ready");
+export function useCopying(text: string) {
+  const [state, setState] = useState<"ready" | "copied" | "failed">("ready");
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
   return {
     state,
-    async copy(near) {
+    /** Whether it was. `near`: an element of the same dialog, which keeps the focus within itself. */
+    async copy(near: HTMLElement) {
       const isCopied = await copyText(text, near);
       clearTimeout(timer.current);
       setState(isCopied ? "copied" : "failed");

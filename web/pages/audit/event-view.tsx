@@ -1,44 +1,25 @@
 // One event in full, and as the API has it.
-import { Code, Drawer, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Code, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { ChevronDownIcon, ChevronRightIcon, FilterIcon } from "@primer/octicons-react";
 import type { AuditEvent } from "../../api/types.ts";
-import { useLast } from "../../parts/editing/use-last.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
-import { actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 import { textOf } from "./audit-text.ts";
 
-interface EventDrawerProps {
-  /** Undefined while it is closed. */
-  event: AuditEvent | undefined;
+interface EventViewProps {
+  event: AuditEvent;
   names: AuditNames;
   /** Lists only what happened to this. */
   only(target: string): void;
-  close(): void;
 }
 
-export function EventDrawer({ event, close, ...props }: EventDrawerProps) {
-  const shown = useLast(event);
-  return (
-    <Drawer
-      opened={event !== undefined}
-      onClose={close}
-      position="right"
-      size="32rem"
-      title={shown ? actionName(shown.action) : ""}
-    >
-      {shown && <Details key={shown.id} event={shown} {...props} />}
-    </Drawer>
-  );
-}
-
-function Details({ event, names, only }: Omit<EventDrawerProps, "event" | "close"> & { event: AuditEvent }) {
+export function EventView({ event, names, only }: EventViewProps) {
   const { at, action, account_id, target_id, client_address, request_id } = event;
   const { who, did, more } = textOf(event, names);
   return (

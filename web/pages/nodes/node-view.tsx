@@ -1,46 +1,32 @@
-// One node in a drawer: how it does, what it may serve, and what may be done about it.
-import { Alert, Group, Stack, Title } from "@mantine/core";
+// One node: how it does, what it may serve, and what may be done about it.
+import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, ClockIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
+import { call } from "../../api/client.ts";
 import type { Node } from "../../api/types.ts";
-import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
-import { useLast } from "../../parts/editing/use-last.ts";
+import { Draining } from "../../parts/editing/draining.tsx";
+import { Removal } from "../../parts/editing/removal.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { ApproveModels } from "./approve-models.tsx";
-import { DrainNode } from "./drain-node.tsx";
 import { EditNode } from "./edit-node.tsx";
-import { NodeState, runningText, waitsForApproval } from "./node-state.tsx";
-import { RemoveNode } from "./remove-node.tsx";
+import { modelCount, NodeState, runningText, waitsForApproval } from "./node-state.tsx";
+import { nodePath, touchedPaths } from "./use-node-change.ts";
 import type { ReplicaName } from "./use-replicas.ts";
 
-interface NodeDrawerProps {
-  /** Undefined while it is closed. */
-  node: Node | undefined;
+interface ViewProps {
+  node: Node;
   replicaName: ReplicaName | undefined;
   close(): void;
 }
 
-export function NodeDrawer({ node, replicaName, close }: NodeDrawerProps) {
-  const shown = useLast(node);
-  return (
-    <FormDrawer opened={node !== undefined} close={close} size="lg" title="Node">
-      {shown && <NodeView key={shown.id} node={shown} replicaName={replicaName} close={close} />}
-    </FormDrawer>
-  );
-}
-
-interface ViewProps extends Pick<NodeDrawerProps, "replicaName" | "close"> {
-  node: Node;
-}
-
-function NodeView({ node, ...rest }: ViewProps) {
+export function NodeView({ node, ...rest }: ViewProps) {
   const [editing, setEditing] = useState(false);
   const [isBack, setIsBack] = useState(false);
   if (editing) {
@@ -135,7 +121,6 @@ function Told({ node }: { node: Node }) {
 
 function factsOf(node: Node, replicaName: ReplicaName | undefined) {
   const { waiting, max_concurrency: most, replica_id: replica } = node;
-
   return [
     ["Running now", runningText(node)],
     ["Waiting", count(waiting)],
@@ -149,4 +134,49 @@ function factsOf(node: Node, replicaName: ReplicaName | undefined) {
     ...(replica === null || !replicaName ? [] : [["Held by replica", replicaName(replica)] as const]),
     ["Joined", <Ago key="joined" seconds={node.created_at} />],
   ] as const;
+}
+
+function DrainNode({ node: { id, name, draining, running } }: { node: Node }) {
+  return (
+    <Draining
+      {...{ name, running }}
+      isDraining={draining}
+      stale={touchedPaths}
+      change={(isDraining) => call("PATCH", nodePath(id), { body: { draining: isDraining } })}
+      purpose="so that the machine can be updated or switched off"
+    >
+      Requests for its models go elsewhere. Where nothing else has them, they get an error with status 503. It stays
+      drained, also when it connects anew, until you send requests to it again.
+    </Draining>
+  );
+}
+
+function RemoveNode({ node, close }: { node: Node; close(): void }) {
+  const { id, name, running, announced_models: announced } = node;
+  const served = announced.filter((model) => model.approved).length;
+  return (
+    <Removal
+      {...{ name, path: nodePath(id), stale: touchedPaths, close }}
+      action="Remove the node"
+      done={`The node ${name} is removed.`}
+    >
+      {node.connected_at === null
+        ? "It is let in no more, and what you approved for it is forgotten."
+        : "Its connection ends at once and it is let in no more."}
+      {served > 0 && ` Its ${modelCount(served)} can be called no more where nothing else has ${them(served)}.`}
+      {running > 0 && (
+        <Text size="sm" mt="xs">
+          What runs on it, {counted(running, "request")}, ends with an error. Drain it first to let {them(running)} end
+          well.
+        </Text>
+      )}
+      <Text size="sm" mt="xs">
+        Usage and logs that name it stay. To have it back, somebody joins that machine anew with another token.
+      </Text>
+    </Removal>
+  );
+}
+
+function them(amount: number): string {
+  return amount === 1 ? "it" : "them";
 }

@@ -1,8 +1,7 @@
 // One person: the accounts they belong to, and what an operator may do about them.
-import { Drawer, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { PersonDetails } from "../../api/types.ts";
-import { useLast } from "../../parts/editing/use-last.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
@@ -10,22 +9,7 @@ import { day } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { PersonActions } from "./person-actions.tsx";
 
-interface PersonDrawerProps {
-  /** Null while it is closed. */
-  id: string | null;
-  close(): void;
-}
-
-export function PersonDrawer({ id, close }: PersonDrawerProps) {
-  const shown = useLast(id);
-  return (
-    <Drawer opened={id !== null} onClose={close} position="right" title="Person">
-      {shown !== undefined && <Details key={shown} id={shown} close={close} />}
-    </Drawer>
-  );
-}
-
-function Details({ id, close }: { id: string; close(): void }) {
+export function PersonView({ id, close }: { id: string; close(): void }) {
   const { data: person, error, refetch } = useRead<PersonDetails>(`/v1/admin/people/${encodeURIComponent(id)}`);
   if (!person) {
     return error ? (

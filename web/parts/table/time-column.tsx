@@ -1,0 +1,13 @@
+// The column of a moment of each row, which a narrow screen leaves out.
+import { Ago } from "../words/ago.tsx";
+import type { Column } from "./column.ts";
+
+interface TimeColumn<Row> extends Pick<Column<Row>, "name" | "head" | "width"> {
+  /** Unix seconds; null shows `never`. */
+  at(row: Row): number | null;
+  never?: string;
+}
+
+export function timeColumn<Row>({ at, never = "never", ...column }: TimeColumn<Row>): Column<Row> {
+  return { ...column, wideOnly: true, cell: (row) => <Ago seconds={at(row)} never={never} /> };
+}
