@@ -1,6 +1,7 @@
 // A node's treatment of requests that come through the tunnel.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { AccountBytes, HeldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
@@ -10,7 +11,6 @@ import type { Model } from "../domain/models/model.ts";
 import { Capacity } from "../inference/routing/capacity.ts";
 import { Router } from "../inference/routing/route.ts";
 import { LocalServing } from "./local-serving.ts";
-import { RecordingSink, requestOf, ScriptedBody } from "./testing/tunnel-fixture.ts";
 
 /** One engine, whose body the test gives. */
 function setUp() {

@@ -2,13 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
-import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { Cancellation } from "../base/cancellation.ts";
-import type { GatewayError } from "../base/errors.ts";
-import { connectUrl } from "./dial.ts";
-import { newNodeKey } from "./identity.ts";
-import { NodeLink } from "./node-link.ts";
-import { cuttableProxy, rawGateway, rawHello } from "./testing/raw-ends.ts";
+import { cuttableProxy, rawGateway, rawHello } from "../../tests/support/tunnel/raw-ends.ts";
 import {
   endOf,
   gatewayUrl,
@@ -20,7 +14,13 @@ import {
   type TestGateway,
   textOf,
   until,
-} from "./testing/tunnel-fixture.ts";
+} from "../../tests/support/tunnel/tunnel-fixture.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import type { GatewayError } from "../base/errors.ts";
+import { connectUrl } from "./dial.ts";
+import { newNodeKey } from "./identity.ts";
+import { NodeLink } from "./node-link.ts";
 import { tunnelCloseCodes } from "./tunnel/contract.ts";
 import { messageTypes } from "./tunnel/messages.ts";
 

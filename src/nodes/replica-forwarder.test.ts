@@ -1,15 +1,15 @@
 // An answer that another replica passes on and that breaks off: whose fault it is reaches the replica that asked.
 import { expect, test } from "bun:test";
+import { startTestServer } from "../../tests/support/http1/server-fixture.ts";
+import { RecordingSink, requestOf, until } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
 import type { NodeConnection } from "../domain/models/node.ts";
-import { startTestServer } from "../http1/testing/server-fixture.ts";
 import { faultTrailer, forwardHeaders } from "./forward-wire.ts";
 import { ReplicaForwarder } from "./replica-forwarder.ts";
-import { RecordingSink, requestOf, until } from "./testing/tunnel-fixture.ts";
 
 /** The error that a reader of the answer gets, where the other replica breaks it off so. */
 async function heardOf(trailer: string | undefined): Promise<unknown> {

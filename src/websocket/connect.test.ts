@@ -4,10 +4,15 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Socket } from "bun";
+import { rawUpstream } from "../../tests/support/http1/raw-upstream.ts";
 import { withinMs } from "../../tests/support/long.ts";
-import { rawUpstream } from "../http1/testing/raw-upstream.ts";
+import {
+  connectTo,
+  startWebSocketServer,
+  testProtocol,
+  until,
+} from "../../tests/support/websocket/websocket-fixture.ts";
 import { ConnectError } from "./connect.ts";
-import { connectTo, startWebSocketServer, testProtocol, until } from "./testing/websocket-fixture.ts";
 
 async function problemOf(url: string, connectMs = 2_000, more: object = {}): Promise<string> {
   try {

@@ -1,7 +1,7 @@
 // The handshake at the server: only what RFC 6455, 4.2 asks for becomes a WebSocket; what follows it is held to the frames.
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
-import { startWebSocketServer, testProtocol, until } from "./testing/websocket-fixture.ts";
+import { startWebSocketServer, testProtocol, until } from "../../tests/support/websocket/websocket-fixture.ts";
 
 const key = "dGhlIHNhbXBsZSBub25jZQ==";
 const fields = {

@@ -1,6 +1,11 @@
 // Two ends of a WebSocket: messages arrive whole and in order, ends are told, and other implementations understand ours.
 import { expect, test } from "bun:test";
-import { connectTo, startWebSocketServer, testProtocol, until } from "./testing/websocket-fixture.ts";
+import {
+  connectTo,
+  startWebSocketServer,
+  testProtocol,
+  until,
+} from "../../tests/support/websocket/websocket-fixture.ts";
 
 const sizes = [0, 1, 2, 125, 126, 127, 65_535, 65_536, 70_000, 131_072, 1_000_000];
 

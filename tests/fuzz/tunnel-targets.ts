@@ -6,13 +6,13 @@ import type { MessageLink } from "../../src/base/bytes/message-link.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { newNodeKey } from "../../src/nodes/identity.ts";
-import { rawHello, requestMessage } from "../../src/nodes/testing/raw-ends.ts";
-import { gatewayUrl } from "../../src/nodes/testing/tunnel-fixture.ts";
 import { defaultTunnelLimits } from "../../src/nodes/tunnel/contract.ts";
 import { GatewayTunnel } from "../../src/nodes/tunnel/gateway-tunnel.ts";
 import { creditPayload, messageTypes } from "../../src/nodes/tunnel/messages.ts";
 import { NodeTunnel } from "../../src/nodes/tunnel/node-tunnel.ts";
 import { TunnelConnection } from "../../src/nodes/tunnel/tunnel-connection.ts";
+import { rawHello, requestMessage } from "../support/tunnel/raw-ends.ts";
+import { gatewayUrl } from "../support/tunnel/tunnel-fixture.ts";
 import type { Target } from "./targets.ts";
 
 /** An input is messages one behind the other, each behind its length in two bytes. */

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { Http1Client } from "../../src/http1/client/client.ts";
-import { rawUpstream } from "../../src/http1/testing/raw-upstream.ts";
-import { startTestServer, type TestHttp1Server } from "../../src/http1/testing/server-fixture.ts";
+import { rawUpstream } from "../support/http1/raw-upstream.ts";
+import { startTestServer, type TestHttp1Server } from "../support/http1/server-fixture.ts";
 import { rawUntilClosed } from "./raw-client.ts";
 
 /** Method, target and body of each request that is served; and the status of the refusal behind them. */

@@ -1,12 +1,12 @@
 // Answers made of line ends alone, from a model server and from a node: whoever asks for anything else does not wait for them.
 import { afterEach, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import type { RawEnd } from "../../src/nodes/testing/raw-ends.ts";
 import { messageTypes, pieceBytes } from "../../src/nodes/tunnel/messages.ts";
 import { makeOperatorKey } from "../../src/upkeep/operator-key.ts";
 import { until } from "../support/headrace.ts";
 import { hostileNode } from "../support/hostile-node.ts";
 import { long } from "../support/long.ts";
+import type { RawEnd } from "../support/tunnel/raw-ends.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
 import { goodAnswer, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { Http1Client } from "../../src/http1/client/client.ts";
-import { rawUpstream } from "../../src/http1/testing/raw-upstream.ts";
-import { startTestServer, type TestHttp1Server } from "../../src/http1/testing/server-fixture.ts";
 import recorded from "../fixtures/llhttp/cases.json" with { type: "json" };
+import { rawUpstream } from "../support/http1/raw-upstream.ts";
+import { startTestServer, type TestHttp1Server } from "../support/http1/server-fixture.ts";
 import { rawUntilClosed } from "./raw-client.ts";
 
 interface Case {

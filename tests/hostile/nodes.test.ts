@@ -1,12 +1,12 @@
 // A machine that joined in order and means harm: what it can do to its gateway is bounded, and ends with its removal.
 import { afterEach, expect, test } from "bun:test";
-import type { RawEnd } from "../../src/nodes/testing/raw-ends.ts";
 import { tunnelCloseCodes } from "../../src/nodes/tunnel/contract.ts";
 import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
 import { until } from "../support/headrace.ts";
 import { hostileNode } from "../support/hostile-node.ts";
 import { ask } from "../support/node-requests.ts";
 import { startGateway } from "../support/nodes.ts";
+import type { RawEnd } from "../support/tunnel/raw-ends.ts";
 import { expectOwnStreamsAlone, joinTalkativeNode } from "../support/unread-streams.ts";
 
 const stack: AsyncDisposable[] = [];

@@ -1,9 +1,9 @@
 // A machine that joins a gateway in order, and then says over its connection whatever a test wants.
 import type { NodeIdentity } from "../../src/domain/models/node-identity.ts";
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
-import { json, proofOf, type RawEnd, rawNode } from "../../src/nodes/testing/raw-ends.ts";
 import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
 import type { Gateway } from "./nodes.ts";
+import { json, proofOf, type RawEnd, rawNode } from "./tunnel/raw-ends.ts";
 
 export interface HostileNode {
   identity: NodeIdentity;

@@ -1,7 +1,7 @@
 // Answers cut anywhere are read alike; answers with errors in them never hang the client nor have a body of a wrong length.
 import { afterAll, expect, test } from "bun:test";
+import { ok, type RawConnection, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { ok, type RawConnection, rawUpstream } from "../testing/raw-upstream.ts";
 import { Http1Client } from "./client.ts";
 
 const seed = 20_261_120;

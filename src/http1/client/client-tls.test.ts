@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ok, type RawUpstream, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
 import { readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { ok, type RawUpstream, rawUpstream } from "../testing/raw-upstream.ts";
 import { Http1Client, type OriginTls } from "./client.ts";
 import { ClientError } from "./client-contract.ts";
 

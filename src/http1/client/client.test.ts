@@ -4,19 +4,19 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { withinMs } from "../../../tests/support/long.ts";
-import { bodyOf, readAll } from "../../base/bytes/body-source.ts";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../base/cancellation.ts";
-import { whenSettled } from "../../base/later.ts";
 import {
   ok,
   type RawConnection,
   type RawUpstream,
   type RawUpstreamOptions,
   rawUpstream,
-} from "../testing/raw-upstream.ts";
+} from "../../../tests/support/http1/raw-upstream.ts";
+import { withinMs } from "../../../tests/support/long.ts";
+import { bodyOf, readAll } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { whenSettled } from "../../base/later.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
 import { type AnswerTimeouts, ClientError, type ClientRequest, type ClientResponse } from "./client-contract.ts";
 

@@ -1,10 +1,10 @@
 // Bodies of requests over real sockets: what is read, what is not, and how they end early.
 
 import { afterEach, describe, expect, test } from "bun:test";
+import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
-import { echo, get, post, startTestServer, until } from "../testing/server-fixture.ts";
 
 const heldBefore = heldBytes.held;
 afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));

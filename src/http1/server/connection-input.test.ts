@@ -1,7 +1,7 @@
 // What a connection holds between its requests.
 import { expect, test } from "bun:test";
+import { get, post } from "../../../tests/support/http1/server-fixture.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { get, post } from "../testing/server-fixture.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
 import { defaultLimits } from "./server-limits.ts";

@@ -1,7 +1,7 @@
 // A client that takes its answer, or sends a body, a few bytes at a time: it has a pace to keep, by a clock and a kernel that the test moves.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { connectionServer, idleSocket } from "../testing/connection-fixture.ts";
-import { get } from "../testing/server-fixture.ts";
+import { connectionServer, idleSocket } from "../../../tests/support/http1/connection-fixture.ts";
+import { get } from "../../../tests/support/http1/server-fixture.ts";
 import type { ConnectionSocket } from "./connection.ts";
 import { Connection } from "./connection.ts";
 

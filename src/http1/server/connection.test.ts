@@ -1,7 +1,7 @@
 // What a connection gives to a socket that takes as much as it likes: all of it, in order, framed, and with its deadlines.
 import { expect, test } from "bun:test";
+import { connectionServer, idleSocket } from "../../../tests/support/http1/connection-fixture.ts";
 import type { Reply } from "../message.ts";
-import { connectionServer, idleSocket } from "../testing/connection-fixture.ts";
 import { Connection } from "./connection.ts";
 import { defaultLimits } from "./server-limits.ts";
 import { turnOutput } from "./turn-output.ts";

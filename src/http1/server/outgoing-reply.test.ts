@@ -1,9 +1,9 @@
 // Answers over real sockets: their bytes, streams that fall behind, and answers that break off.
 import { describe, expect, test } from "bun:test";
+import { get, startTestServer, type TestHttp1Server, until } from "../../../tests/support/http1/server-fixture.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { HeaderFields, Reply } from "../message.ts";
-import { get, startTestServer, type TestHttp1Server, until } from "../testing/server-fixture.ts";
 
 async function textOf(it: TestHttp1Server, request: string): Promise<string> {
   const connection = await it.open();

@@ -1,11 +1,11 @@
 // Clients that are slow, silent or gone: each holds a connection for a bounded time, and an open stream for as long as it likes.
 
 import { describe, expect, test } from "bun:test";
+import { echo, get, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import { withinMs } from "../../../tests/support/long.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { RequestBodyError } from "../message.ts";
-import { echo, get, startTestServer, until } from "../testing/server-fixture.ts";
 
 const long = 60_000;
 const patient = { headMs: long, idleMs: long, bodyIdleMs: long, unsentMs: long };

@@ -1,6 +1,6 @@
 // Random cuts of right requests change nothing; random damage never crashes, hangs, or makes more requests than were sent.
 import { expect, test } from "bun:test";
-import { echo, get, post, startTestServer, until } from "../testing/server-fixture.ts";
+import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 
 /** Numbers below `below`, the same for every run with one seed. */
 function random(seed: number): (below: number) => number {

@@ -1,9 +1,9 @@
 // A connection that is handed over: nothing read is lost, nothing of the server touches it any more, its owner ends it.
 import { afterEach, expect, test } from "bun:test";
+import { get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
-import { get, post, startTestServer, until } from "../testing/server-fixture.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
 const heldBefore = heldBytes.held;

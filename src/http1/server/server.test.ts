@@ -1,9 +1,9 @@
 // The server over real sockets: which requests it takes from a connection, in which order, and when it closes it.
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
+import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
-import { echo, get, post, startTestServer, until } from "../testing/server-fixture.ts";
 import { startHttp1Server } from "./server.ts";
 
 describe("a connection", () => {

@@ -1,9 +1,22 @@
 // The proof of who a node is, needed at each connection: nothing else is taken before, nothing that was seen before
 // helps.
 import { describe, expect, test } from "bun:test";
+import {
+  messageOf,
+  type ProofChanges,
+  proofOf,
+  type RawEnd,
+  rawNode,
+  welcomedNode,
+} from "../../../tests/support/tunnel/raw-ends.ts";
+import {
+  gatewayUrl,
+  startGateway,
+  startNode,
+  type TestGateway,
+  until,
+} from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { newNodeKey, signProof, verifyProof } from "../identity.ts";
-import { messageOf, type ProofChanges, proofOf, type RawEnd, rawNode, welcomedNode } from "../testing/raw-ends.ts";
-import { gatewayUrl, startGateway, startNode, type TestGateway, until } from "../testing/tunnel-fixture.ts";
 import { nodeConnectPath, tunnelCloseCodes, tunnelProtocol } from "./contract.ts";
 import { messageTypes } from "./messages.ts";
 

@@ -1,10 +1,16 @@
 // A gateway that breaks the rules: a node that it cannot trust does no work for it, and holds no more than its limits.
 
 import { describe, expect, test } from "bun:test";
+import {
+  type RawEnd,
+  rawGateway,
+  rawHello,
+  requestMessage,
+  welcoming,
+} from "../../../tests/support/tunnel/raw-ends.ts";
+import { ScriptedBody, startNode, until } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { type RawEnd, rawGateway, rawHello, requestMessage, welcoming } from "../testing/raw-ends.ts";
-import { ScriptedBody, startNode, until } from "../testing/tunnel-fixture.ts";
 import { tunnelCloseCodes } from "./contract.ts";
 import { creditPayload, messageTypes } from "./messages.ts";
 

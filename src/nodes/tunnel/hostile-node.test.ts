@@ -1,9 +1,16 @@
 // A node that breaks the rules: what is wrong with a stream ends that stream, the rest ends the connection.
 import { describe, expect, test } from "bun:test";
+import { json, type RawEnd, requestMessage, welcomedNode } from "../../../tests/support/tunnel/raw-ends.ts";
+import {
+  RecordingSink,
+  requestOf,
+  startGateway,
+  type TestGateway,
+  textOf,
+  until,
+} from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { json, type RawEnd, requestMessage, welcomedNode } from "../testing/raw-ends.ts";
-import { RecordingSink, requestOf, startGateway, type TestGateway, textOf, until } from "../testing/tunnel-fixture.ts";
 import { tunnelCloseCodes } from "./contract.ts";
 import { creditPayload, messageTypes, pieceBytes } from "./messages.ts";
 

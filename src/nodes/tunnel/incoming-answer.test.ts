@@ -1,8 +1,8 @@
 // Bytes that a node sent and nobody takes: held within the ledger, given back, and broken off where there is no room
 // for them.
 import { afterEach, expect, test } from "bun:test";
+import { RecordingSink } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
-import { RecordingSink } from "../testing/tunnel-fixture.ts";
 import { IncomingAnswer } from "./incoming-answer.ts";
 
 const { mostBytes } = heldBytes;

@@ -2,11 +2,6 @@
 // other.
 
 import { describe, expect, test } from "bun:test";
-import { bodyOf } from "../../base/bytes/body-source.ts";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { NoRoomError } from "../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../base/cancellation.ts";
-import { GatewayError } from "../../base/errors.ts";
 import {
   endOf,
   RecordingSink,
@@ -16,7 +11,12 @@ import {
   startNode,
   textOf,
   until,
-} from "../testing/tunnel-fixture.ts";
+} from "../../../tests/support/tunnel/tunnel-fixture.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
 
 const plain = new Headers({ "content-type": "text/plain" });

@@ -1,10 +1,17 @@
 // Messages at random, most of them nearly right: neither end crashes, hangs or keeps anything open.
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
+import {
+  json,
+  messageOf,
+  rawGateway,
+  requestMessage,
+  welcomedNode,
+  welcoming,
+} from "../../../tests/support/tunnel/raw-ends.ts";
+import { requestOf, startGateway, startNode, textOf, until } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { json, messageOf, rawGateway, requestMessage, welcomedNode, welcoming } from "../testing/raw-ends.ts";
-import { requestOf, startGateway, startNode, textOf, until } from "../testing/tunnel-fixture.ts";
 import { creditPayload, messageTypes } from "./messages.ts";
 
 const ok = json({ status: 200, headers: {} });

@@ -2,9 +2,6 @@
 
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../../tests/support/long.ts";
-import { bodyOf } from "../../base/bytes/body-source.ts";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { Cancellation } from "../../base/cancellation.ts";
 import {
   endOf,
   RecordingSink,
@@ -14,7 +11,10 @@ import {
   startNode,
   textOf,
   until,
-} from "../testing/tunnel-fixture.ts";
+} from "../../../tests/support/tunnel/tunnel-fixture.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import { defaultTunnelLimits } from "./contract.ts";
 
 const plain = new Headers({ "content-type": "text/plain" });

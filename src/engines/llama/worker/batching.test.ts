@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { getLlama, type LlamaContext, type LlamaContextSequence, LlamaLogLevel, type LlamaModel } from "node-llama-cpp";
+import { demoModel } from "../../../../tests/support/llama/worker-process.ts";
 import { Batching } from "./batching.ts";
-import { demoModel } from "./testing/worker-process.ts";
 
 let model: LlamaModel;
 

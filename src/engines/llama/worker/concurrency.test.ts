@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Health, temporaryDirectory, until, WorkerProcess } from "./testing/worker-process.ts";
+import {
+  type Health,
+  temporaryDirectory,
+  until,
+  WorkerProcess,
+} from "../../../../tests/support/llama/worker-process.ts";
 
 const directory = temporaryDirectory();
 let worker: WorkerProcess;

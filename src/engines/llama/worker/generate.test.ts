@@ -1,6 +1,7 @@
 // The generation loop over the demo model: what it reads while the model works, and that this changes no answer.
 import { afterEach, beforeAll, expect, test } from "bun:test";
 import { type LlamaGrammarEvaluationState, TokenBias } from "node-llama-cpp";
+import { demoModel } from "../../../../tests/support/llama/worker-process.ts";
 import { Batching } from "./batching.ts";
 import { type Generation, generate, type Outcome } from "./generate.ts";
 import { load } from "./load.ts";
@@ -10,7 +11,6 @@ import { EventStream } from "./request/event-stream.ts";
 import { Frames } from "./request/frames.ts";
 import { type Runtime, writesText } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
-import { demoModel } from "./testing/worker-process.ts";
 
 let runtime: Runtime;
 /** Evaluations that were begun. */

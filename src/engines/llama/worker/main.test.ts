@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withinMs } from "../../../../tests/support/long.ts";
-import { toolTemplate } from "./testing/templates.ts";
+import { toolTemplate } from "../../../../tests/support/llama/templates.ts";
 import {
   demoModel,
   firstLine,
@@ -12,7 +11,8 @@ import {
   WorkerProcess,
   workerPath,
   writeVariant,
-} from "./testing/worker-process.ts";
+} from "../../../../tests/support/llama/worker-process.ts";
+import { withinMs } from "../../../../tests/support/long.ts";
 
 const directory = temporaryDirectory();
 const socket = join(directory.path, "worker.sock");

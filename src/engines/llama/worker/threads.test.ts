@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as library from "node-llama-cpp";
-import { demoModel } from "./testing/worker-process.ts";
+import { demoModel } from "../../../../tests/support/llama/worker-process.ts";
 import { chooseThreads } from "./threads.ts";
 
 test("the search for threads stays within its bounds and its time", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { demoModel } from "../../../../../tests/support/llama/worker-process.ts";
 import { load } from "../load.ts";
 import { type Runtime, writesText } from "../runtime.ts";
-import { demoModel } from "../testing/worker-process.ts";
 import { answerCompletion } from "./completion.ts";
 import { Fields } from "./fields.ts";
 

@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import * as library from "node-llama-cpp";
-import { demoModel, readEvents, temporaryDirectory, WorkerProcess } from "../testing/worker-process.ts";
+import {
+  demoModel,
+  readEvents,
+  temporaryDirectory,
+  WorkerProcess,
+} from "../../../../../tests/support/llama/worker-process.ts";
 
 const directory = temporaryDirectory();
 let worker: WorkerProcess;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readEvents, temporaryDirectory, WorkerProcess } from "../testing/worker-process.ts";
+import { readEvents, temporaryDirectory, WorkerProcess } from "../../../../../tests/support/llama/worker-process.ts";
 
 const directory = temporaryDirectory();
 let worker: WorkerProcess;

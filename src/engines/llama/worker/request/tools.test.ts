@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { thinkingTemplate, toolTemplate } from "../../../../../tests/support/llama/templates.ts";
+import {
+  readEvents,
+  temporaryDirectory,
+  WorkerProcess,
+  writeVariant,
+} from "../../../../../tests/support/llama/worker-process.ts";
 import { withinMs } from "../../../../../tests/support/long.ts";
-import { thinkingTemplate, toolTemplate } from "../testing/templates.ts";
-import { readEvents, temporaryDirectory, WorkerProcess, writeVariant } from "../testing/worker-process.ts";
 
 const directory = temporaryDirectory();
 let worker: WorkerProcess;

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withMetadata } from "./gguf-variant.ts";
 
-export const workerPath = fileURLToPath(new URL("../main.ts", import.meta.url));
-export const demoModel = fileURLToPath(new URL("../../../../../models/tiny-demo/tiny-demo.gguf", import.meta.url));
+export const workerPath = fileURLToPath(new URL("../../../src/engines/llama/worker/main.ts", import.meta.url));
+export const demoModel = fileURLToPath(new URL("../../../models/tiny-demo/tiny-demo.gguf", import.meta.url));
 
 export interface Completion {
   id: string;

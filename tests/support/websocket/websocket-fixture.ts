@@ -1,9 +1,9 @@
 // WebSocket servers and clients for tests: ours on our HTTP server, and a listener that remembers what it was told.
-import type { MessageLinkListener } from "../../base/bytes/message-link.ts";
-import { startTestServer, type TestHttp1Server, until } from "../../http1/testing/server-fixture.ts";
-import { type ConnectOptions, connectWebSocket } from "../connect.ts";
-import { checkUpgradeRequest } from "../handshake.ts";
-import { WebSocketLink } from "../websocket-link.ts";
+import type { MessageLinkListener } from "../../../src/base/bytes/message-link.ts";
+import { type ConnectOptions, connectWebSocket } from "../../../src/websocket/connect.ts";
+import { checkUpgradeRequest } from "../../../src/websocket/handshake.ts";
+import { WebSocketLink } from "../../../src/websocket/websocket-link.ts";
+import { startTestServer, type TestHttp1Server, until } from "../http1/server-fixture.ts";
 
 export const testProtocol = "test.v1";
 

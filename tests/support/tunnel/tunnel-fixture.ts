@@ -1,17 +1,17 @@
 // A gateway's endpoint for nodes on a real server, and nodes that connect to it: for the tests of this folder.
 
-import { type BodySink, type BodySource, bodyOf, readAll } from "../../base/bytes/body-source.ts";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../base/cancellation.ts";
-import type { LogFields } from "../../base/log.ts";
-import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
-import { startTestServer, type TestHttp1Server, until } from "../../http1/testing/server-fixture.ts";
-import { NodeAcceptor, type NodeAcceptorOptions } from "../accept.ts";
-import { newNodeKey } from "../identity.ts";
-import { NodeLink, type NodeLinkOptions, type NodeLinkState } from "../node-link.ts";
-import { type GatewayEnd, type NodeAnnouncement, nodeConnectPath } from "../tunnel/contract.ts";
-import type { NodeKey } from "../tunnel/gateway-handshake.ts";
+import { type BodySink, type BodySource, bodyOf, readAll } from "../../../src/base/bytes/body-source.ts";
+import { ByteSpan } from "../../../src/base/bytes/byte-span.ts";
+import { heldBytes } from "../../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../../src/base/cancellation.ts";
+import type { LogFields } from "../../../src/base/log.ts";
+import type { EngineRequest, EngineResponse } from "../../../src/domain/models/engine.ts";
+import { NodeAcceptor, type NodeAcceptorOptions } from "../../../src/nodes/accept.ts";
+import { newNodeKey } from "../../../src/nodes/identity.ts";
+import { NodeLink, type NodeLinkOptions, type NodeLinkState } from "../../../src/nodes/node-link.ts";
+import { type GatewayEnd, type NodeAnnouncement, nodeConnectPath } from "../../../src/nodes/tunnel/contract.ts";
+import type { NodeKey } from "../../../src/nodes/tunnel/gateway-handshake.ts";
+import { startTestServer, type TestHttp1Server, until } from "../http1/server-fixture.ts";
 
 export { until };
 

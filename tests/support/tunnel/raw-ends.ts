@@ -1,13 +1,13 @@
 // Ends of a tunnel that say whatever a test wants: a hostile node, a hostile gateway, and a connection that can be cut.
 import type { Socket } from "bun";
-import { startTestServer } from "../../http1/testing/server-fixture.ts";
-import { connectWebSocket } from "../../websocket/connect.ts";
-import { checkUpgradeRequest } from "../../websocket/handshake.ts";
-import { RecordingListener, until } from "../../websocket/testing/websocket-fixture.ts";
-import { WebSocketLink } from "../../websocket/websocket-link.ts";
-import { newNodeKey, signProof } from "../identity.ts";
-import { nodeConnectPath, tunnelProtocol } from "../tunnel/contract.ts";
-import { messageTypes } from "../tunnel/messages.ts";
+import { newNodeKey, signProof } from "../../../src/nodes/identity.ts";
+import { nodeConnectPath, tunnelProtocol } from "../../../src/nodes/tunnel/contract.ts";
+import { messageTypes } from "../../../src/nodes/tunnel/messages.ts";
+import { connectWebSocket } from "../../../src/websocket/connect.ts";
+import { checkUpgradeRequest } from "../../../src/websocket/handshake.ts";
+import { WebSocketLink } from "../../../src/websocket/websocket-link.ts";
+import { startTestServer } from "../http1/server-fixture.ts";
+import { RecordingListener, until } from "../websocket/websocket-fixture.ts";
 import { gatewayUrl, type TestGateway } from "./tunnel-fixture.ts";
 
 export const json = (value: unknown) => Buffer.from(JSON.stringify(value));

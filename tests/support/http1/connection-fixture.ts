@@ -1,7 +1,7 @@
 // What a connection stands between, for tests that move its clock and its kernel by hand: a server, and a socket.
-import { systemClock } from "../../base/clock.ts";
-import type { ConnectionServer, ConnectionSocket } from "../server/connection.ts";
-import { defaultLimits } from "../server/server-limits.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { ConnectionServer, ConnectionSocket } from "../../../src/http1/server/connection.ts";
+import { defaultLimits } from "../../../src/http1/server/server-limits.ts";
 
 /** Answers nothing by itself, and throws what it is told of as a fault. */
 export function connectionServer(changes: Partial<ConnectionServer>): ConnectionServer {

@@ -1,10 +1,10 @@
 // A server on a free port, for the tests of this folder: what it was asked, what went wrong, raw connections to it.
 
-import { openRaw, type RawConnection } from "../../../tests/hostile/raw-client.ts";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { IncomingRequest, Reply } from "../message.ts";
-import { type Http1Server, type MalformedFault, startHttp1Server } from "../server/server.ts";
-import type { Http1Limits } from "../server/server-limits.ts";
+import { ByteSpan } from "../../../src/base/bytes/byte-span.ts";
+import type { IncomingRequest, Reply } from "../../../src/http1/message.ts";
+import { type Http1Server, type MalformedFault, startHttp1Server } from "../../../src/http1/server/server.ts";
+import type { Http1Limits } from "../../../src/http1/server/server-limits.ts";
+import { openRaw, type RawConnection } from "../../hostile/raw-client.ts";
 
 export interface TestHttp1Server extends AsyncDisposable {
   server: Http1Server;
