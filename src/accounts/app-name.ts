@@ -1,5 +1,5 @@
 // The name of an app: one that people who are asked to allow it cannot take for this server's own.
-import { GatewayError } from "../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
 const ownName = "headrace";
@@ -38,8 +38,7 @@ const twoAsOne = /ci/g;
 export function appName(text: string): string {
   const name = keyName(text);
   if (!looksLikeOurs(name)) return name;
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     "name: must not be, or look like, the name of this server. Choose one that says whose app it is.",
   );
 }

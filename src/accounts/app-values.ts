@@ -1,5 +1,5 @@
 // The addresses of an app, checked beyond their shape: where people may be sent back to, and its home page.
-import { GatewayError } from "../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 
 /** What RFC 3986 lets stand in an address; browsers would quietly change or drop anything else. */
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;
@@ -14,7 +14,7 @@ const loopbackHost = /^(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/;
 export function redirectUris(uris: readonly string[]): string[] {
   for (const [i, uri] of uris.entries()) {
     const fault = uris.indexOf(uri) < i ? "is there twice; leave one out." : redirectFault(uri);
-    if (fault !== undefined) throw new GatewayError("invalid_request", `redirect_uris[${i}]: ${fault}`);
+    if (fault !== undefined) throw invalidRequest(`redirect_uris[${i}]: ${fault}`);
   }
   return [...uris];
 }
@@ -23,7 +23,7 @@ export function homepageUrl(url: string | null): string | null {
   if (url === null) return null;
   const fault = commonFault(url) ?? (url.startsWith("https://") ? undefined : "must begin with https://.");
   if (fault === undefined) return url;
-  throw new GatewayError("invalid_request", `homepage_url: ${fault}`);
+  throw invalidRequest(`homepage_url: ${fault}`);
 }
 
 function redirectFault(uri: string): string | undefined {

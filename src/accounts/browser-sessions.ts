@@ -2,7 +2,7 @@
 
 import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 import type { Person } from "../domain/people/person.ts";
@@ -117,7 +117,7 @@ export class BrowserSessions {
     );
     const digest = tokenDigest(token);
     if (!(await this.#options.sessions.insert(session, digest, event, proof))) {
-      throw new GatewayError("permission_denied", "What you signed in with was changed meanwhile. Sign in once more.", {
+      throw forbidden("What you signed in with was changed meanwhile. Sign in once more.", {
         detail: "sign_in_changed_meanwhile",
       });
     }

@@ -1,5 +1,5 @@
 // E-mail addresses as people type them.
-import { GatewayError } from "../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 
 /** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
@@ -18,8 +18,5 @@ export function checkEmail(text: string): string {
   const [local, host] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)];
   const isPlausible = email.length <= longest && local.length <= longestLocalPart && localPart.test(local);
   if (at > 0 && isPlausible && domain.test(host)) return email;
-  throw new GatewayError(
-    "invalid_request",
-    `email: must be one e-mail address, such as ada@example.com, of at most ${longest} characters.`,
-  );
+  throw invalidRequest(`email: must be one e-mail address, such as ada@example.com, of at most ${longest} characters.`);
 }

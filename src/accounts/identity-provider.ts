@@ -1,7 +1,7 @@
 // The operator's OpenID Connect provider: where people are sent to, and what it says of who comes back.
 import type { Configuration, CustomFetchOptions } from "openid-client";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
   /** The name by which people know it. */
@@ -152,7 +152,7 @@ export class IdentityProvider {
       return this.#unreachable(error);
     if (reason === "access_denied") {
       const message = `${name} did not sign you in: it was declined there. Try again, or sign in another way.`;
-      return new GatewayError("permission_denied", message, { detail: `sso: ${reason}` });
+      return forbidden(message, { detail: `sso: ${reason}` });
     }
     const message = `The answer of ${name} could not be accepted. Try again; if it stays so, tell whoever runs this server.`;
     return new GatewayError("upstream_error", message, { detail: `sso: ${reason}` });

@@ -1,7 +1,7 @@
 // What the holder of a link that works once gets for it: all of it, and the link is used, in one transaction.
 
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
 import type { AuditAction, AuditEvent } from "../domain/audit.ts";
 import type {
   LinkPurpose,
@@ -137,10 +137,7 @@ export class LinkAcceptance {
   ): Promise<{ person: Person; addPerson?: Person & { passwordHash: string } }> {
     if ("person" in guest) {
       if (guest.person.email === email) return { person: guest.person };
-      throw new GatewayError(
-        "permission_denied",
-        "This invitation is for another address. Sign out, and open the link again.",
-      );
+      throw forbidden("This invitation is for another address. Sign out, and open the link again.");
     }
     const person = this.#newPerson({ email, name: checkPersonName(guest.name), isEmailProven, isOperator: false });
     return { person, addPerson: { ...person, passwordHash: await hashPassword(checkPassword(guest.password, email)) } };
@@ -201,7 +198,7 @@ export class LinkAcceptance {
 
 /** One message for all: whether a link ever was one is nobody's business. */
 function ended(): GatewayError {
-  return new GatewayError("invalid_request", "This link was used already or has expired. Ask for a new one.", {
+  return invalidRequest("This link was used already or has expired. Ask for a new one.", {
     detail: "link_ended",
   });
 }
@@ -209,10 +206,9 @@ function ended(): GatewayError {
 function conflict(outcome: PeopleConflict): GatewayError {
   if (outcome === "link_used") return ended();
   if (outcome === "member_already") {
-    return new GatewayError("invalid_request", "You are a member of this account already.");
+    return invalidRequest("You are a member of this account already.");
   }
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "email: somebody signs in here with this address already. If it is you, sign in first and open the link again.",
   );
 }

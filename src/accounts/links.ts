@@ -1,7 +1,7 @@
 // Links that work once: to set up the installation, to join an account, to set another password.
 
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Account } from "../domain/account.ts";
 import type { AuditAction, AuditActor, AuditEvent } from "../domain/audit.ts";
@@ -221,7 +221,7 @@ export class OneTimeLinks {
     const person = await people.findByEmail(email);
     const memberships = person ? await people.membershipsOf(person.id) : [];
     if (!memberships.some((membership) => membership.accountId === accountId)) return;
-    throw new GatewayError("invalid_request", "email: is the address of a member of this account already.");
+    throw invalidRequest("email: is the address of a member of this account already.");
   }
 
   /** Another invitation takes the place of the one before: who may not take that back must not do it in this way. */

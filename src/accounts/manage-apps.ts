@@ -1,7 +1,7 @@
 // Registers, changes and deletes apps and rotates their secrets: makes the records and events, which a store then writes.
 
 import { timingSafeEqual } from "node:crypto";
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import { type Keys, keyRing } from "../domain/key-ring.ts";
@@ -81,8 +81,7 @@ export function rotateAppSecret(
 ): { secret: string; record: AppSecret; oldEndAt: number; event: AuditEvent } {
   requireKeyManager(principal);
   if (app.type === "public") {
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       "A public app has no secret to rotate. For an app that runs on a server, register a confidential one.",
     );
   }
@@ -162,7 +161,7 @@ function newSecret(pepper: Uint8Array, nowSeconds: number): { secret: string; re
 /** RFC 9700, 2.1.1: nothing else tells a public app from another that got hold of its code. */
 function pkceOf(type: App["type"], wanted: boolean): boolean {
   if (type === "confidential" || wanted) return wanted;
-  throw new GatewayError("invalid_request", "require_pkce: must be true, or left out, where type is public.");
+  throw invalidRequest("require_pkce: must be true, or left out, where type is public.");
 }
 
 /** Each once, in the order of `accountScopes`: a list in another order is no change. */

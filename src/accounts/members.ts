@@ -1,6 +1,6 @@
 // Members of an account: who may see, invite, change and remove whom.
 
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
 import type { Membership } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
@@ -100,8 +100,4 @@ function isSelf({ person }: Principal, target: TargetMember): boolean {
 
 function about({ id, accountId, personId }: TargetMember, detail: Record<string, unknown>) {
   return { accountId, targetId: id, detail: { person_id: personId, ...detail } };
-}
-
-function forbidden(message: string): GatewayError {
-  return new GatewayError("permission_denied", message);
 }

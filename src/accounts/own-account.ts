@@ -1,6 +1,6 @@
 // What people change of themselves: their name and their password.
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import type { Person, PersonStore } from "../domain/people/person.ts";
 import type { Session } from "../domain/people/session.ts";
@@ -100,5 +100,5 @@ export class OwnAccount {
 }
 
 function notCurrent(): GatewayError {
-  return new GatewayError("invalid_request", "current_password: is not your password.");
+  return invalidRequest("current_password: is not your password.");
 }

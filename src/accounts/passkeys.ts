@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Passkey, Person, PersonStore } from "../domain/people/person.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import type { FailedSignIns, PasskeyFault } from "./failed-sign-ins.ts";
@@ -112,7 +112,7 @@ export class Passkeys {
       detail: { name, backed_up: passkey.backedUp },
     });
     if (await people.insertPasskey(passkey, event)) return passkey;
-    throw new GatewayError("invalid_request", "This passkey is known here already. Use it, or make another one.");
+    throw invalidRequest("This passkey is known here already. Use it, or make another one.");
   }
 
   /** Throws `invalid_request`, or `not_found` where the person has no such passkey. */
@@ -176,8 +176,7 @@ export class Passkeys {
   async #requireRoom(personId: string): Promise<Passkey[]> {
     const known = await this.#options.people.listPasskeys(personId);
     if (known.length < mostPasskeys) return known;
-    throw new GatewayError(
-      "permission_denied",
+    throw forbidden(
       `You have ${mostPasskeys} passkeys, the most there may be. Remove one that you no longer use first.`,
     );
   }
@@ -199,7 +198,7 @@ async function verifyAddition(
   } catch {
     // The library's texts quote what was sent; that it does not verify is all there is to say.
   }
-  throw new GatewayError("invalid_request", "The passkey could not be checked. Try to add it once more.", {
+  throw invalidRequest("The passkey could not be checked. Try to add it once more.", {
     detail: "passkey_not_verified",
   });
 }
@@ -242,23 +241,19 @@ async function verifyUse(
 function requirePartyId(pageOrigin: string): string {
   const id = relyingPartyId(pageOrigin);
   if (id !== undefined) return id;
-  throw new GatewayError(
-    "permission_denied",
-    "Browsers have passkeys only at a name with https, or at localhost. Open this server's pages there.",
-  );
+  throw forbidden("Browsers have passkeys only at a name with https, or at localhost. Open this server's pages there.");
 }
 
 function requireName(text: string): string {
   const name = text.trim();
   if (name !== "" && name.length <= longestPasskeyName && !/\p{Cc}/u.test(name)) return name;
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     `name: must be 1 to ${longestPasskeyName} characters in one line. Give it a name such as Laptop.`,
   );
 }
 
 function tooLate(): GatewayError {
-  return new GatewayError("invalid_request", "This took too long, or was sent twice. Try again.", {
+  return invalidRequest("This took too long, or was sent twice. Try again.", {
     detail: "passkey_challenge",
   });
 }
@@ -268,9 +263,7 @@ function missing(): GatewayError {
 }
 
 function refused(detail: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
-    "This passkey does not sign you in here. Try another one, or sign in another way.",
-    { detail: `passkey: ${detail}` },
-  );
+  return forbidden("This passkey does not sign you in here. Try another one, or sign in another way.", {
+    detail: `passkey: ${detail}`,
+  });
 }

@@ -1,5 +1,5 @@
 // Passwords: which ones are taken, and how they are kept and compared (argon2id, RFC 9106), a few at a time.
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 import { Turns } from "../policy/turns.ts";
 
@@ -20,8 +20,7 @@ const turns = new Turns(2, 60);
 export function checkPassword(password: string, email?: string): string {
   const length = password.length > 4 * longestPassword ? Number.POSITIVE_INFINITY : [...normalized(password)].length;
   if (length < shortestPassword || length > longestPassword) {
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `password: must be ${shortestPassword} to ${longestPassword} characters long. Several words with blanks between them are fine.`,
     );
   }
@@ -63,7 +62,7 @@ async function inTurn<Value>(task: () => Promise<Value>): Promise<Value> {
 }
 
 function tooEasy(why: string): GatewayError {
-  return new GatewayError("invalid_request", `password: ${why}, and so is guessed easily. Choose another one.`);
+  return invalidRequest(`password: ${why}, and so is guessed easily. Choose another one.`);
 }
 
 const fewestDifferent = 5;

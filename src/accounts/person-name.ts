@@ -1,5 +1,5 @@
 // Names of people as they type them.
-import { GatewayError } from "../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 import { keyName } from "../policy/manage/key-values.ts";
 
 const longest = 100;
@@ -7,5 +7,5 @@ const longest = 100;
 /** Without blanks around it. Throws `invalid_request`, naming the field `name`. */
 export function checkPersonName(text: string): string {
   if (text.length <= 2 * longest && [...text.trim()].length <= longest) return keyName(text.normalize("NFC"));
-  throw new GatewayError("invalid_request", `name: must be 1 to ${longest} printable characters, not only spaces.`);
+  throw invalidRequest(`name: must be 1 to ${longest} printable characters, not only spaces.`);
 }

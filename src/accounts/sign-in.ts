@@ -1,7 +1,7 @@
 // Signing in with an e-mail address and a password: throttled, and telling nobody who is known here.
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import type { Person, PersonStore } from "../domain/people/person.ts";
@@ -126,7 +126,7 @@ export class SignIn {
 }
 
 function wrong(): GatewayError {
-  return new GatewayError("invalid_request", "The e-mail address or the password is wrong.");
+  return invalidRequest("The e-mail address or the password is wrong.");
 }
 
 /** What is counted by it needs no more: the addresses themselves are not kept. */

@@ -1,7 +1,7 @@
 // Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -186,7 +186,7 @@ export class SingleSignOn {
     const outcome = await people.apply(change, event);
     if (outcome === "done") return { person, accountId: place.accountId };
     // Meanwhile the invitation was taken, or the person made, in another window.
-    throw new GatewayError("invalid_request", "Something changed while you signed in. Sign in once more.", {
+    throw invalidRequest("Something changed while you signed in. Sign in once more.", {
       detail: `sso: ${outcome}`,
     });
   }
@@ -203,24 +203,21 @@ export class SingleSignOn {
   }
 
   #unproven(): GatewayError {
-    return new GatewayError(
-      "permission_denied",
+    return forbidden(
       `${this.name} does not say which e-mail address is yours for certain, so it cannot be told who you are here. Sign in another way, or ask whoever runs this server.`,
       { detail: "sso: email_not_verified" },
     );
   }
 
   #somebodyElse(): GatewayError {
-    return new GatewayError(
-      "permission_denied",
+    return forbidden(
       `Your address belongs here to somebody with another sign-in at ${this.name}. If both are yours, sign in with the other one; else ask whoever runs this server.`,
       { detail: "sso: identity_taken" },
     );
   }
 
   #uninvited(): GatewayError {
-    return new GatewayError(
-      "permission_denied",
+    return forbidden(
       "Nobody is known here by your address. Ask an owner or admin of an account for an invitation, then sign in again.",
       { detail: "sso: not_invited" },
     );
@@ -241,8 +238,7 @@ function nameFor({ name }: ProvenIdentity, email: string): string {
 }
 
 function notBegun(): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "This sign-in was not begun in this browser, took too long, or was finished already. Sign in once more.",
     { detail: "sso: state" },
   );

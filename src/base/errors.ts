@@ -96,6 +96,16 @@ export class GatewayError extends Error {
 /** No fault of who answers: neither a model server nor a node is put to rest for it. */
 export class BlamelessError extends GatewayError {}
 
+/** Whoever asks may not do that: who may, and what to do, is in `message`. */
+export function forbidden(message: string, options?: GatewayErrorOptions): GatewayError {
+  return new GatewayError("permission_denied", message, options);
+}
+
+/** What is asked for cannot be asked for: why, and what can be, is in `message`. */
+export function invalidRequest(message: string, options?: GatewayErrorOptions): GatewayError {
+  return new GatewayError("invalid_request", message, options);
+}
+
 /** The request is refused for one of its fields, whose name begins the message. */
 export function fieldError(param: string, reason: string): GatewayError {
   return new GatewayError("invalid_request", `${param}: ${reason}`, { param });

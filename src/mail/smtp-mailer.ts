@@ -1,6 +1,6 @@
 // Sends mail through the operator's SMTP server.
 import type { Transporter } from "nodemailer";
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import type { MailMessage, MailSender } from "../domain/people/mail.ts";
 
 export interface SmtpMailerOptions {
@@ -99,10 +99,7 @@ function connectionOf(text: string) {
 /** A line break in an address or a subject would begin a header, or a recipient, of somebody else's making. */
 function requireSendable({ to, subject, text }: MailMessage): void {
   if (!addressPattern.test(to) || /\p{Cc}/u.test(to)) {
-    throw new GatewayError(
-      "invalid_request",
-      "The e-mail address cannot be written to; check it for blanks and signs.",
-    );
+    throw invalidRequest("The e-mail address cannot be written to; check it for blanks and signs.");
   }
   if (subject.length > longest.subject || /\p{Cc}/u.test(subject) || text.length > longest.text) {
     throw new GatewayError("internal_error", "The mail could not be made.", { detail: "mail: subject or text" });

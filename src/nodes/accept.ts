@@ -1,5 +1,5 @@
 // The gateway's side of the endpoint that nodes connect to: upgrades the request, and hears who it is.
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../http1/message.ts";
@@ -65,12 +65,12 @@ export class NodeAcceptor {
   upgrade({ req, clientAddress, answerHeaders }: ConnectExchange): ConnectAnswer {
     // Browsers always send it, nodes never: no page has any business here.
     if (req.headers.has("origin")) {
-      throw new GatewayError("permission_denied", "Nodes connect here with `headrace node`, pages do not.");
+      throw forbidden("Nodes connect here with `headrace node`, pages do not.");
     }
     const checked = checkUpgradeRequest(req, tunnelProtocol);
     if ("problem" in checked) {
       Object.assign(answerHeaders, checked.headers);
-      throw new GatewayError("invalid_request", checked.problem);
+      throw invalidRequest(checked.problem);
     }
     const network = clientNetwork(clientAddress);
     if (this.#closed || !this.#hasRoom(network)) {

@@ -1,6 +1,6 @@
 // Enrols a machine: a token that an operator made becomes a node with a key of its own, once.
 
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
@@ -74,10 +74,7 @@ export class Enrolment {
     );
     if (outcome === "name_taken") throw nameTaken(name);
     if (outcome === "too_many") {
-      throw new GatewayError(
-        "invalid_request",
-        `There are ${mostNodes} nodes already, which is the most there can be.`,
-      );
+      throw invalidRequest(`There are ${mostNodes} nodes already, which is the most there can be.`);
     }
     if (outcome !== "enrolled") throw this.#refuse(outcome, origin);
     await directory.refresh();
@@ -112,8 +109,7 @@ export class Enrolment {
   /** The reason is for the log alone. */
   #refuse(reason: string, { clientAddress }: Origin): GatewayError {
     this.#options.log.warn("node_join_refused", { reason, client: clientAddress });
-    return new GatewayError(
-      "permission_denied",
+    return forbidden(
       "token: lets nobody in. A join token works once and for a short time; ask an operator of the gateway for a new one (headrace nodes token).",
       { detail: `join token: ${reason}` },
     );

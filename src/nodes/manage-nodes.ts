@@ -1,6 +1,6 @@
 // Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
 
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { shortened } from "../base/text/shortened.ts";
 import { defaultEnvironments, inUsualOrder } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
@@ -107,8 +107,7 @@ export class Nodes {
       ({ usedAt, expiresAt }) => usedAt === null && expiresAt > nowSeconds,
     );
     if (open.length >= mostOpenTokens) {
-      throw new GatewayError(
-        "invalid_request",
+      throw invalidRequest(
         `There are ${mostOpenTokens} join tokens already that nobody has used; delete those that are not needed.`,
       );
     }
@@ -199,8 +198,5 @@ function unknownNode(id: string): GatewayError {
 }
 
 export function nameTaken(name: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
-    `name: there is a node or an upstream ${name} already; choose another name.`,
-  );
+  return invalidRequest(`name: there is a node or an upstream ${name} already; choose another name.`);
 }

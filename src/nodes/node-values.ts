@@ -1,6 +1,6 @@
 // Checks the values of requests about nodes beyond their shape, and puts them into the form in which they are kept.
 
-import { GatewayError } from "../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 import { everyModel } from "../domain/models/node.ts";
 
 /** Each once; all of them are all of them, whatever else is named. */
@@ -14,8 +14,5 @@ const publicKeyBytes = 32;
 export function publicKeyText(text: string): string {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.length === publicKeyBytes && bytes.toString("base64url") === text) return text;
-  throw new GatewayError(
-    "invalid_request",
-    "public_key: must be the 32 bytes of an Ed25519 public key as base64url, without padding.",
-  );
+  throw invalidRequest("public_key: must be the 32 bytes of an Ed25519 public key as base64url, without padding.");
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
@@ -200,8 +200,7 @@ function notFound(id: string): GatewayError {
 }
 
 function unknownAfter(what: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     `after: must be the id of a ${what}, such as last_id of the page before; there is none with this id.`,
   );
 }

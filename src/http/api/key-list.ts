@@ -1,7 +1,7 @@
 // The list of API keys: all of them, or those with a status or a name that are asked for.
 import { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { invalidRequest } from "../../base/errors.ts";
 import { type ApiKeyRecord, type KeyStore, ownOnly, type Principal } from "../../domain/principal.ts";
 import { isHere, toWire } from "../../policy/manage/manage-keys.ts";
 import { type KeyWire, keyShape, keyStatuses } from "../../wire/keys.ts";
@@ -70,7 +70,7 @@ function placeOf(principal: Principal) {
 async function requirePlace(after: string, principal: Principal, keys: Keys): Promise<void> {
   const key = (await keys.findChainById(after))?.keys[0];
   if (key?.kind === "key" && isHere(principal, key)) return;
-  throw new GatewayError("invalid_request", "after: must be the id of a key of this list, such as the last one shown.");
+  throw invalidRequest("after: must be the id of a key of this list, such as the last one shown.");
 }
 
 function isNamed(search: string): (key: ApiKeyRecord) => boolean {

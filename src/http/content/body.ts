@@ -1,7 +1,7 @@
 // Reads the body of a request once: size, media type, encoding, JSON, nesting.
 import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { countNames, findRepeatedName } from "../../base/text/json-names.ts";
 import { JsonTextError, type Members, scanObject } from "../../base/text/json-text.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
@@ -95,9 +95,9 @@ function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): 
     case "too_large":
       return new GatewayError("request_too_large", `The body is larger than the limit of ${bodyBytes} bytes.`);
     case "incomplete":
-      return new GatewayError("invalid_request", "The body ended early.", { detail: "body_incomplete", cause: error });
+      return invalidRequest("The body ended early.", { detail: "body_incomplete", cause: error });
     case "malformed":
-      return new GatewayError("invalid_request", `The body's framing is wrong: ${error.message}`, {
+      return invalidRequest(`The body's framing is wrong: ${error.message}`, {
         detail: "body_malformed",
         cause: error,
       });
@@ -109,7 +109,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   // Not passed on either: engines may not ignore a mark.
   const bytes = withoutMark(sent);
   const text = decodeUtf8(bytes);
-  if (text === "") throw new GatewayError("invalid_request", "The body is empty; send a JSON object.");
+  if (text === "") throw invalidRequest("The body is empty; send a JSON object.");
   let members: Members;
   let body: unknown;
   try {
@@ -123,10 +123,10 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
     // The parser's own message may quote the body, so it is not shown.
     if (error instanceof GatewayError) throw error;
     const reason = error instanceof JsonTextError ? error.message : "it is not valid JSON";
-    throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
+    throw invalidRequest(`The body cannot be used: ${reason}.`);
   }
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new GatewayError("invalid_request", "The body must be a JSON object.");
+    throw invalidRequest("The body must be a JSON object.");
   }
   return { bytes, text, members, body: body as Record<string, unknown> };
 }
@@ -136,12 +136,12 @@ function requireNamesOnce(text: string, { names }: Members, body: unknown): void
   if (countNames(body) === names) return;
   const param = formatPath(findRepeatedName(text) ?? []);
   const message = `The body cannot be used: the field \`${param}\` appears twice; send it once.`;
-  throw new GatewayError("invalid_request", message, { param });
+  throw invalidRequest(message, { param });
 }
 
 /** A third of what TextDecoder takes for a short text. */
 function decodeUtf8({ view }: ByteSpan): string {
   if (isAscii(view)) return view.toString("latin1");
   if (isUtf8(view)) return view.toString("utf8");
-  throw new GatewayError("invalid_request", "The body is not valid UTF-8.");
+  throw invalidRequest("The body is not valid UTF-8.");
 }

@@ -2,7 +2,7 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { areWholeZstdFrames } from "./zstd-frames.ts";
 
@@ -77,8 +77,7 @@ export function unpacked(
 }
 
 function notPacked(cause?: unknown): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "The body cannot be unpacked: it is not what its Content-Encoding says, ends early, or goes on behind its end.",
     { cause },
   );

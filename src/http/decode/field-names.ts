@@ -1,5 +1,5 @@
 // Refuses names that another parser may take for a field which they are not: in another case, or with characters that it folds or leaves out.
-import { fieldError, GatewayError } from "../../base/errors.ts";
+import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 import { formatPath } from "./validation-text.ts";
@@ -162,7 +162,7 @@ export class FieldNames {
       isPlain &&= isSynonym;
       if (++this.#folded > mostFolded) {
         const reason = `more than ${mostFolded} of its fields have names with capitals or characters beyond ASCII`;
-        throw new GatewayError("invalid_request", `The body cannot be used: ${reason}.`);
+        throw invalidRequest(`The body cannot be used: ${reason}.`);
       }
       const meant = this.#knownAt(rule, path).get(foldName(name));
       if (meant === undefined || meant === name) continue;

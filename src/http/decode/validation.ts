@@ -1,6 +1,6 @@
 // Checks a value against a schema and says in one sentence which field is wrong, what it may be, and what it was.
 import type { z } from "zod";
-import { GatewayError } from "../../base/errors.ts";
+import { invalidRequest } from "../../base/errors.ts";
 import { compileRule } from "./compile-rule.ts";
 import type { ValueRule } from "./rule.ts";
 import { type Failure, findFailure } from "./validation-failure.ts";
@@ -26,7 +26,7 @@ export function requireFit(rule: ValueRule, value: unknown): void {
   const failure = findFailure(rule, value);
   if (!failure) return;
   const param = failure.path.length === 0 ? undefined : formatPath(failure.path);
-  throw new GatewayError("invalid_request", explain(failure), { param });
+  throw invalidRequest(explain(failure), { param });
 }
 
 function explain({ path, found, allowed, inName }: Failure): string {

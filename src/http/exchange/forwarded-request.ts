@@ -3,7 +3,7 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { bodyDigest, type ForwardVerifier } from "../../nodes/forward-signature.ts";
 import {
@@ -135,7 +135,7 @@ function brokeOff(cause: unknown): GatewayError {
 }
 
 function notSigned(): GatewayError {
-  return new GatewayError("permission_denied", "This is for the replicas of this installation.", {
+  return forbidden("This is for the replicas of this installation.", {
     detail: "forward not signed by this installation, replayed, or a clock is wrong by more than 30 s",
   });
 }

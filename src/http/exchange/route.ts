@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { type ErrorCode, forbidden, type GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Principal, SignedInPerson } from "../../domain/principal.ts";
@@ -182,10 +182,7 @@ export function isAuthenticated(route: Route): route is ScopedRoute | PersonRout
 export function requirePerson(principal: Principal): PersonPrincipal {
   const { person } = principal;
   if (person) return { ...principal, person };
-  throw new GatewayError(
-    "permission_denied",
-    "This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.",
-  );
+  throw forbidden("This is for people, not for keys and apps: sign in at a browser, or with `headrace login`.");
 }
 
 /** What the rest of a wildcard path is called where people read of it. */

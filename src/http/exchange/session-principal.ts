@@ -1,6 +1,6 @@
 // A person at a browser as the principal of an API request: by the session's cookie, and only for pages of our own.
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
@@ -80,7 +80,7 @@ export class SessionPrincipals {
     const here = environments.filter((name) => name !== "dev" || this.#options.environment === "dev");
     const environment = here.find((name) => name === wanted);
     if (environment) return environment;
-    throw new GatewayError("invalid_request", `Headrace-Environment: must be one of ${here.join(", ")}.`);
+    throw invalidRequest(`Headrace-Environment: must be one of ${here.join(", ")}.`);
   }
 }
 
@@ -90,10 +90,9 @@ function membershipOf({ memberships, membership }: SignedIn, wanted: string | nu
   if (chosen) {
     const name = JSON.stringify(chosen.accountName);
     const message = `The account ${name} is suspended. Choose another one of yours with Headrace-Account.`;
-    throw new GatewayError("permission_denied", message, { detail: "account_suspended" });
+    throw forbidden(message, { detail: "account_suspended" });
   }
-  throw new GatewayError(
-    "permission_denied",
+  throw forbidden(
     wanted === null
       ? "You are a member of no account. Ask an owner of one for an invitation."
       : "Headrace-Account: you are no member of this account.",
@@ -101,8 +100,7 @@ function membershipOf({ memberships, membership }: SignedIn, wanted: string | nu
 }
 
 function foreign(detail: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     "A session's cookie works only for this server's own pages, which send its Origin and X-CSRF-Token; elsewhere use an API key.",
     { detail },
   );

@@ -2,7 +2,7 @@
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { AppStore } from "../../domain/people/app.ts";
@@ -92,7 +92,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
       return ask({ request, query, signedIn, memberships, fault: "Choose one of your accounts." }, deps);
     }
     default:
-      throw new GatewayError("invalid_request", "decision: must be allow or deny.");
+      throw invalidRequest("decision: must be allow or deny.");
   }
 }
 
@@ -144,8 +144,7 @@ async function readClient(query: string, { apps }: AuthorizeDeps): Promise<Clien
 }
 
 function refused(message: string, detail: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     `The app that sent you here has made a mistake, which its developer has to put right: ${message}`,
     { detail },
   );

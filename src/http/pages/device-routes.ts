@@ -2,7 +2,7 @@
 
 import { Attempts } from "../../accounts/attempts.ts";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
@@ -109,7 +109,7 @@ class DevicePages {
       case "allow":
         return this.#approve(device, signedIn, { exchange, account: fields.get("account") });
       default:
-        throw new GatewayError("invalid_request", "decision: must be allow or deny.");
+        throw invalidRequest("decision: must be allow or deny.");
     }
   }
 
@@ -195,16 +195,14 @@ function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubj
 }
 
 function unknownCode(): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "user_code: is not the code of a device that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
   );
 }
 
 /** Also where what it was shown for has changed. */
 function goneMeanwhile(): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "This code has expired or was used meanwhile. Start again on the device, which shows a new one.",
     { detail: "user_code_gone" },
   );

@@ -1,6 +1,6 @@
 // Ties a form to what it was shown for: one session, one purpose, one request with all that the person was told about it.
 import { createHmac } from "node:crypto";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden } from "../../base/errors.ts";
 import { currentKey, type Keys, keyRing } from "../../domain/key-ring.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { sameSecret } from "../../policy/credentials/opaque-token.ts";
@@ -30,8 +30,7 @@ export function hasTicket(keys: Keys, subject: TicketSubject, given: string | un
 /** Throws `permission_denied`, which becomes an error page. */
 export function requireTicket(keys: Keys, subject: TicketSubject, given: string | undefined): void {
   if (hasTicket(keys, subject, given)) return;
-  throw new GatewayError(
-    "permission_denied",
+  throw forbidden(
     "This form is out of date: what it was shown for has changed. Go back to the app or device and start again.",
     { detail: "form_ticket" },
   );

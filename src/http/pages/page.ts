@@ -2,7 +2,7 @@
 
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
 import { browserOrigin } from "../exchange/browser.ts";
@@ -134,21 +134,19 @@ export async function readFields(
     bytes = await req.readBody(longestForm);
   } catch (error) {
     if (!(error instanceof RequestBodyError)) throw error;
-    if (error.fault !== "too_large") throw new GatewayError("invalid_request", "The form did not arrive whole.");
+    if (error.fault !== "too_large") throw invalidRequest("The form did not arrive whole.");
     throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
   }
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes.view))) {
-    if (fields.has(name) && once(name))
-      throw new GatewayError("invalid_request", `${name.slice(0, 64)}: was sent twice; send it once.`);
+    if (fields.has(name) && once(name)) throw invalidRequest(`${name.slice(0, 64)}: was sent twice; send it once.`);
     fields.set(name, value);
   }
   return fields;
 }
 
 function stale(detail: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     "This form is out of date, or did not come from this server. Go back, load the page again, and send it once more.",
     { detail },
   );

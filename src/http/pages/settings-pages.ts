@@ -3,7 +3,7 @@ import { idleSeconds } from "../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../accounts/own-account.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden } from "../../base/errors.ts";
 import type { OAuthStore } from "../../domain/people/oauth.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import type { SessionStore, SignedIn } from "../../domain/people/session.ts";
@@ -113,9 +113,9 @@ async function changePassword({ exchange, deps, signedIn, fields }: Change): Pro
 
 async function switchAccount({ deps, signedIn, fields }: Change): Promise<PlainAnswer> {
   const wanted = signedIn.memberships.find(({ accountId }) => accountId === fields.get("account_id"));
-  if (!wanted) throw new GatewayError("permission_denied", "You are no member of this account any more.");
+  if (!wanted) throw forbidden("You are no member of this account any more.");
   if (wanted.accountStatus === "suspended") {
-    throw new GatewayError("permission_denied", `${wanted.accountName} is suspended.`);
+    throw forbidden(`${wanted.accountName} is suspended.`);
   }
   await deps.sessionStore.setAccount(signedIn.session.id, wanted.accountId);
   return done("account");

@@ -3,7 +3,7 @@ import { Attempts } from "../../accounts/attempts.ts";
 import { cookieIn, hostCookieName, setCookie } from "../../accounts/cookies.ts";
 import { type SingleSignOn, ssoLifeSeconds } from "../../accounts/single-sign-on.ts";
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
@@ -75,7 +75,7 @@ function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {
 function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): string {
   const origin = pageOrigin(req);
   if (origin !== undefined) return origin;
-  throw new GatewayError("permission_denied", "Without a public URL people sign in on the server's own machine alone.");
+  throw forbidden("Without a public URL people sign in on the server's own machine alone.");
 }
 
 /** What went wrong is said with a way on. */

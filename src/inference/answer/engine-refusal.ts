@@ -1,6 +1,6 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { longestMessage, type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
@@ -44,7 +44,7 @@ function verdictOn(
   const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[request.operation]}`;
   if (status === 400 || status === 422) {
     return {
-      error: new GatewayError("invalid_request", said ?? "The model server refused the request.", { detail, ...fault }),
+      error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
       final: true,
     };
   }

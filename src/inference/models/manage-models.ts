@@ -1,6 +1,6 @@
 // Models while the server runs: what operators declare, change and take back, which holds from the answer on.
 
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shortened } from "../../base/text/shortened.ts";
 import type { ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -165,8 +165,7 @@ export class ManagedModels {
   #requireNew(id: string): void {
     const { sources } = this.#options;
     if (sources.fileModels().some((model) => model.id === id)) {
-      throw new GatewayError(
-        "invalid_request",
+      throw invalidRequest(
         `id: headrace.yaml has a model ${id}; choose another id, or change that one under \`models\` in the file.`,
       );
     }
@@ -176,8 +175,7 @@ export class ManagedModels {
 
   #requireRoom(): void {
     if (this.#options.sources.storedModels.length < mostModels) return;
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `There are ${mostModels} models declared already, which is the most that can be declared here; delete one first.`,
     );
   }
@@ -208,22 +206,19 @@ function unknownModel(id: string): GatewayError {
 }
 
 function idTaken(id: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     `id: the model ${id} is declared here already; PATCH /v1/admin/models/${encodeURIComponent(id)} changes it.`,
   );
 }
 
 function readOnly(id: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     `The model ${shortened(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
   );
 }
 
 function notDeclared(id: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     `The model ${shortened(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
   );
 }

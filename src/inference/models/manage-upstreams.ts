@@ -1,6 +1,6 @@
 // Upstreams while the server runs: what operators add, change, drain and delete, which holds from the answer on.
 
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shortened } from "../../base/text/shortened.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
@@ -200,18 +200,16 @@ export class Upstreams {
   #requireNew(name: string): void {
     const known = this.#options.sources.known().find((upstream) => upstream.name === name);
     if (known?.source === "file") {
-      throw new GatewayError(
-        "invalid_request",
+      throw invalidRequest(
         `name: headrace.yaml has an upstream ${name}; choose another name, or change that one in the file.`,
       );
     }
     if (known?.source === "node") {
-      throw new GatewayError("invalid_request", `name: there is a node ${name}; choose another name.`);
+      throw invalidRequest(`name: there is a node ${name}; choose another name.`);
     }
     if (this.#stored.some((upstream) => upstream.name === name)) throw nameTaken(name);
     if (this.#stored.length < mostUpstreams) return;
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `There are ${mostUpstreams} upstreams already, which is the most that can be added here; delete one first.`,
     );
   }
@@ -301,15 +299,11 @@ function unknownUpstream(name: string): GatewayError {
 }
 
 function nameTaken(name: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
-    `name: there is an upstream ${name} already; PATCH /v1/admin/upstreams/${name} changes it.`,
-  );
+  return invalidRequest(`name: there is an upstream ${name} already; PATCH /v1/admin/upstreams/${name} changes it.`);
 }
 
 function keyStaysHere(): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "api_key: is required where url moves to another scheme, host or port, as the stored key is sent to no other server; null for none.",
   );
 }
@@ -325,5 +319,5 @@ const readOnlyText = {
 } as const satisfies Record<UpstreamSource, string>;
 
 function readOnly(name: string, source: UpstreamSource): GatewayError {
-  return new GatewayError("permission_denied", `The upstream ${name} ${readOnlyText[source]}`);
+  return forbidden(`The upstream ${name} ${readOnlyText[source]}`);
 }

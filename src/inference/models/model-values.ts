@@ -1,6 +1,6 @@
 // What a request says about a model, checked beyond its shape and put into the form in which it is kept.
 
-import { GatewayError } from "../../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
@@ -64,8 +64,7 @@ export function newModelId({ id }: Pick<CreateModelRequest, "id">): string {
   if (!isPrintable(id)) throw unprintable("id");
   // Clients resolve these before they send a path, so nobody could ask for the model by its own.
   if (id.split("/").every((part) => part !== "." && part !== "..")) return id;
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     "id: must not be, or have between slashes, . or .., as no path can name them. Give an id such as llama-3.1-8b.",
   );
 }
@@ -91,7 +90,7 @@ function throwFirst([fault]: readonly EntryFault[]): void {
   if (!fault) return;
   const { path, message, fix } = fault;
   const place = path.map((step, index) => (typeof step === "number" ? `[${step}]` : `${index > 0 ? "." : ""}${step}`));
-  throw new GatewayError("invalid_request", `${place.join("")}: ${message}. ${fix}`);
+  throw invalidRequest(`${place.join("")}: ${message}. ${fix}`);
 }
 
 function isPrintable(text: string): boolean {
@@ -99,8 +98,7 @@ function isPrintable(text: string): boolean {
 }
 
 function unprintable(place: string): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     `${place}: must be 1 to 256 printable ASCII characters without spaces. Give an id such as llama-3.1-8b.`,
   );
 }

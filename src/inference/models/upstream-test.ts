@@ -1,6 +1,6 @@
 // Asks a model server for its models, to see whether it works before, or while, it is used.
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
@@ -41,14 +41,14 @@ export class UpstreamTests {
 
   #engineOf({ name, url, api_key: apiKey }: UpstreamTestRequest): Engine {
     if ((name === undefined) === (url === undefined)) {
-      throw new GatewayError("invalid_request", "name: give either name, of an upstream that there is, or url.");
+      throw invalidRequest("name: give either name, of an upstream that there is, or url.");
     }
     if (url !== undefined) {
       const { probe } = this.#options;
       return probe(upstreamUrl(url), typeof apiKey === "string" ? upstreamApiKey(apiKey) : undefined);
     }
     if (typeof apiKey === "string") {
-      throw new GatewayError("invalid_request", "api_key: is only for a url; an upstream is tested with its own key.");
+      throw invalidRequest("api_key: is only for a url; an upstream is tested with its own key.");
     }
     return this.#options.upstreams.known(name ?? "").engine;
   }

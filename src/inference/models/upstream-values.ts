@@ -1,6 +1,6 @@
 // What a request says about an upstream, checked beyond its shape and put into the form in which it is kept.
 
-import { GatewayError } from "../../base/errors.ts";
+import { invalidRequest } from "../../base/errors.ts";
 import { parseHttpUrl, trimSlashes } from "../../base/text/http-url.ts";
 import { defaultEnvironments, inUsualOrder } from "../../domain/api-key.ts";
 import { builtInEngineName } from "../../domain/models/engine.ts";
@@ -47,8 +47,7 @@ export function settingsToWire(settings: UpstreamSettings) {
 export function upstreamUrl(text: string): string {
   // The whole of it is never shown: what was refused may hold a password.
   if (parseHttpUrl(text)) return trimSlashes(text);
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     text.includes("@") || text.includes("?")
       ? "url: must have no user, password, query or fragment; a credential goes into api_key."
       : "url: must begin with http:// or https://, such as http://10.0.0.5:8000/v1.",
@@ -58,8 +57,7 @@ export function upstreamUrl(text: string): string {
 /** It becomes part of a header. */
 export function upstreamApiKey(text: string): string {
   if (/^[!-~]+$/.test(text)) return text;
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     "api_key: must be printable ASCII characters without spaces or line breaks; leave it out if the server wants none.",
   );
 }
@@ -67,11 +65,10 @@ export function upstreamApiKey(text: string): string {
 /** The name of a model server, node or not. Throws `invalid_request`. */
 export function engineName(text: string): string {
   if (!upstreamNamePattern.test(text)) {
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       "name: must be 1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit.",
     );
   }
   if (text !== builtInEngineName) return text;
-  throw new GatewayError("invalid_request", `name: ${text} is the built-in engine; choose another.`);
+  throw invalidRequest(`name: ${text} is the built-in engine; choose another.`);
 }

@@ -1,7 +1,7 @@
 // Access tokens (RFC 9068): made from an API key, verified, and remembered so that a warm one costs no signature check.
 
 import { type Clock, mostClockDifferenceSeconds } from "../../base/clock.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import type { AuditLog } from "../../domain/audit.ts";
 import { type ApiKeyRecord, keyOf, type Principal } from "../../domain/principal.ts";
@@ -234,8 +234,7 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
   if (wanted === undefined) {
     const granted = scopes.filter((scope) => scope !== "admin:manage" && principal.scopes.has(scope));
     if (granted.length > 0) return granted;
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       "scope: is required for this key, which has no scope that a token gets without being asked for; admin:manage has to be named.",
     );
   }
@@ -244,8 +243,7 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
   const unknown = [...names].find((name) => !known.has(name));
   if (unknown !== undefined || names.size === 0) {
     const got = unknown === undefined ? "" : ` (got ${JSON.stringify(unknown.slice(0, 64))})`;
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `scope: must be names from ${scopes.join(", ")}, separated by spaces${got}. Leave it out for all of the key's scopes.`,
     );
   }

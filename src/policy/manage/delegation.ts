@@ -1,5 +1,5 @@
 // Delegation: a key makes, changes, rotates and revokes only keys within its own authority, and none widens itself.
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
@@ -22,10 +22,7 @@ interface Excess {
 /** Apps act for an account, they never manage its keys and apps. */
 export function requireKeyManager(principal: Principal): void {
   if (principal.appId === null) return;
-  throw new GatewayError(
-    "permission_denied",
-    "Apps cannot manage keys or apps; use an API key of the account, or sign in.",
-  );
+  throw forbidden("Apps cannot manage keys or apps; use an API key of the account, or sign in.");
 }
 
 /**
@@ -47,8 +44,7 @@ export function addressesOf(principal: Principal): string[] | undefined {
 /** The new key is one more in the chain. */
 export function requireDepth(principal: Principal): void {
   if (principal.keys.length < maxChainDepth) return;
-  throw new GatewayError(
-    "permission_denied",
+  throw forbidden(
     `At most ${maxChainDepth} keys may stand one behind the other; make this key with one that was made earlier.`,
   );
 }
@@ -65,32 +61,27 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
   }
   // By what they count under: a maker that was rotated is one still, although its children went to its successor.
   if (principal.keys.slice(1).some((maker) => maker.limitId === key.limitId)) {
-    throw new GatewayError("permission_denied", `A key cannot ${verb} a key that bounds it.`);
+    throw forbidden(`A key cannot ${verb} a key that bounds it.`);
   }
   const inChain = target.keys.some((one) => one.id === keyOf(principal).id);
   requireScopes(principal, inChain ? commonScopes(target) : key.scopes);
   const bounds = principal.keys.filter((one) => one.id !== key.id && !makers.some((maker) => maker.id === one.id));
   const excess = firstExcess({ ...key, expiresAt: keyEnd(key) }, principal, bounds);
   if (excess) {
-    throw new GatewayError(
-      "permission_denied",
+    throw forbidden(
       `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
     );
   }
   // The successor's secret goes to whoever rotates: of a key that does not end with the rotator, it would outlive it.
   if (verb === "rotate" && !inChain && !principal.scopes.has("admin:manage")) {
-    throw new GatewayError(
-      "permission_denied",
+    throw forbidden(
       "A key may rotate itself and the keys that were made with it; revoke another one, and create a key in its place.",
     );
   }
   // A token that ends before its key must not turn into something that lasts.
   const { tokenExpiresAt } = principal;
   if (verb === "rotate" && tokenExpiresAt !== undefined && (key.expiresAt === null || key.expiresAt > tokenExpiresAt)) {
-    throw new GatewayError(
-      "permission_denied",
-      "An access token cannot rotate a key that outlives it; use an API key instead of the token.",
-    );
+    throw forbidden("An access token cannot rotate a key that outlives it; use an API key instead of the token.");
   }
 }
 
@@ -111,13 +102,13 @@ export function requireGrantable(
   }
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
-  throw new GatewayError("permission_denied", `${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+  throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
 }
 
 /** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
 function requireRole(principal: Principal, key: ApiKeyRecord, verb: "change" | "rotate" | "revoke"): void {
   if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
-    throw new GatewayError("permission_denied", `Only an operator may ${verb} an operator's key.`);
+    throw forbidden(`Only an operator may ${verb} an operator's key.`);
   }
   // The successor's secret is shown: to a login that was allowed less than the person, it would give the rest.
   if (verb === "rotate") requireScopes(principal, key.scopes);
@@ -132,7 +123,7 @@ function requireWithinMakers(
   const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
   if (lacking === undefined) return;
   const whose = verb === "makes" ? "a member's membership" : "what this key was made with";
-  throw new GatewayError("permission_denied", `scopes: ${lacking} is not among the scopes of ${whose}.`);
+  throw forbidden(`scopes: ${lacking} is not among the scopes of ${whose}.`);
 }
 
 function requireScopes(principal: Principal, wanted: readonly Scope[]): void {

@@ -1,6 +1,6 @@
 // What a request says about a key, checked beyond its shape and put into the form in which it is kept.
 
-import { GatewayError } from "../../base/errors.ts";
+import { invalidRequest } from "../../base/errors.ts";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import { defaultWindowSeconds } from "../../wire/keys.ts";
@@ -11,13 +11,10 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 export function keyName(text: string): string {
   const name = text.trim();
   if (maskKeys(name) !== name) {
-    throw new GatewayError(
-      "invalid_request",
-      "name: holds a whole API key. Names are shown to others; choose another.",
-    );
+    throw invalidRequest("name: holds a whole API key. Names are shown to others; choose another.");
   }
   if (name !== "" && !unprintable.test(name)) return name;
-  throw new GatewayError("invalid_request", "name: must be 1 to 100 printable characters, not only spaces.");
+  throw invalidRequest("name: must be 1 to 100 printable characters, not only spaces.");
 }
 
 /** Normalised, each once. */
@@ -25,8 +22,7 @@ export function keyAddresses(texts: readonly string[] | null): string[] {
   const addresses = (texts ?? []).map((text, i) => {
     const range = parseRange(text.trim());
     if (range) return formatRange(range);
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `allowed_ips[${i}]: must be an IPv4 or IPv6 address, or a range such as 192.0.2.0/24 or 2001:db8::/32.`,
     );
   });
@@ -36,10 +32,7 @@ export function keyAddresses(texts: readonly string[] | null): string[] {
 /** Unix seconds. */
 export function keyExpiry(expiresAt: number | null, nowSeconds: number): number | null {
   if (expiresAt === null || expiresAt > nowSeconds) return expiresAt;
-  throw new GatewayError(
-    "invalid_request",
-    `expires_at: must be in the future, in Unix seconds after ${nowSeconds} (got ${expiresAt}).`,
-  );
+  throw invalidRequest(`expires_at: must be in the future, in Unix seconds after ${nowSeconds} (got ${expiresAt}).`);
 }
 
 /** A limit always has a window, and only a limit has one. `current` is what stays where the request says nothing. */
@@ -53,8 +46,5 @@ export function keyRate(
     return { rateLimit: limit, rateLimitWindow: windowSeconds ?? defaultWindowSeconds };
   }
   if (given === undefined || given === null) return { rateLimit: null, rateLimitWindow: null };
-  throw new GatewayError(
-    "invalid_request",
-    "rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.",
-  );
+  throw invalidRequest("rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.");
 }

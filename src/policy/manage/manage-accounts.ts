@@ -1,6 +1,6 @@
 // Creates and changes accounts: makes the records and events, which a store then writes in one step.
 
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Account, AccountChanges, Tier } from "../../domain/account.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
@@ -85,7 +85,7 @@ function existingTier(name: string, tiers: TierNames): string {
     .list()
     .map((tier) => tier.name)
     .join(", ");
-  throw new GatewayError("invalid_request", `tier: there is no tier of this name; known are ${known}.`);
+  throw invalidRequest(`tier: there is no tier of this name; known are ${known}.`);
 }
 
 type Override = number | "unlimited" | null;

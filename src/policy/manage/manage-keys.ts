@@ -1,6 +1,6 @@
 // Creates, changes, rotates and revokes API keys: makes the records and events, which a store then writes in one step.
 
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import { displayParts, type Environment, generateApiKey } from "../../domain/api-key.ts";
 import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
@@ -70,8 +70,7 @@ export function createKeyAsOperator(
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
   if (values.scopes.includes("admin:manage")) {
     if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
-      throw new GatewayError(
-        "permission_denied",
+      throw forbidden(
         "scopes: admin:manage is given only by an API key, not by a token, and only in the key's own environment; `headrace operator-key` makes others.",
       );
     }
@@ -109,7 +108,7 @@ function makersOf(principal: Principal): readonly ApiKeyRecord[] {
   // Not the login: what a person makes with it outlives it.
   const membership = keys.find(({ kind }) => kind === "membership");
   if (membership) return [membership];
-  throw new GatewayError("permission_denied", "Only a member of the account may make keys.");
+  throw forbidden("Only a member of the account may make keys.");
 }
 
 /** Undefined where the request changes nothing. */
@@ -181,8 +180,7 @@ export function rotateKey(
 /** For a rotation that another one, or a revocation, was faster than. */
 export function rotatedBefore(revokedAt: number | null): GatewayError {
   const when = revokedAt === null ? "" : ` at ${revokedAt}`;
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     `This key was rotated or revoked before and ends${when}: rotate its successor, or create a new key.`,
   );
 }
@@ -234,12 +232,11 @@ type Attributes = Required<Omit<KeyChanges, "revokedAt">>;
 function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: ReadonlySet<Scope>): Attributes {
   const { expires_at: expiresAt = null, expires_in: expiresIn = null } = request;
   if (expiresAt !== null && expiresIn !== null) {
-    throw new GatewayError("invalid_request", "expires_in: send either expires_at or expires_in, not both.");
+    throw invalidRequest("expires_in: send either expires_at or expires_in, not both.");
   }
   const scopes = request.scopes ? [...new Set(request.scopes)] : defaultScopes.filter((scope) => mayGive.has(scope));
   if (scopes.length === 0) {
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `scopes: name at least one; the key that makes it has none of the default ones, ${defaultScopes.join(", ")}.`,
     );
   }
@@ -291,10 +288,7 @@ function revocation(principal: Principal, key: ApiKeyRecord, origin: Origin): Ke
 function requireActive({ keys }: KeyChain, nowSeconds: number, participle: string): void {
   const status = chainStatus(keys, nowSeconds);
   if (status === "active") return;
-  throw new GatewayError(
-    "invalid_request",
-    `This key is ${status}, which is final: it cannot be ${participle}. Create a new key instead.`,
-  );
+  throw invalidRequest(`This key is ${status}, which is final: it cannot be ${participle}. Create a new key instead.`);
 }
 
 function chainStatus(keys: readonly ApiKeyRecord[], nowSeconds: number): KeyStatus {

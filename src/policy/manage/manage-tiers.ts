@@ -1,6 +1,6 @@
 // Puts and deletes the tiers of the database: makes the records and events, which a store then writes in one step.
 
-import { GatewayError } from "../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
@@ -48,14 +48,11 @@ export function deleteTier(
     const current = tiers.get(name);
     if (!current) throw unknownTier(name);
     if (current.source === "file") throw givenByFile(name);
-    throw new GatewayError("permission_denied", `The tier ${name} is built in and cannot be deleted; PUT changes it.`);
+    throw forbidden(`The tier ${name} is built in and cannot be deleted; PUT changes it.`);
   }
   if (accounts > 0 && !tiers.isGivenElsewhere(name)) {
     const have = accounts === 1 ? "1 account has" : `${accounts} accounts have`;
-    throw new GatewayError(
-      "invalid_request",
-      `${have} the tier ${name}: give them another with PATCH /v1/admin/accounts/{id} first.`,
-    );
+    throw invalidRequest(`${have} the tier ${name}: give them another with PATCH /v1/admin/accounts/{id} first.`);
   }
   return auditEvent("tier.deleted", principal, origin, aboutInstallation(name, figuresToWire(stored)));
 }
@@ -71,15 +68,13 @@ export function tierToWire(tier: KnownTier, accounts: number): TierWire {
 
 function requireTierName(name: string): void {
   if (tierNamePattern.test(name)) return;
-  throw new GatewayError(
-    "invalid_request",
+  throw invalidRequest(
     "name: must be 1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit.",
   );
 }
 
 function givenByFile(name: string): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     `The tier ${name} is defined in headrace.yaml and read-only here: change it under \`tiers\` in that file.`,
   );
 }

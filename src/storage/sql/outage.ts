@@ -1,6 +1,6 @@
 // Tells a database that cannot be used now from a fault of ours: the one is 503 and worth a retry, the other is not.
 import { SQL } from "bun";
-import { GatewayError } from "../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { adding, type Database, writing } from "./database.ts";
 import { isPostgresOutage, postgresCode } from "./postgres-errors.ts";
 
@@ -33,10 +33,7 @@ export function translated(error: unknown): unknown {
   const code = error instanceof SQL.SQLiteError ? String(error.code) : postgresCode(error);
   // PostgreSQL keeps no U+0000 in texts, and does not compare with any.
   if (code === "22021") {
-    return new GatewayError(
-      "invalid_request",
-      "A text has the character U+0000, which cannot be stored. Leave it out.",
-    );
+    return invalidRequest("A text has the character U+0000, which cannot be stored. Leave it out.");
   }
   if (code === undefined || !(sqliteOutages.test(code) || isPostgresOutage(code))) return error;
   return new GatewayError("service_unavailable", "The database cannot be used at the moment. Retry in 1 s.", {

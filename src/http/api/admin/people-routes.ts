@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { OneTimeLinks } from "../../../accounts/links.ts";
-import { GatewayError } from "../../../base/errors.ts";
+import { forbidden, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
@@ -97,10 +97,7 @@ const update = endpoint("PATCH", "/v1/admin/people/:id", {
     const person = await find(id, deps);
     if (person.isOperator === isOperator) return detailsToWire(person, deps);
     if (!isOperator && principal.person?.id === person.id) {
-      throw new GatewayError(
-        "permission_denied",
-        "is_operator: nobody takes this from themselves; ask another operator.",
-      );
+      throw forbidden("is_operator: nobody takes this from themselves; ask another operator.");
     }
     const event = auditEvent("person.updated", principal, origin, {
       ...{ accountId: null, targetId: person.id },
@@ -109,10 +106,7 @@ const update = endpoint("PATCH", "/v1/admin/people/:id", {
     const outcome = await deps.people.apply({ setOperator: { personId: person.id, isOperator } }, event);
     if (outcome === "done") return detailsToWire({ ...person, isOperator }, deps);
     if (outcome === "person_missing") throw unknown(person.id);
-    throw new GatewayError(
-      "permission_denied",
-      "is_operator: this is the last operator; make somebody else one first.",
-    );
+    throw forbidden("is_operator: this is the last operator; make somebody else one first.");
   },
 });
 
@@ -131,10 +125,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     const outcome = await deps.people.deletePerson(person.id, event);
     if (outcome === "missing") throw unknown(person.id);
     if (outcome === "operator") {
-      throw new GatewayError(
-        "permission_denied",
-        'This person is an operator. Take that away first: PATCH with {"is_operator": false}.',
-      );
+      throw forbidden('This person is an operator. Take that away first: PATCH with {"is_operator": false}.');
     }
     deps.changed([person.id]);
     return { object: "person", id: person.id, deleted: true };

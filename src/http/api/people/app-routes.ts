@@ -8,7 +8,7 @@ import {
   rotateAppSecret,
   updateApp,
 } from "../../../accounts/manage-apps.ts";
-import { GatewayError } from "../../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { type App, type AppStore, defaultSecretOverlapSeconds, type PublishedApp } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
 import { requireKeyManager } from "../../../policy/manage/delegation.ts";
@@ -94,7 +94,7 @@ async function requirePlace(after: string, principal: Principal, apps: AppStore)
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== "not_found") throw error;
     const message = "after: must be the id of an app of this list, such as the last one shown.";
-    throw new GatewayError("invalid_request", message);
+    throw invalidRequest(message);
   }
 }
 

@@ -1,6 +1,6 @@
 // The audit log on the wire: events, and the filters and pages of the lists of them.
 import { z } from "zod";
-import { GatewayError } from "../../../base/errors.ts";
+import { invalidRequest } from "../../../base/errors.ts";
 import { type AuditEvent, type AuditFilter, type AuditLog, auditActions } from "../../../domain/audit.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
@@ -70,7 +70,7 @@ export async function eventsPage(
   { limit, after, action, target, start, end }: AuditPageQuery,
 ): Promise<z.infer<typeof eventList>> {
   if (start !== undefined && end !== undefined && start >= end) {
-    throw new GatewayError("invalid_request", `start: must be before end (got ${start} and ${end}, in Unix seconds).`);
+    throw invalidRequest(`start: must be before end (got ${start} and ${end}, in Unix seconds).`);
   }
   const filter = {
     ...(accountId === undefined ? {} : { accountId }),

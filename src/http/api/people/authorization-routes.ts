@@ -1,7 +1,7 @@
 // The endpoints with which people see the apps that they allowed, and take that back.
 
 import { z } from "zod";
-import { GatewayError } from "../../../base/errors.ts";
+import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AllowedApp, OAuthStore } from "../../../domain/people/oauth.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
@@ -36,7 +36,7 @@ const list = endpoint("GET", "/v1/authorizations", {
     // The last of that id: logins of the command line tool may be there for one account in several environments.
     const place = after === undefined ? -1 : all.findLastIndex(({ id }) => id === after);
     if (after !== undefined && place < 0) {
-      throw new GatewayError("invalid_request", "after: must be an id of this list, such as the last one shown.");
+      throw invalidRequest("after: must be an id of this list, such as the last one shown.");
     }
     return pageOf(all.slice(place + 1), limit);
   },

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { type AttemptLimit, Attempts } from "../../../accounts/attempts.ts";
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Passkeys } from "../../../accounts/passkeys.ts";
-import { GatewayError } from "../../../base/errors.ts";
+import { forbidden, GatewayError } from "../../../base/errors.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { Passkey, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
@@ -77,7 +77,7 @@ interface BrowserPerson {
 /** A passkey is a browser's: a token on a command line could add one that nobody holds. */
 function requireBrowser({ person: { id, sessionId } }: PersonPrincipal): BrowserPerson {
   if (sessionId !== null) return { id, sessionId };
-  throw new GatewayError("permission_denied", "Passkeys are managed at a browser: sign in there and open /settings.");
+  throw forbidden("Passkeys are managed at a browser: sign in there and open /settings.");
 }
 
 const endpoint = personEndpoints<PasskeyRouteDeps, BrowserPerson>({
@@ -205,7 +205,7 @@ async function signIn(exchange: Exchange, deps: PasskeyRouteDeps, attempts: Atte
 function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): string {
   const origin = req.headers.get("origin");
   if (origin !== null && isOwnOrigin(origin, req)) return origin;
-  throw new GatewayError("permission_denied", "Only this server's own sign-in page signs people in with a passkey.", {
+  throw forbidden("Only this server's own sign-in page signs people in with a passkey.", {
     detail: "origin",
   });
 }
@@ -214,7 +214,7 @@ function requireOwnPage({ req }: Exchange, { isOwnOrigin }: PasskeyRouteDeps): s
 function originIn({ headers }: IncomingRequest): string {
   const origin = headers.get("origin");
   if (origin !== null) return origin;
-  throw new GatewayError("permission_denied", "Passkeys are managed by this server's own pages: open /settings.");
+  throw forbidden("Passkeys are managed by this server's own pages: open /settings.");
 }
 
 function ruleFor(name: string, { clientAddress }: Exchange, bound: Omit<AttemptLimit, "id">): AttemptLimit {
@@ -233,8 +233,7 @@ function toWire(passkey: Passkey): z.infer<typeof passkeyShape> {
 }
 
 function stale(): GatewayError {
-  return new GatewayError(
-    "permission_denied",
+  return forbidden(
     `You signed in more than ${freshMinutes} minutes ago. Sign out and in again, then add the passkey: so nobody does who finds this browser open.`,
   );
 }

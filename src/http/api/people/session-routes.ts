@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type BrowserSessions, idleSeconds } from "../../../accounts/browser-sessions.ts";
 import type { OwnAccount } from "../../../accounts/own-account.ts";
-import { GatewayError } from "../../../base/errors.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { OwnMembership, Person, PersonStore } from "../../../domain/people/person.ts";
@@ -81,16 +81,13 @@ async function requireMembership(
   { people }: SessionRouteDeps,
 ): Promise<OwnMembership> {
   if (person.sessionId === null) {
-    throw new GatewayError(
-      "permission_denied",
-      "account_id: a login is for the account that it was allowed for; sign in again for another one.",
-    );
+    throw forbidden("account_id: a login is for the account that it was allowed for; sign in again for another one.");
   }
   const memberships = await people.membershipsOf(person.id);
   const found = memberships.find((membership) => membership.accountId === accountId);
   if (found?.accountStatus === "active") return found;
   const why = found ? "this account is suspended" : "must be one of `accounts`, which GET /v1/session lists";
-  throw new GatewayError("invalid_request", `account_id: ${why}.`);
+  throw invalidRequest(`account_id: ${why}.`);
 }
 
 async function toWire(principal: PersonPrincipal, accountId: string, deps: SessionRouteDeps): Promise<SessionWire> {
@@ -143,10 +140,7 @@ const changePassword = managing("POST", "/v1/session/password", {
     const { sessionId } = principal.person;
     // Who has none yet is not asked for one: a token that somebody else got hold of must not set the first.
     if (sessionId === null) {
-      throw new GatewayError(
-        "permission_denied",
-        "A password is changed in a browser: sign in there, and open Settings.",
-      );
+      throw forbidden("A password is changed in a browser: sign in there, and open Settings.");
     }
     const signedIn = { person: await requirePerson(principal, deps), session: { id: sessionId } };
     const given = { current: body.current_password ?? "", next: body.new_password };
@@ -161,7 +155,7 @@ const changePassword = managing("POST", "/v1/session/password", {
 /** The rules for passwords name the field as everywhere else; here there are two. */
 function withFieldsOf(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.code !== "invalid_request") return error;
-  return new GatewayError("invalid_request", error.message.replace(/^password:/, "new_password:"));
+  return invalidRequest(error.message.replace(/^password:/, "new_password:"));
 }
 
 const list = reading("GET", "/v1/sessions", {
@@ -176,7 +170,7 @@ const list = reading("GET", "/v1/sessions", {
     const current = all.filter(({ lastSeenAt }) => lastSeenAt + idleSeconds > now);
     const start = after === undefined ? 0 : current.findIndex(({ id }) => id === after) + 1;
     if (after !== undefined && start === 0) {
-      throw new GatewayError("invalid_request", "after: must be the id of a session of this list.");
+      throw invalidRequest("after: must be the id of a session of this list.");
     }
     const found = current.slice(start).map((session) => browserSessionToWire(session, person.sessionId));
     return pageOf(found, limit);

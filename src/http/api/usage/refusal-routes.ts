@@ -1,6 +1,6 @@
 // Which requests limits refused, by hour.
 import { z } from "zod";
-import { GatewayError, refusalReasons } from "../../../base/errors.ts";
+import { invalidRequest, refusalReasons } from "../../../base/errors.ts";
 import type { RefusalCount, RefusalQuery, RefusalStore } from "../../../domain/limits/refusal.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
@@ -80,10 +80,10 @@ function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, now
   const got = `(got ${shown(start)} and ${shown(end)})`;
   if (start >= end) {
     const now = asked.end === undefined ? ", which is now by default" : "";
-    throw new GatewayError("invalid_request", `start: must be before end${now} ${got}.`);
+    throw invalidRequest(`start: must be before end${now} ${got}.`);
   }
   if (end - start > maxDays * daySeconds) {
-    throw new GatewayError("invalid_request", `start: must be at most ${maxDays} days before end ${got}.`);
+    throw invalidRequest(`start: must be at most ${maxDays} days before end ${got}.`);
   }
   return {
     accountId: principal.account.id,

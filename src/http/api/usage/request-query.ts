@@ -1,6 +1,6 @@
 // What may be asked of the list of requests, and the cursor that leads to its next page.
 import { z } from "zod";
-import { GatewayError } from "../../../base/errors.ts";
+import { invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { RequestPosition } from "../../../domain/usage/request-log.ts";
 import type { HistoryFilter } from "../../../policy/records/request-history.ts";
@@ -48,7 +48,7 @@ export function requestFilter(
   principal: Principal,
 ): HistoryFilter | undefined {
   const { model, key, app, outcome, stream, start = 0, end = endOfTime } = asked;
-  if (start >= end) throw new GatewayError("invalid_request", "start: must be before end.");
+  if (start >= end) throw invalidRequest("start: must be before end.");
   if (principal.appId !== null && app !== undefined && app !== principal.appId) return undefined;
   const appId = principal.appId ?? app;
   return {
@@ -75,10 +75,7 @@ export function encodePosition({ at, requestId }: RequestPosition): string {
 export function decodePosition(cursor: string): RequestPosition {
   const { success, data } = position.safeParse(parsed(cursor));
   if (success) return { at: data[0], requestId: data[1] };
-  throw new GatewayError(
-    "invalid_request",
-    "cursor: must be the `next` of a page of this list; leave it out for the first page.",
-  );
+  throw invalidRequest("cursor: must be the `next` of a page of this list; leave it out for the first page.");
 }
 
 function parsed(cursor: string): unknown {

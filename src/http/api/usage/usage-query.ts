@@ -1,6 +1,6 @@
 // What may be asked of the usage report, and the cursor that leads to its next page.
 import { z } from "zod";
-import { GatewayError } from "../../../base/errors.ts";
+import { type GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import {
   type UsageBucket,
@@ -91,19 +91,15 @@ export function usageQuery(
   const start = asked.start ?? Math.max(0, end - defaultDays * daySeconds);
   if (start >= end) {
     const now = asked.end === undefined ? ", which is now by default" : "";
-    throw new GatewayError(
-      "invalid_request",
-      `start: must be before end${now} (got ${shown(start)} and ${shown(end)}).`,
-    );
+    throw invalidRequest(`start: must be before end${now} (got ${shown(start)} and ${shown(end)}).`);
   }
   if (end - start > maxDays[bucket] * daySeconds) {
-    throw new GatewayError(
-      "invalid_request",
+    throw invalidRequest(
       `start: must be at most ${maxDays[bucket]} days before end where bucket is ${bucket} (got ${shown(start)} and ${shown(end)}).`,
     );
   }
   if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
-    throw new GatewayError("invalid_request", "app: an app sees its own usage alone; leave it out.");
+    throw invalidRequest("app: an app sees its own usage alone; leave it out.");
   }
   return {
     accountId: principal.account.id,
@@ -151,8 +147,7 @@ function parseCursor(cursor: string): unknown[] {
 }
 
 function badCursor(): GatewayError {
-  return new GatewayError(
-    "invalid_request",
+  return invalidRequest(
     "cursor: must be the `next` of a page with the same bucket and group_by; leave it out for the first page.",
   );
 }
