@@ -5,6 +5,7 @@ import { invite, type Person } from "../support/browser.ts";
 import { operator } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
 
 const leaver: Person = { ...operator, email: "joan@example.test", name: "Joan Clarke" };
@@ -115,7 +116,8 @@ test("what is set for one account holds in place of the tier's, and a suspended 
   await look(visitor, "account");
   await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "As the tier says" });
   await visitor.press("Save");
-  await page.getByRole("button", { name: "Save", disabled: true }).waitFor();
+  // The button rests while it is saved, and after it.
+  await until(async () => (await world.browser.ask(path))["monthly_spend"] === null, "it is saved");
   expect(await world.browser.ask(path)).toMatchObject({ monthly_tokens: 5_000_000, monthly_spend: null });
 
   await visitor.press("Suspend");
