@@ -96,12 +96,12 @@ export class GatewayError extends Error {
 /** No fault of who answers: neither a model server nor a node is put to rest for it. */
 export class BlamelessError extends GatewayError {}
 
-/** Whoever asks may not do that: who may, and what to do, is in `message`. */
+/** 403: `message` says who may, and what to do. */
 export function forbidden(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("permission_denied", message, options);
 }
 
-/** What is asked for cannot be asked for: why, and what can be, is in `message`. */
+/** 400: the request is wrong; `message` says why, and what would be right. */
 export function invalidRequest(message: string, options?: GatewayErrorOptions): GatewayError {
   return new GatewayError("invalid_request", message, options);
 }

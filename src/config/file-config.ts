@@ -15,7 +15,7 @@ export type UpstreamConfig = InCode<FileData["upstreams"][number]>;
 type FileModel = FileData["models"][number];
 /** The upstream is one of the file, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
-/** It has at least one deployment; the stand-ins are in their order, the best first. */
+/** Without deployments it runs wherever its id is found; the stand-ins are in their order, the best first. */
 export type ModelConfig = InCode<Omit<FileModel, "deployments">> & {
   readonly deployments: readonly DeploymentConfig[];
 };

@@ -1,7 +1,7 @@
 // Nodes as operators manage them: what they may serve, draining, removal, and the tokens with which machines join.
 
 import { GatewayError, invalidRequest } from "../base/errors.ts";
-import { shortened } from "../base/text/shortened.ts";
+import { shown } from "../base/text/shown.ts";
 import { defaultEnvironments, inUsualOrder } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { NodeChange, NodeJoinToken, NodeRecord, NodeStore } from "../domain/models/node.ts";
@@ -194,7 +194,7 @@ function creatorOf(principal: Principal): string | null {
 }
 
 function unknownNode(id: string): GatewayError {
-  return new GatewayError("not_found", `There is no node ${shortened(id)}. GET /v1/admin/nodes lists the nodes.`);
+  return new GatewayError("not_found", `There is no node ${shown(id)}. GET /v1/admin/nodes lists the nodes.`);
 }
 
 export function nameTaken(name: string): GatewayError {

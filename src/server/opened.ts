@@ -5,7 +5,7 @@ export class Opened {
   readonly #closers: (() => unknown)[] = [];
   #closing: Promise<void> | undefined;
 
-  /** Gives the part itself. */
+  /** Closes the part with the others; returns it, so that it can be made in the same line. */
   add<Part extends { close(): unknown }>(part: Part): Part {
     this.onClose(() => part.close());
     return part;

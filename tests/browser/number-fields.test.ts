@@ -101,6 +101,7 @@ test("an account's limit keeps its decimal point while it is corrected", async (
   await visitor.press("Save");
   await page.getByRole("alert").filter({ hasText: "Saved." }).waitFor();
   expect(await world.browser.ask(path)).toMatchObject({ monthly_spend: 1.2 });
+  // At once: what is typed stays, though the account is read again meanwhile.
   const usd = page.getByRole("textbox", { name: "USD" });
   await usd.fill("");
   await type(usd, ".", "Enter");

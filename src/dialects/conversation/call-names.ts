@@ -64,7 +64,8 @@ export class EngineTools {
     for (let number = 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;
       // The name itself says more than its group: that is what is cut.
-      const candidate = joined.length + end.length > longestName ? joined.slice(end.length - longestName) + end : joined + end;
+      const candidate =
+        joined.length + end.length > longestName ? joined.slice(end.length - longestName) + end : joined + end;
       if (!taken.has(candidate)) return candidate;
     }
   }
@@ -90,7 +91,7 @@ function customDescription({ description, format }: Tool): string {
 export class ClientCalls implements ReplySink {
   readonly #sink: ReplySink;
   readonly #names: CallNames;
-  /** Of calls of custom tools, by their index. */
+  /** The inputs of custom tools, by the index of their call. */
   readonly #inputs = new Map<number, UnwrappedInput>();
 
   constructor(sink: ReplySink, names: CallNames) {

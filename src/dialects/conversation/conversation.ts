@@ -158,7 +158,7 @@ export interface Tool {
   /** JSON Schema of the arguments; of a function. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   readonly strict?: boolean | undefined;
-  /** Of a custom tool: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
+  /** What the input of a custom tool must be: `{type: "text"}` or `{type: "grammar", syntax, definition}`. */
   readonly format?: Readonly<Record<string, unknown>> | undefined;
   readonly cache?: Cache | undefined;
   readonly place: Place;

@@ -45,7 +45,7 @@ export interface ReplyEnd {
 export interface ReplyUsage {
   /** All of the prompt, what was cached included. */
   readonly promptTokens?: number | undefined;
-  /** Of these, read from and written to the cache of prompts. */
+  /** Those that were read from and written to the cache of prompts. */
   readonly cachedTokens?: number | undefined;
   readonly cacheWriteTokens?: number | undefined;
   /** All of the answer, reasoning included. */

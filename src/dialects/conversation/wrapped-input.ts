@@ -5,7 +5,7 @@ export function wrappedInput(input: string): string {
 }
 
 const begin = /^\s*\{\s*"input"\s*:\s*"/;
-/** Of what comes before the text begins: beyond it the arguments are no wrapped input. */
+/** Characters before the text begins: beyond so many the arguments are no wrapped input. */
 const longestBegin = 64;
 const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
 
@@ -73,9 +73,9 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-function unescaped(escape: string): string {
-  if (escape.startsWith("u")) return String.fromCharCode(Number.parseInt(escape.slice(1), 16));
-  return escapes[escape] ?? escape;
+function unescaped(escaped: string): string {
+  if (escaped.startsWith("u")) return String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+  return escapes[escaped] ?? escaped;
 }
 
 /** From arguments in which `input` is not the first member. */

@@ -27,7 +27,7 @@ export function plainName(name: string): string {
 type Named = Pick<PublishedApp, "id" | "name">;
 
 /** For the title of a page. */
-export function titleOf(app: Named): string {
+function titleOf(app: Named): string {
   if (app.id === commandLineAppId) return "the headrace command line tool";
   return plainName(app.name) || app.id;
 }

@@ -200,7 +200,7 @@ function unknownCode(): GatewayError {
   );
 }
 
-/** Also where what it was shown for has changed. */
+/** The code has expired or was used, or what the form was shown for has changed. */
 function goneMeanwhile(): GatewayError {
   return invalidRequest(
     "This code has expired or was used meanwhile. Start again on the device, which shows a new one.",

@@ -47,8 +47,12 @@ export function pageAnswer(page: Page): PlainAnswer {
   };
 }
 
-/** A page with such a form, and its status where the form was refused. */
-export function openFormPage(page: Page, fault: { status: number } | undefined, deps: OpenFormDeps): PlainAnswer {
+/** A page with a form for people who may not be signed in yet, and its status where the form was refused. */
+export function openFormPage(
+  page: Page,
+  fault: { status: number } | undefined,
+  deps: Pick<OpenFormDeps, "formReferrerPolicy">,
+): PlainAnswer {
   return pageAnswer({ ...page, status: fault?.status ?? 200, referrerPolicy: deps.formReferrerPolicy() });
 }
 

@@ -1,7 +1,7 @@
 // Models while the server runs: what operators declare, change and take back, which holds from the answer on.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
-import { shortened } from "../../base/text/shortened.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
@@ -201,7 +201,7 @@ export class ManagedModels {
 function unknownModel(id: string): GatewayError {
   return new GatewayError(
     "not_found",
-    `There is no model ${shortened(id)}. GET /v1/admin/models lists the models; POST /v1/admin/models declares one.`,
+    `There is no model ${shown(id)}. GET /v1/admin/models lists the models; POST /v1/admin/models declares one.`,
   );
 }
 
@@ -213,12 +213,12 @@ function idTaken(id: string): GatewayError {
 
 function readOnly(id: string): GatewayError {
   return forbidden(
-    `The model ${shortened(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
+    `The model ${shown(id)} is defined in headrace.yaml and read-only here: change it under \`models\` in that file.`,
   );
 }
 
 function notDeclared(id: string): GatewayError {
   return forbidden(
-    `The model ${shortened(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
+    `The model ${shown(id)} is offered as its upstreams list it, and nothing was declared of it here. To stop offering it, set discover of the upstream to false, or delete the upstream.`,
   );
 }

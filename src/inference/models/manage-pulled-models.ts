@@ -2,7 +2,7 @@
 
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { shortened } from "../../base/text/shortened.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
@@ -70,6 +70,6 @@ function notAllDeleted({ id, left }: RemovedModel): GatewayError {
 function unknownModel(id: string): GatewayError {
   return new GatewayError(
     "not_found",
-    `There is no pulled model ${shortened(id)} on this server. GET /v1/admin/pulled-models lists those that are.`,
+    `There is no pulled model ${shown(id)} on this server. GET /v1/admin/pulled-models lists those that are.`,
   );
 }

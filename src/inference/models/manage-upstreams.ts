@@ -2,7 +2,7 @@
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { shortened } from "../../base/text/shortened.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type {
@@ -294,7 +294,7 @@ function placeOf({ url }: Pick<UpstreamSettings, "url">): string {
 function unknownUpstream(name: string): GatewayError {
   return new GatewayError(
     "not_found",
-    `There is no upstream ${shortened(name)}. GET /v1/admin/upstreams lists the upstreams.`,
+    `There is no upstream ${shown(name)}. GET /v1/admin/upstreams lists the upstreams.`,
   );
 }
 

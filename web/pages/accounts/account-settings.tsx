@@ -15,17 +15,28 @@ import { TierSelect } from "./tier-select.tsx";
 const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "store_chats"] as const;
 
 export function AccountSettings({ account }: { account: AccountDetails }) {
-  // Somebody else's change begins the form anew.
-  const version = JSON.stringify(fields.map((field) => account[field]));
+  const [form, setForm] = useState<{ key: string; versions: readonly string[] }>();
+  const version = versionOf(account);
+  // Somebody else's change begins the form anew; one of its own must not, as more may be typed before it is read again.
+  const key = form?.versions.includes(version) ? form.key : version;
+  const keep = (changed: Account) => {
+    const versions = form?.key === key ? form.versions : [key];
+    setForm({ key, versions: [...versions, versionOf(changed)] });
+  };
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
-      <SettingsForm key={version} account={account} />
+      <SettingsForm key={key} account={account} saved={keep} />
       <AccountMonth account={account} />
     </SimpleGrid>
   );
 }
 
-function SettingsForm({ account }: { account: AccountDetails }) {
+/** What the form shows of an account. */
+function versionOf(account: Account): string {
+  return JSON.stringify(fields.map((field) => account[field]));
+}
+
+function SettingsForm({ account, saved }: { account: AccountDetails; saved(changed: Account): void }) {
   const { session, refresh } = useSession();
   const [name, setName] = useState(account.name);
   const [tier, setTier] = useState(account.tier);
@@ -37,6 +48,7 @@ function SettingsForm({ account }: { account: AccountDetails }) {
       stale: ["/v1/admin/accounts", "/v1/admin/tiers", "/v1/account"],
       said: (changed) => `Saved. It holds from the next request of ${changed.name} on.`,
       done(changed) {
+        saved(changed);
         if (changed.id === session.account.id && changed.name !== session.account.name) void refresh();
       },
     },

@@ -46,7 +46,7 @@ function BothTabs() {
           <AllowedApps />
         </Tabs.Panel>
       </Tabs>
-      <CreateApp opened={parameters.has("create")} close={() => setParameters({}, { replace: true })} />
+      <CreateApp opened={(parameters.get("create") ?? "") !== ""} close={() => setParameters({}, { replace: true })} />
     </Page>
   );
 }
