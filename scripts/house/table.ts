@@ -137,6 +137,7 @@ export const layers: Layers = {
         "nodes/tunnel",
         "oauth",
         "policy",
+        "websocket",
         "wire",
       ].map((name) => `src/${name}`),
       "dist",

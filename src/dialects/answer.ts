@@ -1,6 +1,7 @@
 // An answer in whichever format: what a dialect is given to read one, and what it makes of it.
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
+import type { GatewayError } from "../base/errors.ts";
 import type { SseReader } from "../base/text/sse.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -105,8 +106,8 @@ export interface AnswerStream extends StreamObservation {
   whole(bytes: ByteSpan): string;
   /** What the client gets at the end of a stream that was delivered whole. */
   ending(): string;
-  /** The last event of a stream that broke off; `error` is JSON. */
-  errorEvent(error: string): string;
+  /** The last event of a stream that broke off; `rendered` is the error as JSON, in the form of the client's API. */
+  errorEvent(rendered: string, error: GatewayError): string;
 }
 
 /** An event that goes to the client from where it lies. */

@@ -12,6 +12,7 @@ import type {
   AskedRequest,
   Serving,
 } from "./answer.ts";
+import type { ConversationFormat } from "./conversation/format.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 
 /** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
@@ -23,8 +24,29 @@ export interface Dialect extends AnswerFormat {
   /** The operation in the conventions for generative AI of OpenTelemetry. */
   readonly spanName: string;
 
+  /** Whose API it is: errors and limits are told in that one's form. */
+  readonly maker: "openai" | "anthropic";
+  /** By which its conversations are had with engines that speak another format; undefined where they are none. */
+  readonly format: ConversationFormat | undefined;
+
   /** The body of a request. */
   readonly schema: z.ZodType;
+  /** The body of a request whose prompt is to be counted, where that is another. */
+  readonly countSchema: z.ZodType | undefined;
+  /** Whether its usual body is checked in one pass over its bytes; else it is parsed. */
+  readonly isScanned: boolean;
+  /** Estimated from all of a request that a model is shown. */
+  promptTokens(body: Readonly<Record<string, unknown>>): number;
+  /** Whether any server that knows the format understands the request: its tools are functions alone. */
+  isPlain(body: Readonly<Record<string, unknown>>): boolean;
+  /** Whether servers keep answers unless they are told not to. */
+  readonly isKeptUnlessTold: boolean;
+  /** Throws `invalid_request` for what the format has and the gateway does not do; undefined where it does all of it. */
+  readonly requireSupported: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
+  /** Whether a stream tells its usage only where `stream_options` ask for it. */
+  readonly asksForUsage: boolean;
+  /** The member that limits the tokens of an answer, and its older name, where it has one. */
+  readonly limitMembers: readonly [newer: string, older?: string];
   /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;
   /** Generations side by side for a request with these figures. `prompts`: how many the prompt is. */
@@ -40,6 +62,10 @@ export interface Dialect extends AnswerFormat {
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
   /** For answers that may be kept, and read again by their id; undefined where they are not. */
   readonly collector: (() => AnswerCollector) | undefined;
+  /** Whether a stream of it begins with the tokens of the prompt. */
+  readonly tellsPromptFirst: boolean;
+  /** The event that tells an error in an open stream; `rendered`: its JSON. Undefined where it depends on what came before. */
+  readonly errorEvent: ((rendered: string) => string) | undefined;
 
   /** What was said, for a trace: in a prompt, the last first; in a whole answer; in a chunk of a stream as the client gets it. */
   readonly asked: (prompt: unknown) => Iterable<Said>;

@@ -4,7 +4,9 @@ import { chat } from "./chat/chat.ts";
 import { completion } from "./completion/completion.ts";
 import type { Dialect } from "./dialect.ts";
 import { embedding } from "./embedding/embedding.ts";
+import { message } from "./message/message.ts";
+import { response } from "./response/response.ts";
 
-export const dialects: Readonly<Record<Operation, Dialect>> = { chat, completion, embedding };
+export const dialects: Readonly<Record<Operation, Dialect>> = { chat, completion, embedding, response, message };
 
 export const operations = Object.keys(dialects) as readonly Operation[];

@@ -21,7 +21,7 @@ const contextWords = /\bmaximum context length\b/i;
  * What an engine said about a bad request, fit for a client: its `error.message` without addresses and without anything
  * that looks like a credential, and those of its codes that clients act upon. Undefined where there is none.
  */
-export function publicFault(text: string, engine: Engine): PublicFault {
+export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
   const { error, message, detail, ...top } = parsedObject(text);
   const nested = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : undefined;
   const said = [nested ? nested["message"] : error, message, detail].find(
@@ -36,7 +36,7 @@ export function publicFault(text: string, engine: Engine): PublicFault {
   };
 }
 
-function isPublicParam(param: unknown, engine: Engine): param is string {
+function isPublicParam(param: unknown, engine: Pick<Engine, "redact">): param is string {
   return typeof param === "string" && paramPattern.test(param) && withoutSecrets(param, engine) === param;
 }
 
@@ -58,7 +58,7 @@ function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCo
   return known;
 }
 
-function withoutSecrets(text: string, engine: Engine): string {
+function withoutSecrets(text: string, engine: Pick<Engine, "redact">): string {
   return engine
     .redact(text)
     .slice(0, longestMessage)

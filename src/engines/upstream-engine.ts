@@ -1,10 +1,18 @@
 // An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Eventual } from "../base/later.ts";
-import type { Engine, EngineLoad, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type {
+  CountRequest,
+  Engine,
+  EngineLoad,
+  EngineModel,
+  EngineRequest,
+  EngineResponse,
+} from "../domain/models/engine.ts";
 import { redactSecrets } from "../domain/redaction.ts";
 import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
 import { getServerLoad } from "./server-load.ts";
+import { TokenCounter } from "./token-count.ts";
 
 export interface UpstreamOptions {
   name: string;
@@ -23,12 +31,14 @@ export class UpstreamEngine implements Engine {
   readonly maxConcurrency: number | undefined;
   readonly server: { readonly address: string; readonly port: number };
   readonly #target: HttpTarget;
+  readonly #counter: TokenCounter;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
     this.maxConcurrency = options.maxConcurrency;
     this.server = serverOf(options.url);
     this.#target = httpTarget(options);
+    this.#counter = new TokenCounter(this.#target);
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
@@ -41,6 +51,10 @@ export class UpstreamEngine implements Engine {
     return models
       .filter(({ id }) => this.redact(id) === id)
       .map((model) => (model.ownedBy === undefined ? model : { ...model, ownedBy: this.redact(model.ownedBy) }));
+  }
+
+  countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
+    return this.#counter.count(request, cancellation);
   }
 
   load(signal: AbortSignal): Promise<EngineLoad | undefined> {

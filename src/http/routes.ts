@@ -7,6 +7,7 @@ import { adminSystemRoutes } from "./api/admin/system-routes.ts";
 import { chatRoutes } from "./api/chat-routes.ts";
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { keyRoutes } from "./api/key-routes.ts";
+import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
 import { modelRoutes } from "./api/model-routes.ts";
 import { modelStatusRoutes } from "./api/model-status-routes.ts";
@@ -19,6 +20,7 @@ import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
+import { responseRoutes } from "./api/response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
 import { tokenRoutes } from "./api/token-routes.ts";
 import { overviewRoutes } from "./api/usage/overview-routes.ts";
@@ -35,6 +37,8 @@ import { ssoRoutes } from "./pages/sso-routes.ts";
 /** What makes the routes, by subject. */
 const makers = [
   inferenceRoutes,
+  responseRoutes,
+  messageRoutes,
   chatRoutes,
   modelRoutes,
   modelStatusRoutes,

@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { Seal } from "../domain/seal.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage/usage.ts";
@@ -34,8 +35,8 @@ export interface InferenceCall<Result> extends LimitListener {
   renderError(error: GatewayError): string;
   /** Called where another model serves the request than the one that was asked for, before anything is answered. */
   onStandIn(model: string): void;
-  /** Called where the engine says that it left a member of the request out of account, likewise. */
-  onIgnored(member: "tools"): void;
+  /** Called where members of the request are left out of account, as the engine has nothing for them; likewise. */
+  onIgnored(members: readonly string[]): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -54,6 +55,8 @@ export interface InferenceDeps {
   usageDoubts: Pick<UsageDoubts, "understated">;
   /** Keeps the completions that somebody asked to keep. */
   chatWriter: ChatWriter;
+  /** Seals what the clients of an account keep for us. */
+  sealFor(accountId: string): Seal;
   clock: Clock;
   stopping: Stopping;
   /** Silence after which a stream gets a comment line. Default 10 s. */

@@ -25,7 +25,7 @@ export class DecodedRequest implements RequestFacts {
   readonly promptTokens: number;
   /** The most tokens of the completion, by the name of the member that counts where both are there. */
   readonly tokenLimit: number | undefined;
-  readonly tokenLimitName: "max_completion_tokens" | "max_tokens";
+  readonly tokenLimitName: string;
   /** Undefined where there are none. */
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
@@ -45,7 +45,7 @@ export class DecodedRequest implements RequestFacts {
     this.width = dialect.width(marks.choices, marks.bestOf, marks.prompts);
     this.promptTokens = marks.promptTokens;
     this.tokenLimit = newerLimit ?? limitOf(marks.olderLimit);
-    this.tokenLimitName = newerLimit === undefined ? "max_tokens" : "max_completion_tokens";
+    this.tokenLimitName = (newerLimit === undefined ? dialect.limitMembers[1] : undefined) ?? dialect.limitMembers[0];
     this.corrections = correctionsOf(dialect, marks);
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;

@@ -2,7 +2,6 @@
 
 import { fieldError } from "../base/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import { estimatePromptTokens } from "../dialects/prompt-tokens.ts";
 import type { Model } from "../domain/models/model.ts";
 import { countTexts, noTokenLimit } from "../wire/parts.ts";
 
@@ -24,6 +23,9 @@ export type Corrections = Readonly<Record<string, string | null>>;
 
 /** `max_completion_tokens` counts; an engine that takes the other name for it must not be told of two. */
 const newerLimitAlone: Corrections = { max_tokens: null };
+
+/** No model server keeps what the gateway answers for. */
+const notKept: Corrections = { store: "false" };
 
 /** What a body says of what the gateway goes by, noted when it is checked; what that means in its dialect is not in it. */
 export interface RequestMarks {
@@ -53,6 +55,7 @@ export interface RequestMarks {
 export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): RequestMarks {
   const prompt = body[dialect.promptMember];
   const { stream_options: options, store } = body;
+  const [newer, older] = dialect.limitMembers;
   return {
     model: body["model"] as string,
     modelStart: 0,
@@ -62,9 +65,9 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
     choices: numberOf(body["n"]) ?? 1,
     bestOf: numberOf(body["best_of"]) ?? 1,
     prompts: countTexts(prompt),
-    promptTokens: estimatePromptTokens(dialect.promptMember, body),
-    newerLimit: numberOf(body["max_completion_tokens"]),
-    olderLimit: numberOf(body["max_tokens"]),
+    promptTokens: dialect.promptTokens(body),
+    newerLimit: numberOf(body[newer]),
+    olderLimit: older === undefined ? undefined : numberOf(body[older]),
     hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
     store: typeof store === "boolean" || store === null ? store : undefined,
@@ -95,10 +98,11 @@ export function limitOf(value: number | null | undefined): number | undefined {
  * stop. Servers of the legacy endpoint know a token limit by its older name alone, and would not be held to the newer.
  */
 export function correctionsOf(
-  { generates, knowsNewerLimit }: Dialect,
-  { newerLimit, olderLimit, hasEmptyStop }: RequestMarks,
+  { generates, knowsNewerLimit, isKeptUnlessTold }: Dialect,
+  { newerLimit, olderLimit, hasEmptyStop, store }: RequestMarks,
 ): Corrections | undefined {
   if (!generates) return undefined;
+  if (isKeptUnlessTold) return store === false ? undefined : notKept;
   const newer = limitOf(newerLimit);
   const isUsual = newerLimit !== noTokenLimit && olderLimit !== noTokenLimit && !hasEmptyStop;
   if (isUsual && (newer === undefined || knowsNewerLimit)) {

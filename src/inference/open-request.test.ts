@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { noSeal } from "../../tests/support/no-seal.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { done, event } from "../../tests/support/relay.ts";
 import { type BodySink, type BodySource, bodyOf } from "../base/bytes/body-source.ts";
@@ -132,6 +133,7 @@ function reset(): void {
     clock: systemClock,
     stopping: new Stopping(),
     heartbeatMs: 1_000,
+    sealFor: () => noSeal,
   };
 }
 

@@ -6,7 +6,9 @@ import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Answer, AnswerNames } from "../dialects/answer.ts";
+import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
+import type { Seal } from "../domain/seal.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
@@ -26,6 +28,8 @@ import type { Workload } from "./routing/route.ts";
 import { isServable } from "./routing/servable.ts";
 import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
+
+const nothing: readonly string[] = [];
 
 /** How far a request has come; it may end in each of them. */
 type Phase =
@@ -118,6 +122,10 @@ export class OpenRequest<Result>
 
   get holder(): Holder {
     return this.call.holder;
+  }
+
+  get seal(): Seal {
+    return this.deps.sealFor(this.accountId);
   }
 
   get recording(): boolean {
@@ -242,8 +250,10 @@ export class OpenRequest<Result>
         this.meter.servedBy(model.price, usageBounds(model, this.request));
         this.call.onStandIn(model.id);
       }
-      // Tools are the only member of a request that an engine may leave out.
-      if (dispatched.response.headers.get("x-headrace-ignored") === "tools") this.call.onIgnored("tools");
+      const { leftOut = nothing, response } = dispatched;
+      // Tools are the only member of a request that an engine may leave out by itself.
+      const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
+      if (ignored.length > 0) this.call.onIgnored(ignored);
       if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
       else this.#relay(dispatched);
@@ -265,7 +275,10 @@ export class OpenRequest<Result>
     const dispatched = this.#dispatched as Dispatched;
     let answer: Answer;
     try {
-      answer = this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
+      const { translation } = dispatched;
+      answer = translation
+        ? translatedAnswer(bytes, this.request, dispatched, this, translation)
+        : this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
     } catch (error) {
       this.noBody(error);
       return;

@@ -12,7 +12,7 @@ const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
  */
 export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Bytes {
   const isRenamed = engineModel !== request.model;
-  const addsUsage = request.stream && request.streamOptions !== "usage";
+  const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
   if (!recording && request.corrections === undefined) {
     if (!isRenamed && !addsUsage) return request.bytes;
     const { bytes, modelStart, modelEnd } = request;

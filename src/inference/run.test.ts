@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { noSeal } from "../../tests/support/no-seal.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { Client, done, event } from "../../tests/support/relay.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
@@ -118,6 +119,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     clock: { ...systemClock, monotonicMs: exactMs },
     stopping,
     heartbeatMs: 1_000,
+    sealFor: () => noSeal,
   };
   const call: InferenceCall<InferenceAnswer> = {
     request: decodedRequest({ messages: [{ role: "user", content: "Hello" }], stream }),

@@ -10,9 +10,11 @@ import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { operations } from "../dialects/dialects.ts";
+import type { Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { Seal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Dispatched, Sender } from "../inference/routing/attempt.ts";
@@ -39,6 +41,9 @@ export interface LocalServingOptions {
 
 /** All requests of the gateway wait in one row: whose they are it does not say. */
 const gatewayAccount = "gateway";
+
+/** The gateway has its own seal: to a node nothing comes that is sealed. */
+const nothingSealed: Seal = { seal: () => "", open: () => undefined };
 
 export class LocalServing {
   readonly #options: LocalServingOptions;
@@ -114,6 +119,7 @@ export class LocalServing {
       accountId: gatewayAccount,
       holder: this.#holder,
       recording: false,
+      seal: nothingSealed,
       cancellation,
       workload: {
         promptTokens: decoded.promptTokens,
@@ -161,9 +167,16 @@ export class LocalServing {
    * request back and forth.
    */
   #own(model: Model): Model | undefined {
-    const deployments = model.deployments.filter(({ engine }) => !this.#options.catalog.isNode(engine));
+    const deployments = model.deployments.filter(
+      ({ engine }) => !this.#options.catalog.isNode(engine) && speaksChat(engine),
+    );
     return deployments.length === 0 ? undefined : { ...model, deployments, fallbacks: undefined };
   }
+}
+
+/** What another format would have to be made of is asked by the gateway itself. */
+function speaksChat({ formats }: Engine): boolean {
+  return formats === undefined || formats.chat !== undefined;
 }
 
 function announced(model: Model): AnnouncedModel {

@@ -38,6 +38,7 @@ import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
+import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
 
 export type { FirstKey };
@@ -166,6 +167,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...governance,
     ...people,
     ...network.routes,
+    sealFor: replySeals(governance.keyFor("reply-seal-v1")),
     catalog,
     router,
     capacity,

@@ -119,8 +119,9 @@ export class StreamedContent {
   add(events: string): void {
     if (this.#kept >= mostKept) return;
     for (const event of events.split("\n\n")) {
-      if (!event.startsWith("data: {")) continue;
-      for (const piece of this.#piecesOf(parsed(event.slice("data: ".length)))) this.#addPiece(piece);
+      const line = event.startsWith("event: ") ? event.slice(event.indexOf("\n") + 1) : event;
+      if (!line.startsWith("data: {")) continue;
+      for (const piece of this.#piecesOf(parsed(line.slice("data: ".length)))) this.#addPiece(piece);
     }
   }
 

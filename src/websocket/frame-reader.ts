@@ -10,13 +10,16 @@ import {
 } from "./frame-format.ts";
 
 export interface FrameListener {
-  /** A whole binary message; may be a part of what was pushed. */
+  /** A whole message; may be a part of what was pushed. Whether a text is UTF-8 is for the listener to see. */
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
   /** A close frame came; nothing is read any more. */
   closeFrame(code: number, reason: string): void;
 }
+
+/** What is said over a connection: one of both alone. */
+export type MessageKind = "binary" | "text";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const nothing = Buffer.alloc(0);
@@ -27,6 +30,7 @@ export class FrameReader {
   readonly #listener: FrameListener;
   /** Whether the other end must mask (a client) or must not (a server). */
   readonly #masked: boolean;
+  readonly #kind: MessageKind;
   readonly #head = Buffer.alloc(maxHeaderBytes);
   #headLength = 0;
   /** Bytes of the head, as far as it is known. */
@@ -39,8 +43,9 @@ export class FrameReader {
   #fragmentsLength = 0;
   #ended = false;
 
-  constructor(listener: FrameListener, masked: boolean, maxMessageBytes: number) {
+  constructor(listener: FrameListener, masked: boolean, maxMessageBytes: number, kind: MessageKind = "binary") {
     this.#listener = listener;
+    this.#kind = kind;
     this.#masked = masked;
     this.maxMessageBytes = maxMessageBytes;
   }
@@ -106,8 +111,8 @@ export class FrameReader {
       if (!this.#fragments) throw violation("a continuation frame continues nothing");
     } else {
       if (this.#fragments) throw violation("a message began in the middle of another");
-      if (opcode === opcodes.text) {
-        throw new FrameError(closeCodes.unsupportedData, "only binary messages are taken here");
+      if (opcode !== opcodes[this.#kind]) {
+        throw new FrameError(closeCodes.unsupportedData, `only ${this.#kind} messages are taken here`);
       }
     }
     const extended = length < 126 ? 0 : length === 126 ? 2 : 8;

@@ -9,10 +9,10 @@ const acceptGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 export type ServerHandshake = { headers: HeaderFields } | { problem: string; headers: HeaderFields };
 
 /**
- * Checks a request for an upgrade to a WebSocket of `protocol`, the only one that is spoken there. Gives the fields of the
+ * Checks a request for an upgrade to a WebSocket of `protocol`, the only one that is spoken there; undefined: none is named. Gives the fields of the
  * answer 101, or what is wrong, as a sentence for the client, with the fields that belong to such an answer.
  */
-export function checkUpgradeRequest(request: IncomingRequest, protocol: string): ServerHandshake {
+export function checkUpgradeRequest(request: IncomingRequest, protocol: string | undefined): ServerHandshake {
   const { headers } = request;
   const key = headers.get("sec-websocket-key");
   const refuse = (problem: string) => ({ problem, headers: { "sec-websocket-version": version } });
@@ -24,14 +24,19 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string):
   if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
   if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
   if (key === null || !isKey(key)) return refuse("Sec-WebSocket-Key must be 16 bytes as base64, once.");
+  const accepted = { upgrade: "websocket", "sec-websocket-accept": acceptOf(key) };
+  if (protocol === undefined) return { headers: accepted };
   if (!tokensOf(headers.get("sec-websocket-protocol")).includes(protocol)) {
     return refuse(
       `Sec-WebSocket-Protocol must offer ${protocol}: versions of Headrace that have none in common cannot talk.`,
     );
   }
-  return {
-    headers: { upgrade: "websocket", "sec-websocket-accept": acceptOf(key), "sec-websocket-protocol": protocol },
-  };
+  return { headers: { ...accepted, "sec-websocket-protocol": protocol } };
+}
+
+/** Whether a request asks for a WebSocket, rightly or not. */
+export function asksForWebSocket({ headers }: Pick<IncomingRequest, "headers">): boolean {
+  return hasToken(headers, "upgrade", "websocket");
 }
 
 export function newKey(): string {

@@ -1,14 +1,16 @@
-// One WebSocket after its handshake, at either end: binary messages over a connection, and its end as RFC 6455 has it.
+// One WebSocket after its handshake, at either end: messages over a connection, and its end as RFC 6455 has it.
 import type { MessageLink, MessageLinkListener } from "../base/bytes/message-link.ts";
 import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
 import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";
-import { type FrameListener, FrameReader } from "./frame-reader.ts";
+import { type FrameListener, FrameReader, type MessageKind } from "./frame-reader.ts";
 import { FrameWriter } from "./frame-writer.ts";
 
 export interface WebSocketLinkOptions {
   role: "server" | "client";
   /** The most bytes of one message; it can be changed later. */
   maxMessageBytes: number;
+  /** Left out: binary. */
+  kind?: MessageKind;
   /** Makes the listener of the link; nothing is read before it returns. */
   listen(link: WebSocketLink): MessageLinkListener;
 }
@@ -23,6 +25,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
   readonly peer: string;
   readonly #channel: ByteChannel;
   readonly #isServer: boolean;
+  readonly #kind: MessageKind;
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #listener: MessageLinkListener;
@@ -35,7 +38,8 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
     this.#channel = channel;
     this.peer = channel.peer;
     this.#isServer = options.role === "server";
-    this.#reader = new FrameReader(this, this.#isServer, options.maxMessageBytes);
+    this.#kind = options.kind ?? "binary";
+    this.#reader = new FrameReader(this, this.#isServer, options.maxMessageBytes, this.#kind);
     this.#writer = new FrameWriter(channel, !this.#isServer);
     this.#listener = options.listen(this);
     channel.listen(this);
@@ -52,7 +56,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
 
   send(message: Uint8Array, rest?: Uint8Array): void {
     if (this.#closing || this.#channel.closed) return;
-    this.#writer.add(opcodes.binary, message, rest);
+    this.#writer.add(opcodes[this.#kind], message, rest);
   }
 
   close(code: number, reason: string): void {

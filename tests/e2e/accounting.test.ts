@@ -10,6 +10,7 @@ import { type BookedUsage, bookedUsage } from "../support/booked-usage.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+import { noSeal } from "../support/no-seal.ts";
 import {
   chunk,
   json,
@@ -314,6 +315,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       clock,
       stopping: new Stopping(),
       heartbeatMs: 10_000,
+      sealFor: () => noSeal,
     },
   );
   await expect((async () => await left)()).rejects.toBeInstanceOf(DOMException);

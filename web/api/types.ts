@@ -354,6 +354,505 @@ export type ChatMessage =
       name?: string | null;
       [k: string]: unknown;
     };
+/**
+ * One message of the conversation.
+ */
+export type MessageParam =
+  | {
+      role: "user";
+      content:
+        | string
+        | (
+            | {
+                type: "text";
+                text: string;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "image";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "document";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                title?: string | null;
+                context?: string | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "search_result";
+                source: string;
+                title: string;
+                content: {
+                  type: "text";
+                  text: string;
+                  [k: string]: unknown;
+                }[];
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "thinking";
+                thinking: string;
+                signature?: string | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "redacted_thinking";
+                data: string;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_use";
+                id: string;
+                name: string;
+                input: {
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_result";
+                tool_use_id: string;
+                content?:
+                  | (
+                      | string
+                      | {
+                          type: string;
+                          [k: string]: unknown;
+                        }[]
+                    )
+                  | null;
+                is_error?: boolean | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
+          )[];
+      [k: string]: unknown;
+    }
+  | {
+      role: "assistant";
+      content:
+        | string
+        | (
+            | {
+                type: "text";
+                text: string;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "image";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "document";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                title?: string | null;
+                context?: string | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "search_result";
+                source: string;
+                title: string;
+                content: {
+                  type: "text";
+                  text: string;
+                  [k: string]: unknown;
+                }[];
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "thinking";
+                thinking: string;
+                signature?: string | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "redacted_thinking";
+                data: string;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_use";
+                id: string;
+                name: string;
+                input: {
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_result";
+                tool_use_id: string;
+                content?:
+                  | (
+                      | string
+                      | {
+                          type: string;
+                          [k: string]: unknown;
+                        }[]
+                    )
+                  | null;
+                is_error?: boolean | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
+          )[];
+      [k: string]: unknown;
+    }
+  | {
+      role: "system";
+      content:
+        | string
+        | (
+            | {
+                type: "text";
+                text: string;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "image";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "document";
+                source: {
+                  type: string;
+                  [k: string]: unknown;
+                };
+                title?: string | null;
+                context?: string | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "search_result";
+                source: string;
+                title: string;
+                content: {
+                  type: "text";
+                  text: string;
+                  [k: string]: unknown;
+                }[];
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "thinking";
+                thinking: string;
+                signature?: string | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "redacted_thinking";
+                data: string;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_use";
+                id: string;
+                name: string;
+                input: {
+                  [k: string]: unknown;
+                };
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: "tool_result";
+                tool_use_id: string;
+                content?:
+                  | (
+                      | string
+                      | {
+                          type: string;
+                          [k: string]: unknown;
+                        }[]
+                    )
+                  | null;
+                is_error?: boolean | null;
+                /**
+                 * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                 */
+                cache_control?: {
+                  type: string;
+                  [k: string]: unknown;
+                } | null;
+                [k: string]: unknown;
+              }
+            | {
+                type: string;
+                [k: string]: unknown;
+              }
+          )[];
+      [k: string]: unknown;
+    }
+  | {
+      role: string;
+      content?:
+        | (
+            | string
+            | (
+                | {
+                    type: "text";
+                    text: string;
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "image";
+                    source: {
+                      type: string;
+                      [k: string]: unknown;
+                    };
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "document";
+                    source: {
+                      type: string;
+                      [k: string]: unknown;
+                    };
+                    title?: string | null;
+                    context?: string | null;
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "search_result";
+                    source: string;
+                    title: string;
+                    content: {
+                      type: "text";
+                      text: string;
+                      [k: string]: unknown;
+                    }[];
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "thinking";
+                    thinking: string;
+                    signature?: string | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "redacted_thinking";
+                    data: string;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "tool_use";
+                    id: string;
+                    name: string;
+                    input: {
+                      [k: string]: unknown;
+                    };
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: "tool_result";
+                    tool_use_id: string;
+                    content?:
+                      | (
+                          | string
+                          | {
+                              type: string;
+                              [k: string]: unknown;
+                            }[]
+                        )
+                      | null;
+                    is_error?: boolean | null;
+                    /**
+                     * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+                     */
+                    cache_control?: {
+                      type: string;
+                      [k: string]: unknown;
+                    } | null;
+                    [k: string]: unknown;
+                  }
+                | {
+                    type: string;
+                    [k: string]: unknown;
+                  }
+              )[]
+          )
+        | null;
+      [k: string]: unknown;
+    };
 
 export interface Shapes {
   Error?: Error;
@@ -366,6 +865,17 @@ export interface Shapes {
   TextCompletion?: TextCompletion;
   EmbeddingRequest?: EmbeddingRequest;
   EmbeddingList?: EmbeddingList;
+  CompactRequest?: CompactRequest;
+  ResponseInputItem?: ResponseInputItem;
+  Compaction?: Compaction;
+  ResponseRequest?: ResponseRequest;
+  ResponseTokenCount?: ResponseTokenCount;
+  Response?: Response;
+  MessageCountRequest?: MessageCountRequest;
+  MessageParam?: MessageParam;
+  MessageTokenCount?: MessageTokenCount;
+  MessageRequest?: MessageRequest;
+  Message?: Message;
   StoredChatCompletionList?: StoredChatCompletionList;
   StoredChatCompletion?: StoredChatCompletion;
   StoredChatUpdate?: StoredChatUpdate;
@@ -904,6 +1414,707 @@ export interface EmbeddingList {
   usage: {
     prompt_tokens: number;
     total_tokens: number;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface CompactRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * A text, or the items of the conversation so far.
+   */
+  input: string | ResponseInputItem[];
+  /**
+   * What the model is told first; it does not carry over to later responses.
+   */
+  instructions?: string | null;
+  [k: string]: unknown;
+}
+/**
+ * One item of the conversation: a message, a call of a tool, its output.
+ */
+export interface ResponseInputItem {
+  type?: string | null;
+  id?: string | null;
+  role?: string | null;
+  content?:
+    | (
+        | string
+        | {
+            type: string;
+            text?: string | null;
+            [k: string]: unknown;
+          }[]
+      )
+    | null;
+  call_id?: string | null;
+  name?: string | null;
+  arguments?: unknown;
+  output?: unknown;
+  [k: string]: unknown;
+}
+export interface Compaction {
+  id: string;
+  object: "response.compaction";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  output: {
+    type?: string;
+    [k: string]: unknown;
+  }[];
+  [k: string]: unknown;
+}
+export interface ResponseRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * A text, or the items of the conversation so far.
+   */
+  input: string | ResponseInputItem[];
+  /**
+   * What the model is told first; it does not carry over to later responses.
+   */
+  instructions?: string | null;
+  /**
+   * Maximum tokens to generate, thinking included.
+   */
+  max_output_tokens?: number | null;
+  /**
+   * Sampling temperature. Default 1.
+   */
+  temperature?: number | null;
+  /**
+   * Nucleus sampling: the smallest set of tokens with this probability mass.
+   */
+  top_p?: number | null;
+  /**
+   * How many likely tokens to show at each place.
+   */
+  top_logprobs?: number | null;
+  /**
+   * Tools that the model may call.
+   */
+  tools?:
+    | {
+        type: string;
+        name?: string | null;
+        description?: string | null;
+        parameters?: {
+          [k: string]: unknown;
+        } | null;
+        strict?: boolean | null;
+        [k: string]: unknown;
+      }[]
+    | null;
+  /**
+   * Whether the model may (`auto`), must (`required`) or must not (`none`) call a tool, or which one.
+   */
+  tool_choice?:
+    | (
+        | string
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Whether one answer may hold several calls.
+   */
+  parallel_tool_calls?: boolean | null;
+  /**
+   * The form of the answer: `text`, `json_object` or `json_schema`.
+   */
+  text?: {
+    format?: {
+      type: string;
+      name?: string | null;
+      schema?: {
+        [k: string]: unknown;
+      } | null;
+      strict?: boolean | null;
+      [k: string]: unknown;
+    } | null;
+    verbosity?: string | null;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * How much a model thinks, and whether that is shown.
+   */
+  reasoning?: {
+    effort?: string | null;
+    summary?: string | null;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * What the response has beside its usual members, such as `reasoning.encrypted_content`.
+   */
+  include?: string[] | null;
+  /**
+   * Whether the response is kept. None is, for now: the answer says so.
+   */
+  store?: boolean | null;
+  /**
+   * A kept response that this one goes on from; none is kept for now.
+   */
+  previous_response_id?: string | null;
+  /**
+   * A conversation that this response is part of; none is kept for now.
+   */
+  conversation?:
+    | (
+        | string
+        | {
+            id: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Answer at once, and work on it in the background; not for now.
+   */
+  background?: boolean | null;
+  /**
+   * Answer as Server-Sent Events. Default false.
+   */
+  stream?: boolean | null;
+  /**
+   * What happens to a conversation that is too long; it is refused, whatever is said.
+   */
+  truncation?: ("auto" | "disabled") | null;
+  /**
+   * Your own labels.
+   */
+  metadata?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  service_tier?: string | null;
+  [k: string]: unknown;
+}
+export interface ResponseTokenCount {
+  object: "response.input_tokens";
+  input_tokens: number;
+  /**
+   * Present where no model server of the model can count.
+   */
+  estimated?: true;
+  [k: string]: unknown;
+}
+export interface Response {
+  id: string;
+  object: "response";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  status: "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+  model: string;
+  output: {
+    type: string;
+    [k: string]: unknown;
+  }[];
+  error: {
+    code: string;
+    message: string;
+    [k: string]: unknown;
+  } | null;
+  incomplete_details: {
+    reason: string;
+    [k: string]: unknown;
+  } | null;
+  usage?: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    [k: string]: unknown;
+  } | null;
+  [k: string]: unknown;
+}
+export interface MessageCountRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * The conversation so far.
+   *
+   * @minItems 1
+   * @maxItems 100000
+   */
+  messages: MessageParam[];
+  /**
+   * What the model is told before the conversation.
+   */
+  system?:
+    | (
+        | string
+        | {
+            type: "text";
+            text: string;
+            /**
+             * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+             */
+            cache_control?: {
+              type: string;
+              [k: string]: unknown;
+            } | null;
+            [k: string]: unknown;
+          }[]
+      )
+    | null;
+  /**
+   * Tools that the model may call.
+   */
+  tools?:
+    | {
+        /**
+         * `custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`.
+         */
+        type?: string | null;
+        name?: string;
+        description?: string | null;
+        /**
+         * JSON Schema of its input.
+         */
+        input_schema?: {
+          [k: string]: unknown;
+        };
+        strict?: boolean | null;
+        /**
+         * Offered once a `tool_reference` in the conversation names it.
+         */
+        defer_loading?: boolean | null;
+        /**
+         * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+         */
+        cache_control?: {
+          type: string;
+          [k: string]: unknown;
+        } | null;
+        [k: string]: unknown;
+      }[]
+    | null;
+  /**
+   * Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`).
+   */
+  tool_choice?:
+    | (
+        | {
+            type: "auto";
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "any";
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "tool";
+            name: string;
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "none";
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Whether and how much the model thinks before it answers.
+   */
+  thinking?:
+    | (
+        | {
+            type: "enabled";
+            /**
+             * Tokens to think with, of those that `max_tokens` allows.
+             */
+            budget_tokens: number;
+            /**
+             * `summarized` or `omitted`.
+             */
+            display?: string | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "adaptive";
+            /**
+             * `summarized` or `omitted`.
+             */
+            display?: string | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "between_tools";
+            [k: string]: unknown;
+          }
+        | {
+            type: "disabled";
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  output_config?: {
+    /**
+     * `low`, `medium`, `high`, `xhigh` or `max`.
+     */
+    effort?: string | null;
+    /**
+     * `json_schema` and the schema that the answer follows.
+     */
+    format?:
+      | (
+          | {
+              type: "json_schema";
+              schema: {
+                [k: string]: unknown;
+              };
+              [k: string]: unknown;
+            }
+          | {
+              type: string;
+              [k: string]: unknown;
+            }
+        )
+      | null;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * The older place of `output_config.format`.
+   */
+  output_format?:
+    | (
+        | {
+            type: "json_schema";
+            schema: {
+              [k: string]: unknown;
+            };
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+   */
+  cache_control?: {
+    type: string;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Not needed here, and means nothing.
+   */
+  max_tokens?: number | null;
+  [k: string]: unknown;
+}
+export interface MessageTokenCount {
+  input_tokens: number;
+  /**
+   * Present where no model server of the model can count.
+   */
+  estimated?: true;
+  [k: string]: unknown;
+}
+export interface MessageRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * The conversation so far.
+   *
+   * @minItems 1
+   * @maxItems 100000
+   */
+  messages: MessageParam[];
+  /**
+   * What the model is told before the conversation.
+   */
+  system?:
+    | (
+        | string
+        | {
+            type: "text";
+            text: string;
+            /**
+             * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+             */
+            cache_control?: {
+              type: string;
+              [k: string]: unknown;
+            } | null;
+            [k: string]: unknown;
+          }[]
+      )
+    | null;
+  /**
+   * Tools that the model may call.
+   */
+  tools?:
+    | {
+        /**
+         * `custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`.
+         */
+        type?: string | null;
+        name?: string;
+        description?: string | null;
+        /**
+         * JSON Schema of its input.
+         */
+        input_schema?: {
+          [k: string]: unknown;
+        };
+        strict?: boolean | null;
+        /**
+         * Offered once a `tool_reference` in the conversation names it.
+         */
+        defer_loading?: boolean | null;
+        /**
+         * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+         */
+        cache_control?: {
+          type: string;
+          [k: string]: unknown;
+        } | null;
+        [k: string]: unknown;
+      }[]
+    | null;
+  /**
+   * Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`).
+   */
+  tool_choice?:
+    | (
+        | {
+            type: "auto";
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "any";
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "tool";
+            name: string;
+            /**
+             * Whether one answer holds at most one call.
+             */
+            disable_parallel_tool_use?: boolean | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "none";
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Whether and how much the model thinks before it answers.
+   */
+  thinking?:
+    | (
+        | {
+            type: "enabled";
+            /**
+             * Tokens to think with, of those that `max_tokens` allows.
+             */
+            budget_tokens: number;
+            /**
+             * `summarized` or `omitted`.
+             */
+            display?: string | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "adaptive";
+            /**
+             * `summarized` or `omitted`.
+             */
+            display?: string | null;
+            [k: string]: unknown;
+          }
+        | {
+            type: "between_tools";
+            [k: string]: unknown;
+          }
+        | {
+            type: "disabled";
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  output_config?: {
+    /**
+     * `low`, `medium`, `high`, `xhigh` or `max`.
+     */
+    effort?: string | null;
+    /**
+     * `json_schema` and the schema that the answer follows.
+     */
+    format?:
+      | (
+          | {
+              type: "json_schema";
+              schema: {
+                [k: string]: unknown;
+              };
+              [k: string]: unknown;
+            }
+          | {
+              type: string;
+              [k: string]: unknown;
+            }
+        )
+      | null;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * The older place of `output_config.format`.
+   */
+  output_format?:
+    | (
+        | {
+            type: "json_schema";
+            schema: {
+              [k: string]: unknown;
+            };
+            [k: string]: unknown;
+          }
+        | {
+            type: string;
+            [k: string]: unknown;
+          }
+      )
+    | null;
+  /**
+   * Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.
+   */
+  cache_control?: {
+    type: string;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Maximum tokens to generate, those of thinking included.
+   */
+  max_tokens: number;
+  /**
+   * Sampling temperature. Default 1.
+   */
+  temperature?: number | null;
+  /**
+   * Nucleus sampling: the smallest set of tokens with this mass.
+   */
+  top_p?: number | null;
+  /**
+   * Samples from so many of the likeliest tokens.
+   */
+  top_k?: number | null;
+  /**
+   * Strings at which generation stops; the string is told in `stop_sequence`, and not in the text.
+   */
+  stop_sequences?: string[] | null;
+  /**
+   * Answer as Server-Sent Events. Default false.
+   */
+  stream?: boolean | null;
+  metadata?: {
+    /**
+     * Your own id of the end user; passed on.
+     */
+    user_id?: string | null;
+    [k: string]: unknown;
+  } | null;
+  /**
+   * `auto` or `standard_only`; nothing to other model servers.
+   */
+  service_tier?: string | null;
+  [k: string]: unknown;
+}
+export interface Message {
+  id: string;
+  type: "message";
+  role: "assistant";
+  model: string;
+  /**
+   * Blocks: `text`, `thinking`, `tool_use` and others.
+   */
+  content: {
+    type: string;
+    [k: string]: unknown;
+  }[];
+  stop_reason:
+    | (
+        | "end_turn"
+        | "max_tokens"
+        | "stop_sequence"
+        | "tool_use"
+        | "pause_turn"
+        | "refusal"
+        | "model_context_window_exceeded"
+      )
+    | null;
+  stop_sequence: string | null;
+  usage: {
+    /**
+     * Tokens of the prompt, without those of the cache.
+     */
+    input_tokens: number;
+    cache_creation_input_tokens: number | null;
+    cache_read_input_tokens: number | null;
+    /**
+     * Tokens of the answer, those of thinking included.
+     */
+    output_tokens: number;
     [k: string]: unknown;
   };
   [k: string]: unknown;
@@ -1468,7 +2679,7 @@ export interface Request {
    * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
-  operation: "chat" | "completion" | "embedding";
+  operation: "chat" | "completion" | "embedding" | "response" | "message";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -1551,7 +2762,7 @@ export interface RequestDetail {
    * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
-  operation: "chat" | "completion" | "embedding";
+  operation: "chat" | "completion" | "embedding" | "response" | "message";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */

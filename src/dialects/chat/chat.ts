@@ -6,16 +6,27 @@ import type { Dialect } from "../dialect.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
-import { isMediaPart } from "../prompt-tokens.ts";
+import { estimatePromptTokens, isMediaPart } from "../prompt-tokens.ts";
 import { ChunkCollector } from "./chunk-collector.ts";
+import { chatFormat } from "./format.ts";
 
 export const chat: Dialect = {
   operation: "chat",
   endpoint: "chat completions",
   capability: "chat",
   spanName: "chat",
+  maker: "openai",
+  format: chatFormat,
 
   schema: chatRequest,
+  countSchema: undefined,
+  isScanned: true,
+  promptTokens: (body) => estimatePromptTokens("messages", body),
+  isPlain: () => true,
+  isKeptUnlessTold: false,
+  requireSupported: undefined,
+  asksForUsage: true,
+  limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "messages",
   isConversation: true,
   generates: generates.chat,
@@ -31,6 +42,8 @@ export const chat: Dialect = {
   encode: () => false,
   readAnswer,
   stream: streamChunks,
+  tellsPromptFirst: false,
+  errorEvent: (rendered) => `data: ${rendered}\n\n`,
   collector: () => new ChunkCollector(),
 
   asked: messagesSaid,

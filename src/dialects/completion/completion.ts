@@ -5,14 +5,25 @@ import type { Dialect } from "../dialect.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
+import { estimatePromptTokens } from "../prompt-tokens.ts";
 
 export const completion: Dialect = {
   operation: "completion",
   endpoint: "completions",
   capability: "completion",
   spanName: "text_completion",
+  maker: "openai",
+  format: undefined,
 
   schema: completionRequest,
+  countSchema: undefined,
+  isScanned: true,
+  promptTokens: (body) => estimatePromptTokens("prompt", body),
+  isPlain: () => true,
+  isKeptUnlessTold: false,
+  requireSupported: undefined,
+  asksForUsage: true,
+  limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "prompt",
   isConversation: false,
   generates: generates.completion,
@@ -27,6 +38,8 @@ export const completion: Dialect = {
   encode: () => false,
   readAnswer,
   stream: streamChunks,
+  tellsPromptFirst: false,
+  errorEvent: (rendered) => `data: ${rendered}\n\n`,
   collector: undefined,
 
   asked: textsSaid,

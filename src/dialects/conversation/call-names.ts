@@ -8,6 +8,7 @@ type Named = Pick<Tool, "kind" | "name" | "namespace">;
 /** OpenAI and most servers bound the name of a function so: letters, digits, `_` and `-`. */
 const longestName = 64;
 const separator = "__";
+const foreign = /[^A-Za-z0-9_-]/g;
 
 /** A tool as a function. */
 export interface EngineFunction {
@@ -17,14 +18,20 @@ export interface EngineFunction {
   readonly strict?: boolean | undefined;
 }
 
-/** The tools of one request. Calls of the conversation so far are given the same names, whether their tools are still there or not. */
+/**
+ * The tools of one request. Calls of the conversation so far are given the same names, whether their tools are still there
+ * or not.
+ */
 export class EngineTools {
   readonly #byName = new Map<string, Named>();
   readonly #names = new Map<string, string>();
+  readonly #taken = new Set<string>();
+  /** The number that the next tool of a name begins to look from, so that many of one name cost no more than few. */
+  readonly #numbers = new Map<string, number>();
 
   constructor(tools: readonly Tool[]) {
-    // What keeps its name goes first, so that no joined name takes it.
-    for (const tool of tools) if (tool.namespace === undefined) this.nameOf(tool);
+    // Functions that keep their names go first, so that no other tool takes one.
+    for (const tool of tools) if (tool.namespace === undefined && tool.kind === "function") this.nameOf(tool);
     for (const tool of tools) this.nameOf(tool);
   }
 
@@ -34,11 +41,15 @@ export class EngineTools {
   }
 
   nameOf({ kind, name, namespace }: Named): string {
-    const key = `${kind} ${namespace ?? ""} ${name}`;
+    const key = JSON.stringify([kind, namespace ?? null, name]);
     const known = this.#names.get(key);
     if (known !== undefined) return known;
-    const given = namespace === undefined ? name : this.#joined(namespace, name);
+    const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
+    // A function of the client's own keeps even a name that only some servers take: they say so themselves.
+    const keepsName = namespace === undefined && kind === "function" && !this.#taken.has(name);
+    const given = keepsName ? name : this.#free(wanted);
     this.#names.set(key, given);
+    this.#taken.add(given);
     if (given !== name || kind === "custom") this.#byName.set(given, { kind, name, namespace });
     return given;
   }
@@ -57,16 +68,17 @@ export class EngineTools {
     return kind === "custom" ? wrappedInput(input) : input;
   }
 
-  /** The name is bounded, and no other tool's. */
-  #joined(namespace: string, name: string): string {
-    const joined = `${namespace}${separator}${name}`.replace(/[^A-Za-z0-9_-]/g, "_");
-    const taken = new Set(this.#names.values());
-    for (let number = 1; ; number++) {
+  /** A name within the bounds, like the wanted one, that no other tool has. */
+  #free(wanted: string): string {
+    const plain = wanted.replace(foreign, "_");
+    // The name itself says more than its group, which stands before it: that is what is cut.
+    const base = plain.slice(-longestName);
+    for (let number = this.#numbers.get(base) ?? 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;
-      // The name itself says more than its group: that is what is cut.
-      const candidate =
-        joined.length + end.length > longestName ? joined.slice(end.length - longestName) + end : joined + end;
-      if (!taken.has(candidate)) return candidate;
+      const candidate = plain.slice(end.length - longestName) + end;
+      if (this.#taken.has(candidate)) continue;
+      this.#numbers.set(base, number + 1);
+      return candidate;
     }
   }
 }
@@ -91,7 +103,7 @@ function customDescription({ description, format }: Tool): string {
 export class ClientCalls implements ReplySink {
   readonly #sink: ReplySink;
   readonly #names: CallNames;
-  /** The inputs of custom tools, by the index of their call. */
+  /** The inputs of calls of custom tools, by their index. */
   readonly #inputs = new Map<number, UnwrappedInput>();
 
   constructor(sink: ReplySink, names: CallNames) {
@@ -101,7 +113,8 @@ export class ClientCalls implements ReplySink {
 
   call(index: number, call: ReplyCall): void {
     const named = this.#names.get(call.name);
-    if (named?.kind === "custom") this.#inputs.set(index, new UnwrappedInput());
+    // What the engine calls a custom tool itself has its input as it is.
+    if (named?.kind === "custom" && call.kind === "function") this.#inputs.set(index, new UnwrappedInput());
     this.#sink.call(index, named ? { ...call, ...named } : call);
   }
 

@@ -1,4 +1,5 @@
 // A model's answer, in no format in particular, as it comes: the reader of one format tells it, the writer of another writes it.
+import type { Seal } from "../../domain/seal.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
@@ -62,6 +63,11 @@ export interface ReplyReader {
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
   /** A whole answer, parsed. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;
+  /**
+   * The stream ended as the format has it, by an event that is no JSON (`[DONE]`): tells `end` where nothing did. For formats
+   * whose servers may leave out why they ended.
+   */
+  done?(sink: ReplySink): void;
 }
 
 /** Names and figures that an answer begins with. */
@@ -76,14 +82,6 @@ export interface ReplyHead {
   /** The client's request, parsed: some formats repeat parts of it. */
   readonly request: Readonly<Record<string, unknown>>;
   readonly seal: Seal;
-}
-
-/** Seals what a client keeps for us, so that nobody else reads it, and nothing that is not ours is believed. */
-export interface Seal {
-  /** Base64url. */
-  seal(text: string): string;
-  /** Undefined where it is not ours. */
-  open(sealed: string): string | undefined;
 }
 
 /** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */

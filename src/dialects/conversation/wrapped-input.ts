@@ -4,30 +4,48 @@ export function wrappedInput(input: string): string {
   return JSON.stringify({ input });
 }
 
-const begin = /^\s*\{\s*"input"\s*:\s*"/;
-/** Characters before the text begins: beyond so many the arguments are no wrapped input. */
+const begin = /^[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"/;
+/** Characters before the text begins: beyond them the arguments are taken for no wrapped input until they are whole. */
 const longestBegin = 64;
-const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f" };
+const [quote, backslash] = [0x22, 0x5c];
+const escapes: Readonly<Record<string, string>> = {
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  n: "\n",
+  t: "\t",
+  r: "\r",
+  b: "\b",
+  f: "\f",
+};
+const hexDigit = /[0-9a-fA-F]/;
 
-/** Gives the text of `input` as far as it is certain. What is no such object comes whole, at its end: the tool's own error says more than ours would. */
+/**
+ * Gives the text of `input` as far as it is certain. What is no such object comes whole, at its end: the tool's own error
+ * says more than ours would.
+ */
 export class UnwrappedInput {
   #state: "begin" | "text" | "after" | "other" = "begin";
   #held = "";
+  /** The first half of a pair of surrogates: what is sent on by itself must be whole characters. */
+  #half = "";
 
   /** The next piece of the arguments; gives what it adds to the text. */
   add(piece: string): string {
     if (this.#state === "after") return "";
     this.#held += piece;
     if (this.#state === "begin") this.#begin();
-    return this.#state === "text" ? this.#text() : "";
+    return this.#state === "text" ? this.#whole(this.#text()) : "";
   }
 
   /** The arguments are over: gives what is left of the text. */
   end(): string {
-    if (this.#state !== "begin" && this.#state !== "other") return "";
-    const held = this.#held;
+    const isOther = this.#state === "begin" || this.#state === "other";
+    const rest = isOther ? (inputOf(this.#held) ?? this.#held) : this.#half;
+    this.#state = "after";
     this.#held = "";
-    return inputOf(held) ?? held;
+    this.#half = "";
+    return rest;
   }
 
   #begin(): void {
@@ -43,21 +61,17 @@ export class UnwrappedInput {
   #text(): string {
     const held = this.#held;
     const parts: string[] = [];
-    let from = 0;
-    for (;;) {
+    this.#held = "";
+    for (let from = 0; ; ) {
       const at = nextSpecial(held, from);
       parts.push(held.slice(from, at));
-      if (at === held.length) {
-        this.#held = "";
-        break;
-      }
-      if (held[at] === '"') {
+      if (at === held.length) break;
+      if (held.charCodeAt(at) === quote) {
         this.#state = "after";
-        this.#held = "";
         break;
       }
-      const length = held[at + 1] === "u" ? 6 : 2;
-      if (at + length > held.length) {
+      const length = escapeLength(held, at);
+      if (length === undefined) {
         this.#held = held.slice(at);
         break;
       }
@@ -66,16 +80,39 @@ export class UnwrappedInput {
     }
     return parts.join("");
   }
+
+  #whole(text: string): string {
+    const given = this.#half + text;
+    const last = given.charCodeAt(given.length - 1);
+    const isHalf = this.#state === "text" && last >= 0xd800 && last < 0xdc00;
+    this.#half = isHalf ? given.slice(-1) : "";
+    return isHalf ? given.slice(0, -1) : given;
+  }
 }
 
 function nextSpecial(text: string, from: number): number {
-  for (let at = from; at < text.length; at++) if (text[at] === '"' || text[at] === "\\") return at;
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote || code === backslash) return at;
+  }
   return text.length;
 }
 
-function unescaped(escaped: string): string {
-  if (escaped.startsWith("u")) return String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
-  return escapes[escaped] ?? escaped;
+/** Characters of the escape at `at`; undefined where its end has not come yet. What only looks like the code of a character is two long. */
+function escapeLength(text: string, at: number): number | undefined {
+  if (at + 1 === text.length) return undefined;
+  if (text[at + 1] !== "u") return 2;
+  for (let digit = at + 2; digit < at + 6; digit++) {
+    if (digit === text.length) return undefined;
+    if (!hexDigit.test(text[digit] ?? "")) return 2;
+  }
+  return 6;
+}
+
+/** What is no escape stands for itself: models write paths and patterns without doubling their backslashes. */
+function unescaped(code: string): string {
+  if (code.length === 5) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
+  return escapes[code] ?? `\\${code}`;
 }
 
 /** From arguments in which `input` is not the first member. */

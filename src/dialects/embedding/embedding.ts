@@ -9,14 +9,25 @@ import { malformed } from "../malformed.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
+import { estimatePromptTokens } from "../prompt-tokens.ts";
 
 export const embedding: Dialect = {
   operation: "embedding",
   endpoint: "embeddings",
   capability: "embeddings",
   spanName: "embeddings",
+  maker: "openai",
+  format: undefined,
 
   schema: embeddingRequest,
+  countSchema: undefined,
+  isScanned: true,
+  promptTokens: (body) => estimatePromptTokens("input", body),
+  isPlain: () => true,
+  isKeptUnlessTold: false,
+  requireSupported: undefined,
+  asksForUsage: true,
+  limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "input",
   isConversation: false,
   generates: generates.embedding,
@@ -31,6 +42,8 @@ export const embedding: Dialect = {
   encode: encodeAsAsked,
   readAnswer,
   stream: streamChunks,
+  tellsPromptFirst: false,
+  errorEvent: (rendered) => `data: ${rendered}\n\n`,
   collector: undefined,
 
   asked: textsSaid,

@@ -8,7 +8,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
-import type { Operation } from "./operation.ts";
+import type { ConversationOperation, Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
 export const builtInEngineName = "built-in";
@@ -29,6 +29,11 @@ export interface EngineRequest {
   holder: Holder;
   /** Sent along, where the request is traced. */
   trace?: TraceHeaders;
+}
+
+/** A request whose prompt is to be counted, as it would be sent to be answered. */
+export interface CountRequest extends Pick<EngineRequest, "requestId" | "model" | "body" | "holder"> {
+  operation: ConversationOperation;
 }
 
 /** Status and body as the engine sent them; the body flows once, and cancelling it stops the work. */
@@ -65,6 +70,12 @@ export interface EngineLoad {
   cacheHits: number | null;
 }
 
+/**
+ * How an engine speaks a format of conversations by itself. `whole`: all that its maker's own API takes; `functions`:
+ * what most servers know of it, whose only tools are functions; left out: not at all.
+ */
+export type EngineFormats = Readonly<Partial<Record<ConversationOperation, "whole" | "functions">>>;
+
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
@@ -72,6 +83,8 @@ export interface Engine {
   readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Most requests at once, where the operator set it. */
   readonly maxConcurrency?: number | undefined;
+  /** What it is known to speak now. Left out, or undefined: chat completions alone. */
+  readonly formats?: EngineFormats | undefined;
   /**
    * The number of generations, or embedding requests, that it works on at once for one model, for engines that know it;
    * a request counts as many as its width. Left out, or undefined: unknown, so that it is measured.
@@ -92,6 +105,11 @@ export interface Engine {
   lastModels?(): EngineModel[];
   /** False while it takes nothing new, as it is not connected or about to leave; for engines that know it. */
   readonly accepts?: boolean;
+  /**
+   * How many tokens the prompt of a request has, without running it; undefined where it cannot tell. For engines that may
+   * know. Rejects where it could not be asked.
+   */
+  countTokens?(request: CountRequest, cancellation: Cancellation): Promise<number | undefined>;
   /** The load by its own account; undefined where it will never tell. Rejects where it could not be asked. */
   load?(signal: AbortSignal): Promise<EngineLoad | undefined>;
   /** Text that the engine sent, without the gateway's own credentials for it. */

@@ -1,16 +1,29 @@
 // The operations of a model, and their paths.
 
-/** Each is one path of the OpenAI API, relative to the base URL. */
+/** Each is one path relative to the base URL: of OpenAI's API, and `message` of Anthropic's. */
 export const operationPaths = {
   chat: "/chat/completions",
   completion: "/completions",
   embedding: "/embeddings",
+  response: "/responses",
+  message: "/messages",
 } as const;
 
 export type Operation = keyof typeof operationPaths;
 
 /** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
-export const generates: Readonly<Record<Operation, boolean>> = { chat: true, completion: true, embedding: false };
+export const generates: Readonly<Record<Operation, boolean>> = {
+  ...{ chat: true, completion: true, embedding: false },
+  ...{ response: true, message: true },
+};
+
+/** Those in which the same conversation can be had: what a server does not speak of them is translated. */
+export const conversationOperations = ["chat", "response", "message"] as const satisfies readonly Operation[];
+export type ConversationOperation = (typeof conversationOperations)[number];
+
+export function isConversation(operation: Operation): operation is ConversationOperation {
+  return (conversationOperations as readonly Operation[]).includes(operation);
+}
 
 /** The result of `of` for the path of each. */
 export function byOperation<Value>(of: (path: string) => Value): Readonly<Record<Operation, Value>> {

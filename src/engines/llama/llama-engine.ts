@@ -9,6 +9,7 @@ import type { Environment } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
   builtInEngineName,
+  type CountRequest,
   type Engine,
   type EngineModel,
   type EngineRequest,
@@ -16,6 +17,7 @@ import {
 } from "../../domain/models/engine.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
 import { getModels, type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
+import { TokenCounter } from "../token-count.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
 
@@ -105,6 +107,20 @@ export class LlamaEngine implements Engine {
   concurrency(model: string, operation: Operation): number {
     if (!generates[operation]) return embeddingSlots;
     return this.#loaded.get(model)?.slots.total ?? this.#options.parallel ?? slotsBeforeReady;
+  }
+
+  /** A model that is not loaded is loaded for that: who counts a prompt is about to send it. */
+  async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
+    const model = this.#known.get(request.model);
+    if (!model) return undefined;
+    const entry = await this.#claim(model);
+    try {
+      const ready = await entry.worker.ready(cancellation.signal);
+      return await new TokenCounter(targetOf(ready)).count(request, cancellation);
+    } finally {
+      entry.inUse--;
+      entry.lastUsedMs = exactMs();
+    }
   }
 
   async send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {

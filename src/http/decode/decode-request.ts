@@ -24,12 +24,25 @@ export interface RequestLimits extends BodyLimits {
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
-  const marks = marksIn(dialect, bytes, limits);
+  const marks = dialect.isScanned ? marksIn(dialect, bytes, limits) : undefined;
   return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 
 /** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
 export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
+  return checkedRequest(operation, sent, limits, ruleOf(dialects[operation]));
+}
+
+/** A request whose prompt is only to be counted: it needs no limit of an answer. Throws a GatewayError. */
+export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
+  const dialect = dialects[operation];
+  const { countSchema } = dialect;
+  if (!countSchema) return parsedRequest(operation, sent, limits);
+  countRules[operation] ??= compileRule(countSchema, { members: commonUses, decisive: decisiveNames });
+  return checkedRequest(operation, sent, limits, countRules[operation]);
+}
+
+function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits, rule: ValueRule): DecodedRequest {
   const parsed = parseBody(sent, limits);
   const { bytes, body } = parsed;
   const { messages } = body;
@@ -38,7 +51,6 @@ export function parsedRequest(operation: Operation, sent: ByteSpan, limits: Requ
     throw fieldError("messages", `must be an array of 1 to ${limits.messages} items (got ${got}).`);
   }
   const dialect = dialects[operation];
-  const rule = ruleOf(dialect);
   fieldNames().require(rule, body);
   requireFit(rule, body);
   return new DecodedRequest(dialect, bytes, marksOf(dialect, body), parsed);
@@ -85,6 +97,7 @@ function fieldNames(): FieldNames {
 }
 
 const rules: Partial<Record<Operation, ValueRule>> = {};
+const countRules: Partial<Record<Operation, ValueRule>> = {};
 
 function ruleOf(dialect: Dialect): ValueRule {
   const members = { ...commonUses, ...ownUses(dialect) };

@@ -6,6 +6,7 @@ import { ValueMaker } from "../../../tests/support/value-maker.ts";
 import { chatRequest } from "../../wire/chat.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import { embeddingRequest } from "../../wire/embedding.ts";
+import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import { compileRule } from "./compile-rule.ts";
 import { alternatives, inline, type Node } from "./json-schema.ts";
 import { findFailure } from "./validation-failure.ts";
@@ -26,6 +27,8 @@ describe.each([
   ["a chat request", chatRequest],
   ["a completion request", completionRequest],
   ["an embedding request", embeddingRequest],
+  ["a Messages request", messageRequest],
+  ["a request to count a prompt of Messages", messageCountRequest],
   ["other shapes", nested],
 ])("for %s", (_, schema) => {
   const root = z.toJSONSchema(schema, { io: "input" }) as Node;

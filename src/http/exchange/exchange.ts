@@ -15,6 +15,7 @@ import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../decode/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
+import { inAnthropicForm } from "./anthropic-errors.ts";
 import { apiKeyOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
@@ -285,7 +286,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   #fail(error: GatewayError): void {
-    let { status, headers, body } = errorAnswer(error);
+    let { status, headers, body } = this.#errorAnswer(error);
     if (this.#found?.route.access === "page") ({ headers, body } = errorPage(error, status, this.requestId));
     else if (error.code === "not_found" && this.#isReaderLost()) {
       this.#isPage = true;
@@ -304,6 +305,13 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     if (!this.#reply.begun) this.#reply.send(status, this.answerHeaders, body);
     if (!this.#deferred) this.#write(error);
     this.#tellRefused(error);
+  }
+
+  #errorAnswer(error: GatewayError): PlainAnswer {
+    const answer = errorAnswer(error);
+    const route = this.#found?.route;
+    const isAnthropic = route !== undefined && "errorForm" in route && route.errorForm === "anthropic";
+    return isAnthropic ? inAnthropicForm(answer, error, this.requestId) : answer;
   }
 
   #tellRefused(error: GatewayError): void {

@@ -102,7 +102,12 @@ export interface RouteDoc {
   errors?: readonly ErrorCode[];
 }
 
+/** Whose form errors have: OpenAI's, as nearly everywhere, or Anthropic's where its clients ask. */
+export type ErrorForm = "openai" | "anthropic";
+
 interface RouteBase {
+  /** Left out: OpenAI's. */
+  errorForm?: ErrorForm;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** `:name` stands for one segment, a `*` at the end for the rest: `/v1/models/*`, `/v1/keys/:id`. */
   path: string;

@@ -10,6 +10,7 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
+import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
@@ -48,7 +49,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #recorded: boolean;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
-  readonly #chunks: AnswerStream;
+  #chunks: AnswerStream;
   #dispatched: Dispatched | undefined;
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
@@ -206,7 +207,12 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       return;
     }
     this.#dispatched = dispatched;
-    this.#chunks.servedBy(dispatched);
+    const { translation } = dispatched;
+    if (translation) {
+      this.#chunks = new TranslatedStream(this.#options.request, this.#options.completion, dispatched, translation);
+    } else {
+      this.#chunks.servedBy(dispatched);
+    }
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
       this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
@@ -306,7 +312,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
             cause: error,
           });
     if (events !== "") this.#record(events);
-    this.#finish(shown, events + this.#chunks.errorEvent(this.#options.renderError(shown)));
+    this.#finish(shown, events + this.#chunks.errorEvent(this.#options.renderError(shown), shown));
   }
 
   /** The client left, or was cut off as there is no room for what it does not take. */

@@ -4,12 +4,15 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { Translation } from "../../dialects/translation/translation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import { isConversation } from "../../domain/models/operation.ts";
+import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
+import { askingOf } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
-import { rewriteRequest } from "../request-body.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Place } from "./gate.ts";
@@ -20,6 +23,10 @@ export interface Dispatched {
   deployment: Deployment;
   /** The model that serves it: the one that was asked for, or one that stands in for it. */
   model: Model;
+  /** Where the engine was asked in another format than the client's. */
+  readonly translation?: Translation | undefined;
+  /** Members of the client's request that the engine did not get. */
+  readonly leftOut?: readonly string[];
   /** Told of what its engine answers. */
   readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
@@ -40,6 +47,8 @@ export interface Sender {
   readonly holder: Holder;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   readonly recording: boolean;
+  /** For what the client keeps for us. */
+  readonly seal: Seal;
   readonly workload: Workload;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
@@ -68,6 +77,8 @@ type Outcome = Pick<Tried, "result" | "status" | "said">;
 
 export class Attempt implements Dispatched {
   readonly model: Model;
+  translation: Translation | undefined;
+  leftOut: readonly string[] = [];
   readonly #place: Place;
   readonly #router: Router;
   readonly #sender: Sender;
@@ -99,13 +110,29 @@ export class Attempt implements Dispatched {
 
   send(request: DecodedRequest): Eventual<EngineResponse> {
     const { engine, model } = this.deployment;
-    const { operation, stream, width } = request;
-    const { requestId, recording, holder } = this.#sender;
-    const body = rewriteRequest(request, model, recording);
+    const { stream, width } = request;
+    const { requestId, recording, holder, seal } = this.#sender;
+    const { operation, body, translation, leftOut } = askingOf(request, { engine, model, recording, seal });
+    this.translation = translation;
+    this.leftOut = leftOut;
     this.#sender.sending(this.#place.sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
+    if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     return engine.send(sent, this.#sender.cancellation);
+  }
+
+  /** Beside the request itself: it is waited for by nobody. */
+  #count(sent: EngineRequest, translation: Translation): void {
+    const { operation } = sent;
+    if (!isConversation(operation)) return;
+    this.deployment.engine.countTokens?.({ ...sent, operation }, this.#sender.cancellation).then(
+      (tokens) => {
+        translation.promptTokens = tokens;
+      },
+      // The estimate stands.
+      () => {},
+    );
   }
 
   taken(response: EngineResponse): Dispatched {

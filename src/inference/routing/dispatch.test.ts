@@ -1,6 +1,8 @@
 // One request on its way to an engine: candidates, waiting, asking again, and places that always come back.
+
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -92,6 +94,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
     accountId,
     holder: heldBytes.visitors,
     recording,
+    seal: noSeal,
     cancellation,
     workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
     modelNow: options.modelNow ?? (() => model),

@@ -34,7 +34,7 @@ export function promptPrefixOf(request: DecodedRequest, accountId: string): Prom
   const { dialect, body } = request;
   if (!dialect.generates) return undefined;
   const chain = new Chain(accountId);
-  for (const name of ["tools", "functions"] as const) {
+  for (const name of ["tools", "functions", "instructions", "system"] as const) {
     const member = request.members.get(name);
     if (member) chain.add(request.text.slice(member.valueStart, member.valueEnd));
   }
@@ -82,6 +82,11 @@ class Chain {
 
   addMessage(message: { role?: unknown; content?: unknown; tool_calls?: unknown }): void {
     const { role, content, tool_calls: calls } = message;
+    // An item that is no message, such as a call of a tool.
+    if (role === undefined && content === undefined) {
+      this.addValue(message);
+      return;
+    }
     // One letter tells the roles apart: a hash of each would take longer than one of a short message.
     if (typeof role === "string") this.#hash = Math.imul(this.#hash ^ role.charCodeAt(0), 0x9e3779b1) >>> 0;
     this.addValue(content);

@@ -15,6 +15,8 @@ export const operations: Record<Request["operation"], string> = {
   chat: "Chat",
   completion: "Completion",
   embedding: "Embedding",
+  response: "Response",
+  message: "Message",
 };
 
 /** Where the body was not read, nobody knows it. */

@@ -1,5 +1,5 @@
 // The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes, and errors in the OpenAI shape.
-import { answerChat } from "./request/chat.ts";
+import { answerChat, countChat } from "./request/chat.ts";
 import { answerCompletion } from "./request/completion.ts";
 import { Embedder } from "./request/embedding.ts";
 import { Fields, isObject } from "./request/fields.ts";
@@ -22,6 +22,7 @@ export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
   const embedder = new Embedder(runtime);
   const posts: Readonly<Record<string, Handler>> = {
     "/chat/completions": (fields, signal) => answerChat(requireText(runtime), fields, signal),
+    "/chat/completions/input_tokens": async (fields) => countChat(requireText(runtime), fields),
     "/completions": (fields, signal) => answerCompletion(requireText(runtime), fields, signal),
     "/embeddings": (fields, signal) => embedder.answer(fields, signal),
   };

@@ -4,29 +4,49 @@ import { GrammarSource } from "../json/grammar-source.ts";
 import { anyObjectGrammar } from "../json/json-grammar.ts";
 import { schemaGrammar } from "../json/json-schema-grammar.ts";
 import { ReplyReader } from "../reply/reply-reader.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Chat, Runtime } from "../runtime.ts";
 import { readSampling } from "../sampling.ts";
 import { type Answer, answer } from "./answer.ts";
 import { readHistory } from "./chat-history.ts";
-import { renderPrompt } from "./chat-prompt.ts";
+import { type RenderedPrompt, renderPrompt } from "./chat-prompt.ts";
 import { chatFormat } from "./chat-wire.ts";
 import type { Fields } from "./fields.ts";
 import { checkMaxTokens, checkPromptLength } from "./prompt-length.ts";
 import { invalid } from "./request-error.ts";
 import { readChoiceCount, readStops, readStreaming, refuseLogprobs } from "./request-parts.ts";
-import { readToolUse } from "./tools.ts";
+import { readToolUse, type ToolUse } from "./tools.ts";
 
 export async function answerChat(runtime: Runtime, fields: Fields, signal: AbortSignal): Promise<Response> {
   return await answer(runtime, readChat(runtime, fields), signal);
 }
 
-function readChat(runtime: Runtime, fields: Fields): Answer {
-  const { chat } = runtime;
-  if (chat === undefined) throw invalid("This model's file has no chat template, so it cannot chat. Use /completions.");
-  const { syntax } = chat;
-  refuseLogprobs(fields);
+/** The tokens of the prompt, also of one that is too long to be answered. */
+export function countChat(runtime: Runtime, fields: Fields): Response {
+  const tools = readToolUse(fields, requireChat(runtime).syntax.calls !== undefined);
+  const { tokens } = readPrompt(runtime, fields, tools === "ignored" ? undefined : tools);
+  return Response.json({ object: "response.input_tokens", input_tokens: tokens.length });
+}
+
+function requireChat({ chat }: Runtime): Chat {
+  if (chat !== undefined) return chat;
+  throw invalid("This model's file has no chat template, so it cannot chat. Use /completions.");
+}
+
+function readPrompt(runtime: Runtime, fields: Fields, tools: ToolUse | undefined): RenderedPrompt {
   const messages = fields.array("messages");
   if (messages === undefined) throw invalid("messages is required: an array of messages.");
+  const chat = requireChat(runtime);
+  return renderPrompt(runtime, chat, {
+    history: readHistory(messages),
+    functions: tools?.functions,
+    opensReasoning: tools?.forced !== true && fields.value("reasoning_effort") !== "none",
+    ending: tools?.forced === true ? (chat.syntax.calls?.opening ?? "") : "",
+  });
+}
+
+function readChat(runtime: Runtime, fields: Fields): Answer {
+  const { syntax } = requireChat(runtime);
+  refuseLogprobs(fields);
   const read = readToolUse(fields, syntax.calls !== undefined);
   const tools = read === "ignored" ? undefined : read;
   const answerGrammar = tools?.forced === true ? undefined : readResponseFormat(fields);
@@ -39,12 +59,7 @@ function readChat(runtime: Runtime, fields: Fields): Answer {
   const count = readChoiceCount(fields);
   const limitName = fields.value("max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
   const maxTokens = checkMaxTokens(runtime, fields.integer(limitName, 1, Number.MAX_SAFE_INTEGER), limitName);
-  const { tokens, startsInReasoning } = renderPrompt(runtime, chat, {
-    history: readHistory(messages),
-    functions: tools?.functions,
-    opensReasoning: tools?.forced !== true && fields.value("reasoning_effort") !== "none",
-    ending: tools?.forced === true ? (syntax.calls?.opening ?? "") : "",
-  });
+  const { tokens, startsInReasoning } = readPrompt(runtime, fields, tools);
   checkPromptLength(runtime, tokens, "messages");
   return {
     stream,

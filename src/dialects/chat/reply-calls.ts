@@ -1,0 +1,120 @@
+// Puts together the calls of tools that an engine streams, in all the ways in which servers tell which piece belongs to which.
+import type { ReplySink } from "../conversation/reply.ts";
+import { isObject, type Json, objectOf, textOf } from "./json-value.ts";
+
+interface Call {
+  readonly index: number;
+  id: string | undefined;
+  kind: "function" | "custom" | undefined;
+  name: string | undefined;
+  told: boolean;
+  /** Arguments that came before the name. */
+  readonly held: string[];
+}
+
+export class ReplyCalls {
+  /** Those that were told. */
+  count = 0;
+  readonly #calls: Call[] = [];
+  /** The last call of each index, and of each id. */
+  readonly #byIndex = new Map<unknown, Call>();
+  readonly #byId = new Map<string, Call>();
+  #older: Call | undefined;
+
+  /** A piece of a stream. Names and ids come whole, arguments in pieces. */
+  add(piece: Json, sink: ReplySink): void {
+    const called = calledBy(piece);
+    const id = textOf(piece["id"]);
+    const name = textOf(called["name"]);
+    const call = this.#callOf(piece["index"], id, name);
+    call.kind ??= kindOf(piece);
+    this.#go(call, id, name, called, sink);
+  }
+
+  /** A call of a whole answer. */
+  addWhole(piece: Json, sink: ReplySink): void {
+    const called = calledBy(piece);
+    const call = this.#begin();
+    call.kind = kindOf(piece);
+    this.#go(call, textOf(piece["id"]), textOf(called["name"]), called, sink);
+  }
+
+  /** A piece of the one `function_call` of old. */
+  addOlder(piece: Json, sink: ReplySink): void {
+    this.#older ??= this.#begin();
+    this.#go(this.#older, undefined, textOf(piece["name"]), piece, sink);
+  }
+
+  /** Tells calls that never got a name, so that their arguments are not lost; what says nothing is no call. */
+  end(sink: ReplySink): void {
+    for (const call of this.#calls) if (!call.told && call.held.length > 0) this.#tell(call, sink);
+  }
+
+  #go(call: Call, id: string | undefined, name: string | undefined, called: Json, sink: ReplySink): void {
+    call.id ??= id;
+    if (call.id !== undefined) this.#byId.set(call.id, call);
+    call.name ??= name;
+    if (!call.told && call.name !== undefined) this.#tell(call, sink);
+    const text = argumentText(called["arguments"] ?? called["input"]);
+    if (text === "") return;
+    if (call.told) sink.arguments(call.index, text);
+    else call.held.push(text);
+  }
+
+  /**
+   * Most servers count the calls. Where an index comes again with another id and a name, it is another call: old Ollama gave
+   * all of them the same. Where there is no index, an id or a name begins a call, and what has neither goes on with the last.
+   */
+  #callOf(index: unknown, id: string | undefined, name: string | undefined): Call {
+    const isCounted = index !== undefined && index !== null;
+    const known = isCounted
+      ? this.#byIndex.get(index)
+      : id !== undefined
+        ? this.#byId.get(id)
+        : name !== undefined
+          ? undefined
+          : this.#calls.at(-1);
+    const isOther = known?.id !== undefined && id !== undefined && known.id !== id && name !== undefined;
+    if (known && !isOther) return known;
+    const call = this.#begin();
+    if (isCounted) this.#byIndex.set(index, call);
+    return call;
+  }
+
+  #begin(): Call {
+    const call: Call = {
+      index: this.#calls.length,
+      id: undefined,
+      kind: undefined,
+      name: undefined,
+      told: false,
+      held: [],
+    };
+    this.#calls.push(call);
+    return call;
+  }
+
+  #tell(call: Call, sink: ReplySink): void {
+    call.told = true;
+    this.count++;
+    call.id ??= `call_${crypto.randomUUID().replaceAll("-", "")}`;
+    sink.call(call.index, { callId: call.id, kind: call.kind ?? "function", name: call.name ?? "" });
+    if (call.held.length > 0) sink.arguments(call.index, call.held.join(""));
+    call.held.length = 0;
+  }
+}
+
+function kindOf(piece: Json): Call["kind"] {
+  if (piece["type"] === "custom" || isObject(piece["custom"])) return "custom";
+  return isObject(piece["function"]) ? "function" : undefined;
+}
+
+function calledBy({ function: called, custom }: Json): Json {
+  return isObject(custom) ? custom : objectOf(called);
+}
+
+/** Some servers send the arguments of a whole call as an object. */
+function argumentText(value: unknown): string {
+  if (typeof value === "string") return value;
+  return isObject(value) ? JSON.stringify(value) : "";
+}

@@ -1,0 +1,178 @@
+// Reads the answers of engines that speak chat completions: chunks of a stream, and whole answers.
+import { GatewayError } from "../../base/errors.ts";
+import { ClientCalls } from "../conversation/call-names.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { EngineWords } from "../conversation/format.ts";
+import type { ReplyEnd, ReplyReader, ReplySink } from "../conversation/reply.ts";
+import { publicFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
+import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
+import { plainReasoning, reasoningDetails, tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
+import { ReplyCalls } from "./reply-calls.ts";
+import { readUsage } from "./reply-usage.ts";
+
+/** Why an answer ended, in the words of OpenAI and of servers that have their own. */
+const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
+  length: "length",
+  max_tokens: "length",
+  model_length: "context",
+  tool_calls: "calls",
+  function_call: "calls",
+  tool_use: "calls",
+  content_filter: "filter",
+};
+/** The server gave up: OpenRouter, vLLM, DeepSeek. */
+const failures = new Set(["error", "abort", "insufficient_system_resource"]);
+/** An answer that was cut, or withheld, did not end with its calls, though it may have some. */
+const cutReasons = new Set<ReplyEnd["reason"]>(["length", "context", "filter"]);
+
+/** For one answer. Only its first choice is read: conversations have no others. */
+export class ChatReplyReader implements ReplyReader {
+  readonly #names: CallNames;
+  readonly #engine: EngineWords | undefined;
+  readonly #calls = new ReplyCalls();
+  #given: ReplySink | undefined;
+  #sink: ReplySink | undefined;
+  #refused = false;
+  #ended = false;
+  /** Whether a member of plain text tells the thought that goes on: then its details repeat it. */
+  #plainThought = false;
+
+  constructor(names: CallNames, engine: EngineWords | undefined) {
+    this.#names = names;
+    this.#engine = engine;
+  }
+
+  event(data: Json, given: ReplySink): void {
+    const sink = this.#client(given);
+    this.#refuseFault(data);
+    const choice = firstChoice(data);
+    readUsage(data, choice, sink);
+    // Some servers repeat the end. What they say behind it would come after the answer that was told.
+    if (!choice || this.#ended) return;
+    const { delta, message } = choice;
+    // Some servers send a stream of one chunk that is a whole answer.
+    if (isObject(delta)) this.#delta(delta, choice, sink);
+    else if (isObject(message)) this.#message(message, choice, sink);
+    const reason = textOf(choice["finish_reason"]);
+    if (reason !== undefined) this.#end(reason, choice, sink);
+  }
+
+  whole(answer: Json, given: ReplySink): void {
+    const sink = this.#client(given);
+    this.#refuseFault(answer);
+    const choice = firstChoice(answer);
+    const message = choice?.["message"];
+    if (!choice || !isObject(message)) throw malformed("a chat completion without a message");
+    this.#message(message, choice, sink);
+    readUsage(answer, choice, sink);
+    this.#end(textOf(choice["finish_reason"]) ?? "stop", choice, sink);
+  }
+
+  done(given: ReplySink): void {
+    this.#end("stop", {}, this.#client(given));
+  }
+
+  #client(given: ReplySink): ReplySink {
+    if (this.#sink && this.#given === given) return this.#sink;
+    this.#given = given;
+    this.#sink = this.#names.size === 0 ? given : new ClientCalls(given, this.#names);
+    return this.#sink;
+  }
+
+  #delta(delta: Json, choice: Json, sink: ReplySink): void {
+    this.#reasoning(delta, sink);
+    this.#content(delta, choice, sink);
+    const { tool_calls: calls, function_call: older } = delta;
+    if (Array.isArray(calls)) for (const call of calls) if (isObject(call)) this.#calls.add(call, sink);
+    if (isObject(older)) this.#calls.addOlder(older, sink);
+  }
+
+  #message(message: Json, choice: Json, sink: ReplySink): void {
+    for (const piece of wholeReasoning(message)) tellReasoning(piece, sink);
+    this.#content(message, choice, sink);
+    for (const call of listOf(message["tool_calls"])) if (isObject(call)) this.#calls.addWhole(call, sink);
+    const older = message["function_call"];
+    if (isObject(older)) this.#calls.addOlder(older, sink);
+  }
+
+  /** Text of a delta's details counts only where no plain member tells the same. */
+  #reasoning(delta: Json, sink: ReplySink): void {
+    const details = reasoningDetails(delta);
+    const plain = plainReasoning(delta);
+    if (plain !== undefined) {
+      this.#plainThought = true;
+      sink.reasoning(
+        plain,
+        details.some(({ isSummary }) => isSummary),
+      );
+    }
+    for (const piece of details) {
+      tellReasoning(this.#plainThought ? { ...piece, text: "" } : piece, sink);
+      if (piece.proof) this.#plainThought = false;
+    }
+  }
+
+  #content({ content, refusal }: Json, choice: Json, sink: ReplySink): void {
+    const { logprobs } = choice;
+    const told = isObject(logprobs) ? listOf(logprobs["content"]) : [];
+    if (typeof content === "string") {
+      if (content !== "" || told.length > 0) sink.text(content, told.length > 0 ? told : undefined);
+    } else if (Array.isArray(content)) {
+      for (const part of content) contentPart(objectOf(part), sink);
+    }
+    const refused = textOf(refusal);
+    if (refused === undefined) return;
+    this.#refused = true;
+    sink.refusal(refused);
+  }
+
+  #end(told: string, choice: Json, sink: ReplySink): void {
+    if (this.#ended) return;
+    if (failures.has(told)) throw new GatewayError("upstream_error", failedMidway, { detail: `it ended by "${told}"` });
+    this.#ended = true;
+    this.#calls.end(sink);
+    sink.end(this.#endOf(reasons[told] ?? "stop", choice));
+  }
+
+  #endOf(reason: ReplyEnd["reason"], choice: Json): ReplyEnd {
+    if (cutReasons.has(reason)) return { reason };
+    if (this.#calls.count > 0) return { reason: "calls" };
+    if (this.#refused) return { reason: "refusal" };
+    // vLLM and SGLang tell the text that they stopped at.
+    const sequence = textOf(choice["stop_reason"]) ?? textOf(choice["matched_stop"]);
+    return sequence === undefined ? { reason: "stop" } : { reason: "sequence", sequence };
+  }
+
+  /** The second form is vLLM's. */
+  #refuseFault(data: Json): void {
+    const { error } = data;
+    if ((error === undefined || error === null) && data["object"] !== "error") return;
+    const { message, ...fault } = this.#engine
+      ? publicFault(JSON.stringify(data), this.#engine)
+      : { message: undefined };
+    throw new GatewayError("upstream_error", message ?? failedMidway, fault);
+  }
+}
+
+const failedMidway = "The model server failed in the middle of the answer.";
+
+/** Undefined in chunks of usage alone, and of other choices. */
+function firstChoice({ choices }: Json): Json | undefined {
+  if (choices === undefined || choices === null) return undefined;
+  if (!Array.isArray(choices)) throw malformed("choices that are no list");
+  for (const choice of choices) {
+    if (!isObject(choice)) throw malformed("a choice that is no object");
+    if ((choice["index"] ?? 0) === 0) return choice;
+  }
+  return undefined;
+}
+
+/** Mistral tells thoughts as parts of the content. */
+function contentPart(part: Json, sink: ReplySink): void {
+  const { type } = part;
+  if (type === "thinking") tellReasoning({ text: thinkingText(part["thinking"]), isSummary: false }, sink);
+  if (type !== "text" && type !== undefined) return;
+  const text = textOf(part["text"]);
+  if (text !== undefined) sink.text(text);
+}

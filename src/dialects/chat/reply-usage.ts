@@ -1,0 +1,45 @@
+// Reads what engines tell of the tokens of an answer, and writes it for clients.
+import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { isObject, type Json, objectOf } from "./json-value.ts";
+
+/** Tells the usage of a chunk or a whole answer, wherever it stands: Groq's is in `x_groq`, Moonshot's in the choice. */
+export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink): void {
+  const found = data["usage"] ?? objectOf(data["x_groq"])["usage"] ?? choice?.["usage"];
+  if (!isObject(found)) return;
+  const prompt = objectOf(found["prompt_tokens_details"]);
+  const completion = objectOf(found["completion_tokens_details"]);
+  const usage: ReplyUsage = {
+    promptTokens: countOf(found["prompt_tokens"]),
+    // The second is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
+    cachedTokens: countOf(
+      prompt["cached_tokens"] ??
+        found["prompt_cache_hit_tokens"] ??
+        found["cached_tokens"] ??
+        found["cache_read_input_tokens"],
+    ),
+    // OpenAI's and OpenRouter's, and LiteLLM's.
+    cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
+    completionTokens: countOf(found["completion_tokens"]),
+    reasoningTokens: countOf(completion["reasoning_tokens"] ?? found["reasoning_tokens"]),
+  };
+  if (usage.promptTokens !== undefined || usage.completionTokens !== undefined) sink.usage(usage);
+}
+
+/** The usage object of an answer. */
+export function usageObject(usage: ReplyUsage): Json {
+  const { promptTokens = 0, completionTokens = 0, cachedTokens, cacheWriteTokens, reasoningTokens } = usage;
+  const cached = cachedTokens === undefined ? {} : { cached_tokens: cachedTokens };
+  const written = cacheWriteTokens === undefined ? {} : { cache_write_tokens: cacheWriteTokens };
+  const prompt = { ...cached, ...written };
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    ...(Object.keys(prompt).length > 0 ? { prompt_tokens_details: prompt } : {}),
+    ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
+  };
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}

@@ -1,0 +1,292 @@
+// Writes an answer as chat completions: for clients whose model is served in another format.
+import { CollectedReply } from "../conversation/collected-reply.ts";
+import type { AnswerPart, CallPart, ReasoningPart, ReasoningProof } from "../conversation/conversation.ts";
+import type {
+  ReplyCall,
+  ReplyEnd,
+  ReplyFault,
+  ReplyHead,
+  ReplySink,
+  ReplyUsage,
+  ReplyWriter,
+} from "../conversation/reply.ts";
+import { type Json, listOf, objectOf } from "./json-value.ts";
+import { detailsOf, reasoningMembers } from "./reasoning.ts";
+import { usageObject } from "./reply-usage.ts";
+
+/** Clients of DeepSeek, the AI SDK and LiteLLM look for thoughts here. */
+const reasoningNames = ["reasoning_content"];
+const endEvent = "data: [DONE]\n\n";
+
+/** Whether the client knows only the calls of old, by `functions`. */
+function isOlder({ functions, tools }: Json): boolean {
+  return listOf(functions).length > 0 && listOf(tools).length === 0;
+}
+
+/** Writes a stream where the client's request asks for one, and holds the answer for `whole` where it does not. */
+export function chatReplyWriter(head: ReplyHead): ReplyWriter {
+  return new ChatReplyWriter(head);
+}
+
+class ChatReplyWriter implements ReplyWriter {
+  readonly #head: ReplyHead;
+  readonly #chunks: ChunkWriter | undefined;
+  readonly #collected: CollectedReply | undefined;
+  readonly #told: ReplySink;
+
+  constructor(head: ReplyHead) {
+    this.#head = head;
+    if (head.request["stream"] === true) this.#chunks = new ChunkWriter(head);
+    else this.#collected = new CollectedReply();
+    this.#told = this.#chunks ?? (this.#collected as CollectedReply);
+  }
+
+  block(): void {
+    this.#told.block();
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    this.#told.text(text, logprobs);
+  }
+
+  refusal(text: string): void {
+    this.#told.refusal(text);
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    this.#told.reasoning(text, isSummary);
+  }
+
+  proof(proof: ReasoningProof): void {
+    this.#told.proof(proof);
+  }
+
+  call(index: number, call: ReplyCall): void {
+    this.#told.call(index, call);
+  }
+
+  arguments(index: number, text: string): void {
+    this.#told.arguments(index, text);
+  }
+
+  usage(usage: ReplyUsage): void {
+    this.#told.usage(usage);
+  }
+
+  end(end: ReplyEnd): void {
+    this.#told.end(end);
+  }
+
+  take(): string {
+    return this.#chunks?.take() ?? "";
+  }
+
+  ending(usage: ReplyUsage): string {
+    return this.#chunks?.ending(usage) ?? "";
+  }
+
+  failure({ status, code, message, param }: ReplyFault): string {
+    const rest = this.take();
+    return `${rest}data: ${JSON.stringify({ error: { message, type: typeOf(status), param: param ?? null, code } })}\n\n`;
+  }
+
+  whole(usage: ReplyUsage): Record<string, unknown> {
+    const { id, model, created, request } = this.#head;
+    const { parts, ended, logprobs } = this.#collected ?? new CollectedReply();
+    const reason = ended?.reason ?? "stop";
+    const choice = {
+      index: 0,
+      message: messageOf(parts, isOlder(request)),
+      logprobs: logprobs.length > 0 ? { content: logprobs, refusal: null } : null,
+      finish_reason: finishReason(reason, {
+        refused: parts.some(({ type }) => type === "refusal"),
+        older: isOlder(request),
+      }),
+    };
+    return { id, object: "chat.completion", created, model, choices: [choice], usage: usageObject(usage) };
+  }
+}
+
+/** Events are put together as text: a token costs one short `JSON.stringify`, not an object tree. */
+class ChunkWriter implements ReplySink {
+  readonly #begin: string;
+  readonly #afterDelta: string;
+  readonly #tail: string;
+  readonly #textBegin: string;
+  readonly #textEnd: string;
+  readonly #usageBegin: string | undefined;
+  readonly #older: boolean;
+  #out = "";
+  #begun = false;
+  #refused = false;
+  /** The place of each call among the calls, and whether it has arguments. */
+  readonly #calls = new Map<number, { place: number; kind: ReplyCall["kind"]; isEmpty: boolean }>();
+  /** The thought that goes on: its proof comes with all of it. */
+  #thought: { pieces: string[]; isSummary: boolean } = { pieces: [], isSummary: false };
+  #thoughts = 0;
+  #details = 0;
+
+  constructor({ id, model, created, request }: ReplyHead) {
+    const head = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1);
+    const wantsUsage = objectOf(request["stream_options"])["include_usage"] === true;
+    this.#begin = `data: ${head},"choices":[{"index":0,"delta":`;
+    this.#tail = wantsUsage ? '}],"usage":null}\n\n' : "}]}\n\n";
+    this.#afterDelta = `,"logprobs":null,"finish_reason":null${this.#tail}`;
+    this.#textBegin = `${this.#begin}{"content":`;
+    this.#textEnd = `}${this.#afterDelta}`;
+    this.#usageBegin = wantsUsage ? `data: ${head},"choices":[],"usage":` : undefined;
+    this.#older = isOlder(request);
+  }
+
+  take(): string {
+    const out = this.#out;
+    this.#out = "";
+    return out;
+  }
+
+  ending(usage: ReplyUsage): string {
+    const rest = this.take();
+    const last = this.#usageBegin === undefined ? "" : `${this.#usageBegin}${JSON.stringify(usageObject(usage))}}\n\n`;
+    return `${rest}${last}${endEvent}`;
+  }
+
+  block(): void {
+    this.#thought = { pieces: [], isSummary: false };
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    if (!this.#begun) this.#first('""');
+    if (this.#thought.pieces.length > 0) this.block();
+    if (logprobs && logprobs.length > 0) this.#textWithLogprobs(text, logprobs);
+    else if (text !== "") this.#out += this.#textBegin + JSON.stringify(text) + this.#textEnd;
+  }
+
+  refusal(text: string): void {
+    this.#refused = true;
+    this.block();
+    this.#delta({ refusal: text });
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    if (text === "") return;
+    // Each thought is a paragraph, as in the whole answer.
+    const goesOn = this.#thought.pieces.length > 0 && this.#thought.isSummary === isSummary;
+    if (!goesOn) this.#thought = { pieces: [], isSummary };
+    const parting = !goesOn && this.#thoughts++ > 0 ? "\n\n" : "";
+    this.#thought.pieces.push(text);
+    this.#delta({ reasoning_content: parting + text });
+  }
+
+  proof(proof: ReasoningProof): void {
+    const { pieces, isSummary } = this.#thought;
+    const details = detailsOf({ text: pieces.join(""), isSummary, proof }, this.#details);
+    this.#details += details.length;
+    this.#delta({ reasoning_details: details });
+    this.block();
+  }
+
+  call(index: number, { callId, kind, name }: ReplyCall): void {
+    this.block();
+    const place = this.#calls.size;
+    this.#calls.set(index, { place, kind, isEmpty: true });
+    if (this.#older) {
+      if (place === 0) this.#delta({ function_call: { name, arguments: "" } });
+      return;
+    }
+    const called = kind === "custom" ? { custom: { name, input: "" } } : { function: { name, arguments: "" } };
+    this.#delta({ tool_calls: [{ index: place, id: callId, type: kind, ...called }] });
+  }
+
+  arguments(index: number, text: string): void {
+    const call = this.#calls.get(index);
+    if (!call || text === "") return;
+    call.isEmpty = false;
+    if (this.#older) {
+      if (call.place === 0) this.#delta({ function_call: { arguments: text } });
+      return;
+    }
+    const called = call.kind === "custom" ? { custom: { input: text } } : { function: { arguments: text } };
+    this.#delta({ tool_calls: [{ index: call.place, ...called }] });
+  }
+
+  usage(): void {
+    // The stream ends with what counts.
+  }
+
+  end({ reason }: ReplyEnd): void {
+    if (!this.#begun) this.#first('""');
+    // Clients parse the arguments, and an empty text is no JSON.
+    for (const [index, { kind, isEmpty }] of this.#calls)
+      if (isEmpty && kind === "function") this.arguments(index, "{}");
+    const finish = finishReason(reason, { refused: this.#refused, older: this.#older });
+    this.#out += `${this.#begin}{},"logprobs":null,"finish_reason":"${finish}"${this.#tail}`;
+  }
+
+  #first(content: string): void {
+    this.#begun = true;
+    this.#out += `${this.#begin}{"role":"assistant","content":${content}}${this.#afterDelta}`;
+  }
+
+  #delta(delta: Json): void {
+    if (!this.#begun) this.#first("null");
+    this.#out += this.#begin + JSON.stringify(delta) + this.#afterDelta;
+  }
+
+  #textWithLogprobs(text: string, content: readonly unknown[]): void {
+    const logprobs = JSON.stringify({ content, refusal: null });
+    this.#out += `${this.#textBegin}${JSON.stringify(text)}},"logprobs":${logprobs},"finish_reason":null${this.#tail}`;
+  }
+}
+
+function messageOf(parts: readonly AnswerPart[], older: boolean): Json {
+  const texts: string[] = [];
+  const refusals: string[] = [];
+  const thoughts: ReasoningPart[] = [];
+  const calls: CallPart[] = [];
+  for (const part of parts) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "refusal") refusals.push(part.text);
+    else if (part.type === "reasoning") thoughts.push(part);
+    else calls.push(part);
+  }
+  const [first] = calls;
+  return {
+    role: "assistant",
+    content: texts.length === 0 && parts.length > 0 ? null : texts.join(""),
+    refusal: refusals.length === 0 ? null : refusals.join(""),
+    ...reasoningMembers(thoughts, reasoningNames),
+    ...(older && first ? { function_call: { name: first.name, arguments: first.input || "{}" } } : {}),
+    ...(older || !first ? {} : { tool_calls: calls.map(callOf) }),
+  };
+}
+
+function callOf({ callId, kind, name, input }: CallPart): Json {
+  if (kind === "custom") return { id: callId, type: kind, custom: { name, input } };
+  return { id: callId, type: kind, function: { name, arguments: input || "{}" } };
+}
+
+function finishReason(reason: ReplyEnd["reason"], { refused, older }: { refused: boolean; older: boolean }): string {
+  switch (reason) {
+    case "calls":
+      return older ? "function_call" : "tool_calls";
+    case "length":
+    case "context":
+      return "length";
+    case "filter":
+      return "content_filter";
+    case "refusal":
+      // A refusal in words ends as any answer; without them the client would take it for an empty one.
+      return refused ? "stop" : "content_filter";
+    default:
+      return "stop";
+  }
+}
+
+/** The gateway's own types of errors by their status, as far as an answer that has begun can fail. */
+function typeOf(status: number): string {
+  if (status === 429) return "rate_limit_error";
+  if (status === 503) return "overloaded_error";
+  if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
+  return status < 500 ? "invalid_request_error" : "api_error";
+}

@@ -1,0 +1,111 @@
+// Collects an answer as it is told: for whole answers, for records of them, and for tests.
+import type { AnswerPart, ReasoningProof } from "./conversation.ts";
+import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "./reply.ts";
+
+interface OpenText {
+  readonly type: "text" | "refusal";
+  readonly pieces: string[];
+}
+
+interface OpenReasoning {
+  readonly type: "reasoning";
+  readonly pieces: string[];
+  readonly isSummary: boolean;
+  proof?: ReasoningProof;
+}
+
+interface OpenCall {
+  readonly type: "call";
+  readonly pieces: string[];
+  readonly call: ReplyCall;
+}
+
+type Open = OpenText | OpenReasoning | OpenCall;
+
+/** What is held grows with what is told: whoever tells it without bound watches `size`. */
+export class CollectedReply implements ReplySink {
+  /** Characters of all that was told. */
+  size = 0;
+  /** Undefined until it was told. */
+  ended: ReplyEnd | undefined;
+  /** The last that was told of each figure. */
+  used: ReplyUsage = {};
+  /** Those of all texts, one after the other, as chat completions have them. */
+  readonly logprobs: unknown[] = [];
+  readonly #parts: Open[] = [];
+  readonly #calls = new Map<number, OpenCall>();
+  /** The part that goes on with the next piece of its kind. */
+  #last: Open | undefined;
+
+  get parts(): AnswerPart[] {
+    return this.#parts.map(partOf);
+  }
+
+  block(): void {
+    this.#last = undefined;
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    if (text !== "") this.#addText("text", text);
+    if (logprobs) for (const entry of logprobs) this.logprobs.push(entry);
+  }
+
+  refusal(text: string): void {
+    if (text !== "") this.#addText("refusal", text);
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    if (text === "") return;
+    this.size += text.length;
+    const last = this.#last;
+    if (last?.type === "reasoning" && last.isSummary === isSummary) last.pieces.push(text);
+    else this.#begin({ type: "reasoning", pieces: [text], isSummary });
+  }
+
+  proof(proof: ReasoningProof): void {
+    this.size += proof.data.length;
+    if (this.#last?.type === "reasoning") this.#last.proof = proof;
+    else this.#begin({ type: "reasoning", pieces: [], isSummary: false, proof });
+    this.#last = undefined;
+  }
+
+  call(index: number, call: ReplyCall): void {
+    const begun: OpenCall = { type: "call", pieces: [], call };
+    this.size += call.name.length + call.callId.length;
+    this.#calls.set(index, begun);
+    this.#begin(begun);
+  }
+
+  arguments(index: number, text: string): void {
+    this.size += text.length;
+    this.#calls.get(index)?.pieces.push(text);
+  }
+
+  usage(usage: ReplyUsage): void {
+    const told = Object.entries(usage).filter(([, value]) => value !== undefined);
+    this.used = { ...this.used, ...Object.fromEntries(told) };
+  }
+
+  end(end: ReplyEnd): void {
+    this.ended = end;
+  }
+
+  #addText(type: OpenText["type"], text: string): void {
+    this.size += text.length;
+    if (this.#last?.type === type) this.#last.pieces.push(text);
+    else this.#begin({ type, pieces: [text] });
+  }
+
+  #begin(part: Open): void {
+    this.#parts.push(part);
+    this.#last = part;
+  }
+}
+
+function partOf(open: Open): AnswerPart {
+  const text = open.pieces.join("");
+  if (open.type === "call") return { type: "call", ...open.call, input: text };
+  if (open.type !== "reasoning") return { type: open.type, text };
+  const { isSummary, proof } = open;
+  return { type: "reasoning", text, isSummary, ...(proof ? { proof } : {}) };
+}

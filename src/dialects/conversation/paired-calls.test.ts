@@ -1,0 +1,112 @@
+// Every call is followed by its result, and nothing that a client sent is lost on the way.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { AnswerPart, ResultTurn, Turn } from "./conversation.ts";
+import { pairedCalls } from "./paired-calls.ts";
+
+function calling(...ids: string[]): Turn {
+  const parts = ids.map((callId): AnswerPart => ({ type: "call", callId, kind: "function", name: "f", input: "{}" }));
+  return { role: "assistant", parts, place: "messages[1]" };
+}
+
+function result(callId: string, text = `result of ${callId}`): ResultTurn {
+  return { role: "tool", callId, kind: "function", parts: [{ type: "text", text }], place: "messages[2]" };
+}
+
+const user: Turn = { role: "user", parts: [{ type: "text", text: "Go on." }], place: "messages[3]" };
+
+/** Turns in short: the ids of calls, the results, and the words. */
+function short(turns: readonly Turn[]): string[] {
+  return turns.map((turn) => {
+    const texts = turn.parts.map((part) =>
+      part.type === "call" ? part.callId : part.type === "text" ? part.text : part.type,
+    );
+    return `${turn.role}: ${texts.join(" ")}`;
+  });
+}
+
+test("what is in order stays as it is", () => {
+  const turns = [user, calling("a", "b"), result("a"), result("b"), user, calling("c"), result("c")];
+  expect(pairedCalls(turns)).toEqual(turns);
+});
+
+test("results that come late, or in another order, are moved up behind their calls", () => {
+  expect(short(pairedCalls([calling("a", "b"), user, result("b"), result("a")]))).toEqual([
+    "assistant: a b",
+    "tool: result of a",
+    "tool: result of b",
+    "user: Go on.",
+  ]);
+});
+
+test("a call without a result gets one that says so, at the end as well", () => {
+  expect(short(pairedCalls([calling("a", "b"), result("b"), user, calling("c")]))).toEqual([
+    "assistant: a b",
+    "tool: [no result was given]",
+    "tool: result of b",
+    "user: Go on.",
+    "assistant: c",
+    "tool: [no result was given]",
+  ]);
+});
+
+test("results of no call, and second ones, become the user's words", () => {
+  expect(short(pairedCalls([result("x"), calling("a"), result("a"), result("a", "again")]))).toEqual([
+    'user: [The result of a call "x" that is not part of this conversation:] result of x',
+    "assistant: a",
+    "tool: result of a",
+    'user: [The result of a call "a" that is not part of this conversation:] again',
+  ]);
+});
+
+test("ids that are used again belong to the last call before the result", () => {
+  const turns = [
+    calling("0"),
+    result("0", "one"),
+    calling("0"),
+    result("0", "two"),
+    calling("0", "0"),
+    result("0", "three"),
+    result("0", "four"),
+  ];
+  expect(short(pairedCalls(turns)).filter((turn) => turn.startsWith("tool"))).toEqual([
+    "tool: one",
+    "tool: two",
+    "tool: three",
+    "tool: four",
+  ]);
+});
+
+test("assistant turns that follow each other have their results behind the last of them", () => {
+  expect(short(pairedCalls([calling("a"), calling("b"), result("a"), result("b")]))).toEqual([
+    "assistant: a",
+    "assistant: b",
+    "tool: result of a",
+    "tool: result of b",
+  ]);
+});
+
+test("in any conversation each run of calls is followed by its results alone, and no text is lost", () => {
+  const id = fc.constantFrom("a", "b", "c");
+  const turn = fc.oneof(
+    fc.constant(user),
+    fc.array(id, { maxLength: 3 }).map((ids) => calling(...ids)),
+    fc.tuple(id, fc.uuid()).map(([callId, text]) => result(callId, text)),
+  );
+  fc.assert(
+    fc.property(fc.array(turn, { maxLength: 20 }), (turns) => {
+      const paired = pairedCalls(turns);
+      const due: string[] = [];
+      for (const one of paired) {
+        if (one.role === "tool") expect(due.shift()).toBe(one.callId);
+        else if (one.role !== "assistant") expect(due).toEqual([]);
+        if (one.role === "assistant")
+          due.push(...one.parts.flatMap((part) => (part.type === "call" ? [part.callId] : [])));
+      }
+      expect(due).toEqual([]);
+      const all = JSON.stringify(paired);
+      for (const one of turns) if (one.role === "tool") expect(all).toContain(JSON.stringify(one.parts[0]));
+      expect(pairedCalls(paired)).toEqual(paired);
+    }),
+  );
+});

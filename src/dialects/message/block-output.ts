@@ -1,0 +1,85 @@
+// Content blocks of an answer on their way to the client: as events of a stream, or kept for a whole message.
+import { inputObject, type Json } from "./json.ts";
+
+export type DeltaKind = "text" | "thinking" | "call" | "signature";
+
+/** Takes blocks one after the other. */
+export interface BlockOutput {
+  /** `block`: as it stands in `content_block_start`, with nothing in it yet. */
+  start(block: Json): void;
+  delta(kind: DeltaKind, text: string): void;
+  stop(): void;
+}
+
+/** The text of one Server-Sent Event. SDKs skip events without a name. */
+export function namedEvent(data: Json): string {
+  return `event: ${String(data["type"])}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** What stands before the text of a delta: its type, and the member that has the text. */
+const deltaStarts: Readonly<Record<DeltaKind, string>> = {
+  text: '"text_delta","text":',
+  thinking: '"thinking_delta","thinking":',
+  call: '"input_json_delta","partial_json":',
+  signature: '"signature_delta","signature":',
+};
+
+/** Events of a stream that were not taken yet. */
+export class BlockEvents implements BlockOutput {
+  #events = "";
+  #index = -1;
+  /** All of an event of this block up to the type of its delta. */
+  #start = "";
+
+  /** Adds an event that is of no block. */
+  add(event: string): void {
+    this.#events += event;
+  }
+
+  take(): string {
+    const events = this.#events;
+    this.#events = "";
+    return events;
+  }
+
+  start(block: Json): void {
+    const index = ++this.#index;
+    this.#start = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":`;
+    this.#events += namedEvent({ type: "content_block_start", index, content_block: block });
+  }
+
+  delta(kind: DeltaKind, text: string): void {
+    this.#events += `${this.#start}${deltaStarts[kind]}${JSON.stringify(text)}}}\n\n`;
+  }
+
+  stop(): void {
+    this.#events += `event: content_block_stop\ndata: {"type":"content_block_stop","index":${this.#index}}\n\n`;
+  }
+}
+
+/** The blocks of a whole message. */
+export class BlockList implements BlockOutput {
+  readonly content: Json[] = [];
+  #block: Json = {};
+  #pieces = new Map<DeltaKind, string[]>();
+
+  start(block: Json): void {
+    this.#block = block;
+    this.#pieces = new Map();
+  }
+
+  delta(kind: DeltaKind, text: string): void {
+    const pieces = this.#pieces.get(kind);
+    if (pieces) pieces.push(text);
+    else this.#pieces.set(kind, [text]);
+  }
+
+  stop(): void {
+    const filled: Record<string, unknown> = { ...this.#block };
+    for (const [kind, pieces] of this.#pieces) {
+      if (kind === "call") filled["input"] = inputObject(pieces.join(""));
+      else filled[kind] = pieces.join("");
+    }
+    this.content.push(filled);
+  }
+}

@@ -1,0 +1,13 @@
+// Anthropic's Messages as a format in which a conversation can be had.
+import type { ConversationFormat } from "../conversation/format.ts";
+import { readRequest } from "./read-request.ts";
+import { MessageReader } from "./reply-reader.ts";
+import { MessageWriter } from "./reply-writer.ts";
+import { writeRequest } from "./write-request.ts";
+
+export const messageFormat: ConversationFormat = {
+  readRequest,
+  writeRequest,
+  reader: (names, engine) => new MessageReader(names, engine),
+  writer: (head) => new MessageWriter(head),
+};

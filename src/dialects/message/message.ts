@@ -1,0 +1,114 @@
+// Messages: Anthropic's format, in which each message is a list of blocks.
+import { generates } from "../../domain/models/operation.ts";
+import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
+import type { AnswerStream } from "../answer.ts";
+import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
+import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
+import type { Dialect } from "../dialect.ts";
+import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
+import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
+import { passedAnswer } from "../translation/passed-answer.ts";
+import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
+import { messageFormat } from "./format.ts";
+
+/** Members that a model is shown. */
+const shown = ["system", "messages", "tools", "output_config"];
+
+const events: PassedEvents = {
+  format: messageFormat,
+  holder: "message",
+  last: new Set(["message_stop", "error"]),
+  errorEvent,
+};
+
+export const message: Dialect = {
+  operation: "message",
+  endpoint: "Messages",
+  capability: "chat",
+  spanName: "chat",
+
+  maker: "anthropic",
+  format: messageFormat,
+  schema: messageRequest,
+  countSchema: messageCountRequest,
+  isScanned: false,
+  promptTokens: (body) => shownTokens(body, shown),
+  isPlain,
+  isKeptUnlessTold: false,
+  requireSupported: undefined,
+  asksForUsage: false,
+  limitMembers: ["max_tokens"],
+  promptMember: "messages",
+  isConversation: true,
+  generates: generates.message,
+  knowsNewerLimit: true,
+  width: () => 1,
+  hasMedia: hasMediaPart,
+
+  answerList: "content",
+  answerObject: "message",
+  chunkObject: "",
+  idOf: (requestId) => `msg_${requestId.replace(/^req_/, "")}`,
+  encode: () => false,
+  readAnswer: (bytes, request, serving, names) => passedAnswer(messageFormat, bytes, request, serving, names),
+  stream: (request, names): AnswerStream => new PassedStream(events, request, names),
+  tellsPromptFirst: true,
+  errorEvent,
+  collector: undefined,
+
+  asked: itemsSaid,
+  answered,
+  streamed,
+  readTold,
+};
+
+function errorEvent(rendered: string): string {
+  return `event: error\ndata: ${rendered}\n\n`;
+}
+
+/** Servers that convert to chat completions inside know tools with a schema; those that Anthropic runs, or knows by their names, are its own. */
+function isPlain({ tools, mcp_servers: servers }: Readonly<Record<string, unknown>>): boolean {
+  const plainTools = listOf(tools).every((tool) => isObject(tool) && (tool["type"] ?? "custom") === "custom");
+  return plainTools && (servers === undefined || servers === null);
+}
+
+/** An engine's own answer, or, where that was translated, its chat completion. */
+function answered(answer: unknown): readonly Said[] {
+  if (!isObject(answer) || !Array.isArray(answer["content"])) return choicesSaid(answer);
+  return [{ ...saidIn(answer), role: "assistant", reason: answer["stop_reason"] }];
+}
+
+function streamed(event: unknown): readonly SaidPiece[] {
+  if (!isObject(event)) return [];
+  const { type, delta, index, content_block: block } = event;
+  if (type === "content_block_start" && isObject(block) && block["type"] === "tool_use") {
+    return [piece(undefined, [{ index, id: block["id"], name: block["name"], text: "" }])];
+  }
+  if (type === undefined) return piecesSaid(event);
+  if (!isObject(delta)) return [];
+  if (delta["type"] === "text_delta") return [piece(delta["text"], [])];
+  if (delta["type"] === "input_json_delta") {
+    return [piece(undefined, [{ index, id: undefined, name: undefined, text: delta["partial_json"] }])];
+  }
+  return type === "message_delta" ? [piece(undefined, [], delta["stop_reason"])] : [];
+}
+
+function piece(text: unknown, calls: SaidPiece["calls"], reason?: unknown): SaidPiece {
+  return { index: 0, text, calls, reason };
+}
+
+function readTold(told: ToldAnswer, value: unknown): void {
+  if (!isObject(value) || value["choices"] !== undefined) {
+    readToldOfChunk(told, value);
+    return;
+  }
+  const held = isObject(value["message"]) ? value["message"] : value;
+  const { id, model, usage } = held;
+  if (typeof id === "string") told.id = id;
+  if (typeof model === "string") told.model = model;
+  const reason = isObject(value["delta"]) ? value["delta"]["stop_reason"] : held["stop_reason"];
+  if (typeof reason === "string") told.finishReasons.set(0, reason);
+  if (isObject(usage) && typeof usage["cache_read_input_tokens"] === "number") {
+    told.cachedTokens = usage["cache_read_input_tokens"];
+  }
+}

@@ -1,0 +1,199 @@
+// Reads the answers of a server that speaks Messages, streamed and whole.
+import { GatewayError } from "../../base/errors.ts";
+import { ClientCalls } from "../conversation/call-names.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { EngineWords } from "../conversation/format.ts";
+import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
+import { publicFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
+import { countOf, isObject, type Json, objectOf, textOf } from "./json.ts";
+import { endOf } from "./stop-reasons.ts";
+import { UsageReading } from "./usage.ts";
+
+/** A block of which more may come. */
+interface OpenBlock {
+  readonly type: string;
+  /** The call that it is. */
+  readonly call: number;
+  /** The input that a call began with, told at its end unless it came in pieces. */
+  readonly input: unknown;
+  hasArguments: boolean;
+  signature: string;
+}
+
+/**
+ * For one answer. What tools at the server itself were asked and gave is left out: the text says what the model made of it.
+ * `engine`: takes its own credentials out of errors; without it only the kind of an error is told.
+ */
+export class MessageReader implements ReplyReader {
+  readonly #names: CallNames;
+  readonly #engine: EngineWords | undefined;
+  readonly #blocks = new Map<number, OpenBlock>();
+  readonly #usage = new UsageReading();
+  #sink: { readonly told: ReplySink; readonly calls: ReplySink } | undefined;
+  #calls = 0;
+  /** Claude shows summaries of what it thinks; what other models have behind this format is their thinking itself. */
+  #isSummary = false;
+  #isOver = false;
+
+  constructor(names: CallNames, engine?: EngineWords) {
+    this.#names = names;
+    this.#engine = engine;
+  }
+
+  event(data: Json, sink: ReplySink): void {
+    const told = this.#sinkFor(sink);
+    switch (data["type"]) {
+      case "message_start":
+        this.#begin(objectOf(data["message"]), told);
+        break;
+      case "content_block_start":
+        this.#start(indexOf(data), blockOf(data["content_block"]), told);
+        break;
+      case "content_block_delta":
+        this.#delta(this.#blockAt(indexOf(data)), objectOf(data["delta"]), told);
+        break;
+      case "content_block_stop":
+        this.#stop(indexOf(data), told);
+        break;
+      case "message_delta":
+        if (isObject(data["usage"])) told.usage(this.#usage.add(data["usage"]));
+        this.#end(objectOf(data["delta"]), told);
+        break;
+      case "message_stop":
+        this.#close(told);
+        break;
+      case "error":
+        throw this.#fault(data);
+      default:
+        if (typeof data["type"] !== "string") throw malformed("an event without a type");
+    }
+  }
+
+  whole(answer: Json, sink: ReplySink): void {
+    const told = this.#sinkFor(sink);
+    if (answer["type"] === "error") throw this.#fault(answer);
+    const { content } = answer;
+    if (!Array.isArray(content)) throw malformed("a message without content");
+    this.#begin(answer, told);
+    for (const [index, block] of content.entries()) {
+      this.#start(index, blockOf(block), told);
+      this.#stop(index, told);
+    }
+    this.#end(answer, told);
+    this.#close(told);
+  }
+
+  #sinkFor(sink: ReplySink): ReplySink {
+    if (this.#names.size === 0) return sink;
+    if (this.#sink?.told !== sink) this.#sink = { told: sink, calls: new ClientCalls(sink, this.#names) };
+    return this.#sink.calls;
+  }
+
+  #begin({ model, usage }: Json, sink: ReplySink): void {
+    this.#isSummary = typeof model === "string" && model.includes("claude");
+    if (isObject(usage)) sink.usage(this.#usage.add(usage));
+  }
+
+  #start(index: number, block: Json, sink: ReplySink): void {
+    const type = textOf(block["type"]) ?? "";
+    const signature = textOf(block["signature"]) ?? "";
+    const open = { type, call: this.#calls, input: block["input"], hasArguments: false, signature };
+    this.#blocks.set(index, open);
+    if (type === "text") {
+      sink.block();
+      this.#tellText(textOf(block["text"]), sink);
+    } else if (type === "thinking") {
+      sink.block();
+      this.#tellThinking(textOf(block["thinking"]), sink);
+    } else if (type === "redacted_thinking") {
+      sink.block();
+      sink.proof({ kind: "redacted", data: textOf(block["data"]) ?? "" });
+    } else if (type === "tool_use") {
+      const { id, name } = block;
+      if (typeof id !== "string" || typeof name !== "string") throw malformed("a call without id or name");
+      sink.call(this.#calls++, { callId: id, kind: "function", name });
+    }
+  }
+
+  #delta(block: OpenBlock, delta: Json, sink: ReplySink): void {
+    if (block.type === "text") {
+      this.#tellText(textOf(delta["text"]), sink);
+    } else if (block.type === "tool_use") {
+      const piece = textOf(delta["partial_json"]);
+      if (!piece) return;
+      block.hasArguments = true;
+      sink.arguments(block.call, piece);
+    } else if (block.type === "thinking") {
+      this.#tellThinking(textOf(delta["thinking"]), sink);
+      block.signature = textOf(delta["signature"]) ?? block.signature;
+    }
+  }
+
+  /** A call without pieces has the input that it began with, which is empty where the tool takes none. */
+  #stop(index: number, sink: ReplySink): void {
+    const block = this.#blocks.get(index);
+    if (!block) return;
+    this.#blocks.delete(index);
+    if (block.type === "thinking" && block.signature !== "") {
+      sink.proof({ kind: "signature", data: block.signature });
+    } else if (block.type === "tool_use" && !block.hasArguments) {
+      sink.arguments(block.call, JSON.stringify(block.input ?? {}));
+    }
+  }
+
+  #tellText(text: string | undefined, sink: ReplySink): void {
+    if (text) sink.text(text);
+  }
+
+  #tellThinking(text: string | undefined, sink: ReplySink): void {
+    if (text) sink.reasoning(text, this.#isSummary);
+  }
+
+  /** The answer is over as soon as the reason is told: some servers end there, and with blocks that they did not end. */
+  #end({ stop_reason, stop_sequence, stop_details }: Json, sink: ReplySink): void {
+    const reason = textOf(stop_reason);
+    if (reason === undefined || this.#isOver) return;
+    this.#isOver = true;
+    for (const index of this.#blocks.keys()) this.#stop(index, sink);
+    const explanation = textOf(objectOf(stop_details)["explanation"]);
+    if (reason === "refusal" && explanation) sink.refusal(explanation);
+    sink.end(endOf(reason, textOf(stop_sequence)));
+  }
+
+  #close(sink: ReplySink): void {
+    this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
+  }
+
+  #blockAt(index: number): OpenBlock {
+    const block = this.#blocks.get(index);
+    if (!block) throw malformed("a piece of a block that did not begin");
+    return block;
+  }
+
+  #fault(data: Json): GatewayError {
+    const { type, message } = objectOf(data["error"]);
+    const detail = `the model server told an error of the type ${textOf(type)?.slice(0, 64)}`;
+    if (!this.#engine) {
+      return new GatewayError("upstream_error", "The model server failed in the middle of the answer.", { detail });
+    }
+    const fault = publicFault(JSON.stringify(data), this.#engine);
+    const isTooLong = typeof message === "string" && /^prompt is too long/i.test(message);
+    return new GatewayError("upstream_error", fault.message ?? "The model server failed in the middle of the answer.", {
+      detail,
+      param: fault.param,
+      engineCode: isTooLong ? "context_length_exceeded" : fault.engineCode,
+    });
+  }
+}
+
+function indexOf(data: Json): number {
+  const index = countOf(data["index"]);
+  if (index === undefined) throw malformed("an event of a block without its index");
+  return index;
+}
+
+function blockOf(value: unknown): Json {
+  if (!isObject(value) || typeof value["type"] !== "string") throw malformed("a block without a type");
+  return value;
+}

@@ -1,0 +1,142 @@
+// Writes an answer as Messages has it: a stream of blocks one after the other, or one whole message.
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import type { ReplyCall, ReplyEnd, ReplyFault, ReplyHead, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import { BlockEvents, BlockList, namedEvent } from "./block-output.ts";
+import { BlockQueue } from "./block-queue.ts";
+import { type Json, objectOf } from "./json.ts";
+import { messageError } from "./message-error.ts";
+import { stopReasonOf } from "./stop-reasons.ts";
+import { deltaUsage, messageUsage } from "./usage.ts";
+
+const ping = namedEvent({ type: "ping" });
+
+/**
+ * Events are made of an answer to a request with `stream: true`, and the blocks of a whole message are kept of one without:
+ * never both. Arguments that are no JSON object are streamed as the model wrote them; `whole` has what `inputObject` makes
+ * of them. Log-probabilities are left out: Messages has none.
+ */
+export class MessageWriter implements ReplyWriter {
+  readonly #head: ReplyHead;
+  readonly #events: BlockEvents | undefined;
+  readonly #list = new BlockList();
+  readonly #blocks: BlockQueue;
+  #usage: ReplyUsage = {};
+  #end: ReplyEnd = { reason: "stop" };
+  #hasBegun = false;
+  #hasCalls = false;
+  #hasRefusal = false;
+
+  constructor(head: ReplyHead) {
+    const { request, seal } = head;
+    this.#head = head;
+    this.#events = request["stream"] === true ? new BlockEvents() : undefined;
+    const omitsThinking = objectOf(request["thinking"])["display"] === "omitted";
+    this.#blocks = new BlockQueue(this.#events ?? this.#list, seal, omitsThinking);
+  }
+
+  block(): void {
+    this.#blocks.startAnew();
+  }
+
+  text(text: string): void {
+    if (!this.#hasBegun) this.#begin();
+    if (text !== "") this.#blocks.text(text);
+  }
+
+  refusal(text: string): void {
+    this.#hasRefusal = true;
+    this.text(text);
+  }
+
+  reasoning(text: string): void {
+    if (!this.#hasBegun) this.#begin();
+    if (text !== "") this.#blocks.thinking(text);
+  }
+
+  /** What another maker encrypted proves nothing to a client of Messages, and comes back to nobody who can read it. */
+  proof({ kind, data }: ReasoningProof): void {
+    if (!this.#hasBegun) this.#begin();
+    if (kind === "signature") this.#blocks.signature(data);
+    else if (kind === "redacted") this.#blocks.redacted(data);
+    else this.#blocks.startAnew();
+  }
+
+  call(index: number, call: ReplyCall): void {
+    if (!this.#hasBegun) this.#begin();
+    this.#hasCalls = true;
+    this.#blocks.call(index, call);
+  }
+
+  arguments(index: number, text: string): void {
+    if (text !== "") this.#blocks.arguments(index, text);
+  }
+
+  usage(usage: ReplyUsage): void {
+    this.#usage = usage;
+  }
+
+  end(end: ReplyEnd): void {
+    if (!this.#hasBegun) this.#begin();
+    this.#end = end;
+    this.#blocks.end();
+  }
+
+  take(): string {
+    return this.#events?.take() ?? "";
+  }
+
+  ending(usage: ReplyUsage): string {
+    if (!this.#hasBegun) this.#begin();
+    const delta = { ...this.#endMembers(), container: null };
+    const counted = deltaUsage(usage, this.#head.promptTokens);
+    return (
+      this.take() + namedEvent({ type: "message_delta", delta, usage: counted }) + namedEvent({ type: "message_stop" })
+    );
+  }
+
+  failure(fault: ReplyFault): string {
+    return this.take() + namedEvent(messageError(fault));
+  }
+
+  whole(usage: ReplyUsage): Record<string, unknown> {
+    return {
+      ...this.#message(this.#list.content, usage),
+      ...this.#endMembers(),
+    };
+  }
+
+  /** Anthropic's streams begin so; clients take the ping as a sign of life. */
+  #begin(): void {
+    this.#hasBegun = true;
+    const message = this.#message([], { ...this.#usage, completionTokens: 0, reasoningTokens: undefined });
+    this.#events?.add(namedEvent({ type: "message_start", message }) + ping);
+  }
+
+  /** With all members that SDKs since 1.0 have, empty or not. */
+  #message(content: readonly Json[], usage: ReplyUsage): Record<string, unknown> {
+    const { id, model, promptTokens } = this.#head;
+    return {
+      id,
+      type: "message",
+      role: "assistant",
+      model,
+      content,
+      container: null,
+      diagnostics: null,
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      usage: messageUsage(usage, promptTokens),
+    };
+  }
+
+  #endMembers(): Json {
+    const reason = stopReasonOf(this.#end, this.#hasCalls, this.#hasRefusal);
+    const isSequence = this.#end.reason === "sequence";
+    return {
+      stop_reason: reason,
+      stop_sequence: isSequence ? (this.#end.sequence ?? null) : null,
+      stop_details: reason === "refusal" ? { type: "refusal", category: null, explanation: null } : null,
+    };
+  }
+}

@@ -1,0 +1,72 @@
+// How much a model is to think, as Anthropic's models are told.
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Json } from "./json.ts";
+
+/**
+ * Models that know `thinking.type: "enabled"` alone; all later ones know `adaptive`, and some no other
+ * (platform.claude.com/docs/en/build-with-claude/thinking, and the catalog of @ai-sdk/anthropic 4.0.105). Names of models
+ * that are nobody's here are asked as Claude Code asks them: adaptively.
+ */
+const budgetOnly =
+  /claude-(?:instant|v?2(?![\d])|3(?![\d])|(?:opus|sonnet|haiku)-4-[015](?!\d)|(?:opus|sonnet)-4[-@]\d{8})/;
+/** The only one of those that knows `output_config.effort` (platform.claude.com/docs/en/build-with-claude/effort). */
+const firstWithEffort = /claude-opus-4-5(?!\d)/;
+/** Tokens, for models that know no effort; the least is Anthropic's own bound. */
+const budgets: ReadonlyMap<string | undefined, number> = new Map([
+  ["minimal", 1024],
+  ["low", 2048],
+  ["medium", 8192],
+  ["high", 16_384],
+  ["xhigh", 24_576],
+  ["max", 31_000],
+]);
+const standardBudget = 8192;
+/** Anthropic's own bound. */
+const leastBudget = 1024;
+/** Models that take no budget, and of those the ones that always think: their least is a low effort (the same catalog). */
+const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
+const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
+/** OpenAI's least effort is below Anthropic's. */
+const efforts: ReadonlyMap<string, string> = new Map([["minimal", "low"]]);
+
+export interface WrittenThinking {
+  readonly thinking?: Json | undefined;
+  readonly effort?: string | undefined;
+  /** Whether something of it could not be told. */
+  readonly isLess?: boolean | undefined;
+}
+
+/** `limit`: tokens of the answer, which a budget that the client did not give leaves half of. */
+export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
+  const { enabled, effort, budget, shown } = conversation.thinking ?? {};
+  if (enabled === false || effort === "none") {
+    return alwaysThinks.test(model) ? { effort: "low", isLess: true } : { thinking: { type: "disabled" } };
+  }
+  if (enabled === undefined && effort === undefined && budget === undefined) return {};
+  const isOld = budgetOnly.test(model);
+  const knowsEffort = effort !== undefined && (!isOld || firstWithEffort.test(model));
+  const told = knowsEffort ? (efforts.get(effort) ?? effort) : undefined;
+  if (!mayThink(conversation, isOld)) return { effort: told, isLess: true };
+  const display = shown === undefined ? {} : { display: shown === "omitted" ? "omitted" : "summarized" };
+  if (!isOld && (budget === undefined || adaptiveOnly.test(model))) {
+    return { thinking: { type: "adaptive", ...display }, effort: told, isLess: budget !== undefined };
+  }
+  const tokens = budget ?? Math.min(budgets.get(effort) ?? standardBudget, Math.floor(limit / 2));
+  if (tokens < leastBudget) return { effort: told, isLess: true };
+  return { thinking: { type: "enabled", budget_tokens: tokens, ...display }, effort: told };
+}
+
+/**
+ * Anthropic refuses thinking beside a call that is forced, and of its older models after results of calls that had none
+ * before them: a client of another format cannot have kept it.
+ */
+function mayThink({ turns, toolChoice }: Conversation, isOld: boolean): boolean {
+  if (toolChoice?.type === "required" || toolChoice?.type === "tool") return false;
+  if (!isOld || turns.at(-1)?.role !== "tool") return true;
+  const last = turns.findLast((turn) => turn.role === "assistant");
+  return (
+    last?.parts.some(
+      (part) => part.type === "reasoning" && part.proof !== undefined && part.proof.kind !== "encrypted",
+    ) ?? true
+  );
+}

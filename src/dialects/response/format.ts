@@ -1,0 +1,13 @@
+// OpenAI's Responses, as a format in which a conversation can be had.
+import type { ConversationFormat } from "../conversation/format.ts";
+import { readRequest } from "./read-request.ts";
+import { ResponseReader } from "./reply-reader.ts";
+import { ResponseWriter } from "./reply-writer.ts";
+import { writeRequest } from "./write-request.ts";
+
+export const responseFormat: ConversationFormat = {
+  readRequest,
+  writeRequest,
+  reader: (names, engine) => new ResponseReader(names, engine),
+  writer: (head) => new ResponseWriter(head),
+};

@@ -1,0 +1,70 @@
+// The response object: what it repeats of its request, and what there is of its answer.
+import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
+import type { Json } from "./json.ts";
+
+/** Members that a response repeats of its request, with what they are where the request does not say. */
+const repeated: Readonly<Record<string, unknown>> = {
+  background: false,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  safety_identifier: null,
+  service_tier: "default",
+  temperature: 1,
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: "disabled",
+  user: null,
+};
+
+export interface ResponseState {
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  output: readonly Json[];
+  usage?: ReplyUsage | undefined;
+  incomplete?: string | undefined;
+  error?: { code: string; message: string } | undefined;
+}
+
+/** What does not change in the course of an answer. */
+export function responseBase({ id, model, created, request }: ReplyHead): Json {
+  const base: Record<string, unknown> = { id, object: "response", created_at: created, model };
+  for (const [name, value] of Object.entries(repeated)) base[name] = request[name] ?? value;
+  // Nothing is kept, whatever was asked for.
+  base["store"] = false;
+  const { reasoning, text, conversation } = request as {
+    reasoning?: Json | null;
+    text?: Json | null;
+    conversation?: unknown;
+  };
+  base["reasoning"] = { effort: null, summary: null, ...reasoning };
+  base["text"] = { format: { type: "text" }, verbosity: "medium", ...text };
+  base["conversation"] = typeof conversation === "string" ? { id: conversation } : (conversation ?? null);
+  return base;
+}
+
+export function responseState({ status, output, usage, incomplete, error }: ResponseState): Json {
+  return {
+    status,
+    error: error ?? null,
+    incomplete_details: incomplete === undefined ? null : { reason: incomplete },
+    output,
+    usage: usage ? usageToWire(usage) : null,
+  };
+}
+
+function usageToWire(usage: ReplyUsage): Json {
+  const { promptTokens = 0, completionTokens = 0, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  };
+}

@@ -1,0 +1,139 @@
+// Responses: OpenAI's format for agents, in which a conversation is a list of items.
+import { fieldError } from "../../base/errors.ts";
+import { generates } from "../../domain/models/operation.ts";
+import { responseRequest } from "../../wire/responses.ts";
+import type { AnswerStream } from "../answer.ts";
+import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
+import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
+import type { Dialect } from "../dialect.ts";
+import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
+import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
+import { passedAnswer } from "../translation/passed-answer.ts";
+import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
+import { responseFormat } from "./format.ts";
+import type { Json } from "./json.ts";
+
+/** Members that a model is shown. */
+const shown = ["instructions", "input", "tools", "text"];
+
+const events: PassedEvents = {
+  format: responseFormat,
+  holder: "response",
+  last: new Set(["response.completed", "response.incomplete", "response.failed", "error"]),
+  errorEvent,
+};
+
+export const response: Dialect = {
+  operation: "response",
+  endpoint: "Responses",
+  capability: "chat",
+  spanName: "chat",
+
+  maker: "openai",
+  format: responseFormat,
+  schema: responseRequest,
+  countSchema: undefined,
+  isScanned: false,
+  promptTokens: (body) => shownTokens(body, shown),
+  isPlain,
+  isKeptUnlessTold: true,
+  requireSupported,
+  asksForUsage: false,
+  limitMembers: ["max_output_tokens"],
+  promptMember: "input",
+  isConversation: true,
+  generates: generates.response,
+  knowsNewerLimit: true,
+  width: () => 1,
+  hasMedia: hasMediaPart,
+
+  answerList: "output",
+  answerObject: "response",
+  chunkObject: "",
+  idOf: (requestId) => `resp_${requestId.replace(/^req_/, "")}`,
+  encode: () => false,
+  readAnswer: (bytes, request, serving, names) => passedAnswer(responseFormat, bytes, request, serving, names),
+  stream: (request, names): AnswerStream => new PassedStream(events, request, names),
+  tellsPromptFirst: false,
+  // What it depends on is what was told before: a failed response repeats what there was of it.
+  errorEvent: undefined,
+  collector: undefined,
+
+  asked: itemsSaid,
+  answered,
+  streamed,
+  readTold,
+};
+
+/** In a stream of an engine's own events, whose numbers and parts are not kept. */
+function errorEvent(rendered: string): string {
+  const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
+  const { code, message, param } = error;
+  return `event: error\ndata: ${JSON.stringify({ type: "error", code, message, param, sequence_number: 0 })}\n\n`;
+}
+
+/** Responses are not kept yet, so none can be gone on from, and none be fetched later. */
+function requireSupported(body: Json): void {
+  for (const name of ["previous_response_id", "conversation"]) {
+    if (body[name] !== undefined && body[name] !== null) {
+      throw fieldError(
+        name,
+        "names nothing here, as responses are not kept. Send the items of the conversation as `input`.",
+      );
+    }
+  }
+  if (body["background"] === true)
+    throw fieldError("background", "must be false: responses are answered at once, or streamed.");
+}
+
+/** Servers that convert to chat completions inside know functions, and what was said. */
+function isPlain({ tools, tool_choice: choice, input }: Readonly<Record<string, unknown>>): boolean {
+  const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
+  const plainChoice = !isObject(choice) || choice["type"] === "function";
+  return plainTools && plainChoice && listOf(input).every((item) => isObject(item) && isPlainItem(item));
+}
+
+const plainItems: ReadonlySet<unknown> = new Set([undefined, "message", "function_call", "function_call_output"]);
+
+function isPlainItem({ type, role }: Readonly<Record<string, unknown>>): boolean {
+  return plainItems.has(type) && (type !== undefined || role !== undefined);
+}
+
+/** An engine's own answer, or, where that was translated, its chat completion. */
+function answered(answer: unknown): readonly Said[] {
+  if (!isObject(answer) || !Array.isArray(answer["output"])) return choicesSaid(answer);
+  return answer["output"].filter(isObject).map((item) => ({ ...saidIn(item), role: "assistant" }));
+}
+
+function streamed(event: unknown): readonly SaidPiece[] {
+  if (!isObject(event)) return [];
+  const { type, delta, item, output_index: index } = event;
+  if (type === "response.output_text.delta") return [{ index: 0, text: delta, calls: [], reason: undefined }];
+  const isCall = type === "response.function_call_arguments.delta" || type === "response.custom_tool_call_input.delta";
+  if (isCall) return [piece([{ index, id: undefined, name: undefined, text: delta }])];
+  if (type === "response.output_item.added" && isObject(item) && item["call_id"] !== undefined) {
+    return [piece([{ index, id: item["call_id"], name: item["name"], text: "" }])];
+  }
+  return type === undefined ? piecesSaid(event) : [];
+}
+
+function piece(calls: SaidPiece["calls"]): SaidPiece {
+  return { index: 0, text: undefined, calls, reason: undefined };
+}
+
+function readTold(told: ToldAnswer, value: unknown): void {
+  const held = isObject(value) && isObject(value["response"]) ? value["response"] : value;
+  if (!isObject(held) || held["object"] !== "response") {
+    readToldOfChunk(told, value);
+    return;
+  }
+  const { id, model, status, usage } = held;
+  if (typeof id === "string") told.id = id;
+  if (typeof model === "string") told.model = model;
+  if (typeof status === "string" && status !== "in_progress") told.finishReasons.set(0, status);
+  if (!isObject(usage)) return;
+  const { input_tokens_details: input, output_tokens_details: output } = usage;
+  if (isObject(input) && typeof input["cached_tokens"] === "number") told.cachedTokens = input["cached_tokens"];
+  if (isObject(output) && typeof output["reasoning_tokens"] === "number")
+    told.reasoningTokens = output["reasoning_tokens"];
+}

@@ -1,0 +1,30 @@
+// The thoughts of a model as a client keeps them for us, sealed: the text, and what its maker needs to see again.
+
+import type { Seal } from "../../domain/seal.ts";
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import { isObject, textOf } from "./json.ts";
+
+export interface SealedReasoning {
+  text: string;
+  proof: ReasoningProof | undefined;
+}
+
+export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): string {
+  return seal.seal(JSON.stringify({ text, ...(proof ? { proof } : {}) }));
+}
+
+/** Undefined where it is not ours. */
+export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
+  const opened = seal.open(sealed);
+  if (opened === undefined) return undefined;
+  const value: unknown = JSON.parse(opened);
+  if (!isObject(value)) return undefined;
+  const { proof } = value;
+  return { text: textOf(value["text"]) ?? "", proof: isObject(proof) ? proofOf(proof) : undefined };
+}
+
+function proofOf({ kind, data }: Readonly<Record<string, unknown>>): ReasoningProof | undefined {
+  if ((kind !== "signature" && kind !== "redacted" && kind !== "encrypted") || typeof data !== "string")
+    return undefined;
+  return { kind, data };
+}

@@ -1,0 +1,100 @@
+// Counts what of a reply is delivered, and keeps what its engine said of usage and of the end, on the way to a writer.
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { StreamObservation } from "../answer.ts";
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+
+export class CountedReply implements ReplySink, StreamObservation {
+  deliveredBytes = 0;
+  deliveredPieces = 0;
+  context: number | undefined;
+  ended: ReplyEnd | undefined;
+  /** What was told of usage, the latest of each figure. */
+  told: ReplyUsage = {};
+  readonly #to: ReplySink | undefined;
+
+  /** `to`: gets all of it, too. */
+  constructor(to?: ReplySink) {
+    this.#to = to;
+  }
+
+  /** Undefined until the answer ended: what is told before may be of its beginning alone. */
+  get reported(): TokenUsage | undefined {
+    const { promptTokens, completionTokens } = this.told;
+    if (!this.ended || promptTokens === undefined || completionTokens === undefined) return undefined;
+    return { promptTokens, completionTokens, estimated: false };
+  }
+
+  block(): void {
+    this.#to?.block();
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    this.#count(text);
+    this.#to?.text(text, logprobs);
+  }
+
+  refusal(text: string): void {
+    this.#count(text);
+    this.#to?.refusal(text);
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    this.#count(text);
+    this.#to?.reasoning(text, isSummary);
+  }
+
+  proof(proof: ReasoningProof): void {
+    this.#to?.proof(proof);
+  }
+
+  call(index: number, call: ReplyCall): void {
+    this.#count(call.name);
+    this.#to?.call(index, call);
+  }
+
+  arguments(index: number, text: string): void {
+    this.#count(text);
+    this.#to?.arguments(index, text);
+  }
+
+  usage(usage: ReplyUsage): void {
+    this.told = merged(this.told, usage);
+    this.#to?.usage(usage);
+  }
+
+  end(end: ReplyEnd): void {
+    this.ended = end;
+    this.#to?.end(end);
+  }
+
+  #count(text: string): void {
+    if (text === "") return;
+    this.deliveredBytes += Buffer.byteLength(text);
+    this.deliveredPieces++;
+  }
+}
+
+/** What is not told again stands. */
+function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
+  return {
+    promptTokens: now.promptTokens ?? before.promptTokens,
+    cachedTokens: now.cachedTokens ?? before.cachedTokens,
+    cacheWriteTokens: now.cacheWriteTokens ?? before.cacheWriteTokens,
+    completionTokens: now.completionTokens ?? before.completionTokens,
+    reasoningTokens: now.reasoningTokens ?? before.reasoningTokens,
+  };
+}
+
+/** The figures that count, with what the engine said of their parts, as far as that can be true of them. */
+export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
+  const { promptTokens, completionTokens } = counted;
+  const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));
+  return {
+    promptTokens,
+    completionTokens,
+    cachedTokens: within(told.cachedTokens, promptTokens),
+    cacheWriteTokens: within(told.cacheWriteTokens, promptTokens),
+    reasoningTokens: within(told.reasoningTokens, completionTokens),
+  };
+}

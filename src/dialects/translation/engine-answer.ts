@@ -1,0 +1,33 @@
+// What an engine sends, as JSON: an answer, or an error in the place of one.
+import { GatewayError } from "../../base/errors.ts";
+import type { Serving } from "../answer.ts";
+import { publicFault } from "../engine-fault.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Throws `upstream_error` for what is no JSON object, or is an error. */
+export function parsedAnswer(text: string, serving: Serving | undefined): Json {
+  const value = parsed(text);
+  if (isError(value)) {
+    const { message, ...fault } = (serving && publicFault(text, serving.deployment.engine)) ?? {};
+    throw new GatewayError("upstream_error", message ?? "The model server failed.", fault);
+  }
+  return value;
+}
+
+/** The first is OpenAI's and Anthropic's, the second vLLM's. A response has an `error` member that is null. */
+function isError({ error, object, type }: Json): boolean {
+  return (error !== undefined && error !== null && object !== "response") || object === "error" || type === "error";
+}
+
+function parsed(text: string): Json {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw new GatewayError("upstream_error", "The model server sent a malformed event.", {
+    detail: `${text.length} characters that are no JSON object`,
+  });
+}

@@ -1,0 +1,111 @@
+// A streamed answer of an engine that speaks the client's format: its own events, but for what is ours to say.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { ConversationFormat } from "../conversation/format.ts";
+import type { ReplyReader } from "../conversation/reply.ts";
+import { CountedReply } from "./counted-reply.ts";
+import { type Json, parsedAnswer } from "./engine-answer.ts";
+import { edited, ownMembers } from "./passed-answer.ts";
+import { TranslatedStream } from "./translated-stream.ts";
+
+const noNames: CallNames = new Map();
+
+/** What of a format a stream of its own events depends on. */
+export interface PassedEvents {
+  readonly format: ConversationFormat;
+  /** The member of an event that is the answer as a whole, where it has one: there the model is named. */
+  readonly holder: "response" | "message";
+  /** The types of the events that come last: nothing follows them, and the client gets them once the end is on record. */
+  readonly last: ReadonlySet<unknown>;
+  /** The event that tells an error in an open stream. */
+  errorEvent(rendered: string, error: GatewayError): string;
+}
+
+export class PassedStream extends CountedReply implements AnswerStream {
+  readonly #events: PassedEvents;
+  readonly #names: AnswerNames;
+  readonly #request: AskedRequest;
+  readonly #reader: ReplyReader;
+  #serving: Serving | undefined;
+  /** The event that ends the stream. */
+  #last = "";
+
+  constructor(events: PassedEvents, request: AskedRequest, names: AnswerNames) {
+    super();
+    this.#events = events;
+    this.#request = request;
+    this.#names = names;
+    this.#reader = events.format.reader(noNames);
+  }
+
+  get finishSeen(): boolean {
+    return this.#last !== "";
+  }
+
+  servedBy(serving: Serving): void {
+    this.#serving = serving;
+    this.context = serving.model.context;
+  }
+
+  takeInPlace(): undefined {
+    return undefined;
+  }
+
+  takeAlike(): string {
+    return "";
+  }
+
+  isEnd(): boolean {
+    return false;
+  }
+
+  translate(data: string): string {
+    // What some servers send behind the end, as chat completions have it.
+    if (data === "[DONE]") return "";
+    const text = decodeByteText(data);
+    const event = parsedAnswer(text, this.#serving);
+    this.#serving?.trace?.chunk(event);
+    this.#reader.event(event, this);
+    const { type } = event;
+    const rendered = encodeByteText(`event: ${String(type)}\ndata: ${this.#own(text, event)}\n\n`);
+    if (!this.#events.last.has(type)) return rendered;
+    this.#last = rendered;
+    return "";
+  }
+
+  /** JSON of the event on one line, with what is ours to say. */
+  #own(text: string, event: Json): string {
+    const line = text.includes("\n") ? JSON.stringify(event) : text;
+    const held = event[this.#events.holder];
+    if (typeof held !== "object" || held === null || Array.isArray(held)) return line;
+    const edits = ownMembers(held as Json, this.#serving, this.#names);
+    if (Object.keys(edits).length === 0) return line;
+    return edited(line, { [this.#events.holder]: edited(JSON.stringify(held), edits) });
+  }
+
+  /** A server that ignores that a stream was asked for: its answer is told as if it had been one. */
+  whole(bytes: ByteSpan): string {
+    const { format } = this.#events;
+    const seal = { seal: () => "", open: () => undefined };
+    const translation = { from: format, to: format, names: noNames, seal };
+    const stream = new TranslatedStream(this.#request, this.#names, this.#serving as Serving, translation);
+    const events = stream.whole(bytes);
+    this.deliveredBytes = stream.deliveredBytes;
+    this.deliveredPieces = stream.deliveredPieces;
+    this.ended = { reason: "stop" };
+    if (stream.reported) this.told = stream.reported;
+    this.#last = stream.ending();
+    return events;
+  }
+
+  ending(): string {
+    return this.#last;
+  }
+
+  errorEvent(rendered: string, error: GatewayError): string {
+    return encodeByteText(this.#events.errorEvent(rendered, error));
+  }
+}

@@ -1,0 +1,93 @@
+// A streamed answer in the client's format, of an engine that speaks another.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { ReplyReader, ReplyWriter } from "../conversation/reply.ts";
+import { streamUsage } from "../stream-usage.ts";
+import { CountedReply, usageOf } from "./counted-reply.ts";
+import { parsedAnswer } from "./engine-answer.ts";
+import { headOf, type Translation } from "./translation.ts";
+
+/** What ends a stream of chat completions; those of the other formats end with an event of theirs. */
+const endMark = "[DONE]";
+
+export class TranslatedStream implements AnswerStream {
+  readonly #request: AskedRequest;
+  readonly #serving: Serving;
+  readonly #reader: ReplyReader;
+  readonly #writer: ReplyWriter;
+  readonly #reply: CountedReply;
+  readonly #errorEvent: Translation["errorEvent"];
+
+  constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
+    this.#request = request;
+    this.#serving = serving;
+    this.#errorEvent = translation.errorEvent;
+    this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
+    this.#writer = translation.to.writer(headOf(request, names, serving, translation));
+    this.#reply = new CountedReply(this.#writer);
+    this.#reply.context = serving.model.context;
+  }
+
+  get reported(): TokenUsage | undefined {
+    return this.#reply.reported;
+  }
+
+  get deliveredBytes(): number {
+    return this.#reply.deliveredBytes;
+  }
+
+  get deliveredPieces(): number {
+    return this.#reply.deliveredPieces;
+  }
+
+  get context(): number | undefined {
+    return this.#reply.context;
+  }
+
+  get finishSeen(): boolean {
+    return this.#reply.ended !== undefined;
+  }
+
+  servedBy(): void {}
+
+  takeInPlace(): undefined {
+    return undefined;
+  }
+
+  takeAlike(): string {
+    return "";
+  }
+
+  isEnd(data: string): boolean {
+    if (data !== endMark) return false;
+    this.#reader.done?.(this.#reply);
+    return true;
+  }
+
+  translate(data: string): string {
+    const event = parsedAnswer(decodeByteText(data), this.#serving);
+    this.#serving.trace?.chunk(event);
+    this.#reader.event(event, this.#reply);
+    return encodeByteText(this.#writer.take());
+  }
+
+  whole(bytes: ByteSpan): string {
+    this.#serving.trace?.answer(bytes);
+    this.#reader.whole(parsedAnswer(bytes.text, this.#serving), this.#reply);
+    return encodeByteText(this.#writer.take());
+  }
+
+  ending(): string {
+    const counted = streamUsage(this.#request, this, true);
+    return encodeByteText(this.#writer.ending(usageOf(counted, this.#reply.told)));
+  }
+
+  errorEvent(rendered: string, error: GatewayError): string {
+    const { code, engineCode, message, param } = error;
+    const known = this.#errorEvent?.(rendered);
+    return encodeByteText(known ?? this.#writer.failure({ status: 502, code: engineCode ?? code, message, param }));
+  }
+}

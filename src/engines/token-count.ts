@@ -1,0 +1,72 @@
+// Asks a model server how many tokens a prompt has, without running it, where it can tell.
+import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import { exactMs } from "../base/clock.ts";
+import type { CountRequest } from "../domain/models/engine.ts";
+import type { ConversationOperation } from "../domain/models/operation.ts";
+import type { HttpTarget } from "./http-engine.ts";
+
+/** llama-server and OpenAI have `input_tokens`, Anthropic `count_tokens`; vLLM has `/tokenize` beside the API. */
+const paths: Readonly<Record<ConversationOperation, string>> = {
+  chat: "/chat/completions/input_tokens",
+  response: "/responses/input_tokens",
+  message: "/messages/count_tokens",
+};
+/** Statuses of a server that has nothing there, or not for us. */
+const never: ReadonlySet<number> = new Set([401, 403, 404, 405, 410, 501]);
+const maxAnswerBytes = 64 * 1024;
+/** What cannot count may have been updated by then. */
+const askAgainMs = 5 * 60_000;
+
+/** Counts at one server, and remembers what that cannot count. */
+export class TokenCounter {
+  readonly #target: HttpTarget;
+  /** Paths that are not there, with the monotonic milliseconds until which nobody asks again. */
+  readonly #missing = new Map<string, number>();
+
+  constructor(target: HttpTarget) {
+    this.#target = target;
+  }
+
+  /** Undefined where the server has no way to tell, or refuses. Rejects where it cannot be reached. */
+  async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
+    const { basePath } = this.#target;
+    const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);
+    if (counted !== undefined || request.operation !== "chat") return counted;
+    return this.#ask(`${basePath.replace(/\/v1$/, "")}/tokenize`, request, cancellation);
+  }
+
+  async #ask(path: string, request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
+    if ((this.#missing.get(path) ?? 0) > exactMs()) return undefined;
+    const { client, jsonHeaders: headers } = this.#target;
+    const { requestId, body, holder } = request;
+    const sent = { method: "POST", path, headers, requestId, body, holder } as const;
+    const response = await client.send(sent, this.#target, cancellation);
+    if (response.status !== 200) {
+      response.body.cancel();
+      if (never.has(response.status)) this.#missing.set(path, exactMs() + askAgainMs);
+      return undefined;
+    }
+    return countIn(await textOf(response.body, cancellation));
+  }
+}
+
+async function textOf(body: Parameters<typeof readAll>[0], cancellation: Cancellation): Promise<string> {
+  try {
+    return (await readAll(body, maxAnswerBytes, cancellation, () => {})).text;
+  } catch (error) {
+    // vLLM lists the tokens behind their count.
+    if (error instanceof BodyTooLongError) return "";
+    throw error;
+  }
+}
+
+function countIn(text: string): number | undefined {
+  try {
+    const { input_tokens: tokens, count } = JSON.parse(text) as { input_tokens?: unknown; count?: unknown };
+    const found = tokens ?? count;
+    return typeof found === "number" && Number.isSafeInteger(found) && found >= 0 ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}

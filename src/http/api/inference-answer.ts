@@ -1,0 +1,200 @@
+// How a request for a model is answered by HTTP: its body is checked once, handed over to `run`, and answered with text or a stream.
+
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import { dialects } from "../../dialects/dialects.ts";
+import { maskKeys } from "../../domain/api-key.ts";
+import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Operation } from "../../domain/models/operation.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
+import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
+import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import { run } from "../../inference/run.ts";
+import type { Admitter } from "../../policy/admit.ts";
+import { readJsonBytes } from "../content/body.ts";
+import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
+import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
+import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
+import { renderError, toGatewayError } from "../exchange/errors.ts";
+import { limitHeaders } from "../exchange/limit-headers.ts";
+import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
+import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
+
+export interface InferenceRouteDeps extends InferenceDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
+  admitter: Pick<Admitter, "admit" | "learn" | "refuseSpent">;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): RequestLimits;
+}
+
+const jsonType = { "content-type": "application/json" } as const;
+export const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  // Tells nginx and its kind not to hold events back.
+  "x-accel-buffering": "no",
+} as const;
+
+export function answerInference(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+): Eventual<Answer> {
+  const limits = deps.requestLimits();
+  if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, limits);
+  const read = readJsonBytes(exchange.req, limits);
+  if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, limits, read);
+  return runFor(exchange, principal, decodeRequest(operation, read, limits), deps);
+}
+
+/** A body that is still on its way is not waited for in vain. */
+async function answerOnceHere(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+  limits: RequestLimits,
+): Promise<Answer> {
+  const spent = deps.admitter.refuseSpent(principal, {
+    onLimits: (status) => tellLimits(operation, status, exchange, deps),
+  });
+  if (spent) await spent;
+  const body = readJsonBytes(exchange.req, limits);
+  return answerLater(operation, exchange, principal, deps, limits, body);
+}
+
+async function answerLater(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+  limits: RequestLimits,
+  body: ByteSpan | Promise<ByteSpan>,
+): Promise<Answer> {
+  return await runFor(exchange, principal, decodeRequest(operation, await body, limits), deps);
+}
+
+export const countErrors = [
+  "invalid_request",
+  "model_not_found",
+  "request_too_large",
+  "unsupported_media_type",
+] as const;
+
+/** The tokens of a prompt; nothing is run, and nothing charged. */
+export async function countFor(
+  operation: Operation,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+): Promise<TokenCount> {
+  const limits = deps.requestLimits();
+  const request = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
+  exchange.line["model"] = maskKeys(request.model);
+  const { requestId, req } = exchange;
+  return countTokens({ request, principal, requestId, left: req.left, holder: req.holder }, deps);
+}
+
+/** Anthropic's clients read them in its own form as well. */
+function tellLimits(
+  operation: Operation,
+  status: LimitStatus,
+  { answerHeaders }: Exchange,
+  { clock }: Pick<InferenceDeps, "clock">,
+): void {
+  limitHeaders(status, answerHeaders);
+  if (dialects[operation].maker === "anthropic")
+    anthropicLimitHeaders(status, clock.nowSeconds() * 1000, answerHeaders);
+}
+
+/** Runs a request that is decoded, and answers as the exchange is asked. */
+export function runFor(
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: InferenceDeps,
+): Eventual<Answer> {
+  const { line } = exchange;
+  line["model"] = maskKeys(request.model);
+  line["stream"] = request.stream;
+  exchange.trace?.asked(request);
+  return run(new HttpCall(exchange, principal, request, deps), deps);
+}
+
+/** An inference request as it came by HTTP. */
+class HttpCall implements InferenceCall<Answer> {
+  readonly request: DecodedRequest;
+  readonly principal: Principal;
+  readonly #exchange: Exchange;
+  readonly #deps: Pick<InferenceDeps, "clock">;
+  #log: DeferredLine | undefined;
+
+  constructor(exchange: Exchange, principal: Principal, request: DecodedRequest, deps: Pick<InferenceDeps, "clock">) {
+    this.#deps = deps;
+    if (request.dialect.maker === "anthropic")
+      Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
+    this.#exchange = exchange;
+    this.principal = principal;
+    this.request = request;
+  }
+
+  get requestId(): string {
+    return this.#exchange.requestId;
+  }
+
+  get left(): Cancellation {
+    return this.#exchange.req.left;
+  }
+
+  get holder(): Holder {
+    return this.#exchange.req.holder;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#exchange.trace;
+  }
+
+  renderError(error: GatewayError): string {
+    return this.request.dialect.maker === "anthropic"
+      ? renderAnthropicError(error, this.requestId)
+      : renderError(error);
+  }
+
+  onLimits(status: LimitStatus): void {
+    tellLimits(this.request.operation, status, this.#exchange, this.#deps);
+  }
+
+  onStandIn(model: string): void {
+    this.#exchange.answerHeaders["x-headrace-model"] = model;
+    this.#exchange.line["served_by"] = model;
+  }
+
+  onIgnored(members: readonly string[]): void {
+    this.#exchange.answerHeaders["x-headrace-ignored"] = members.join(", ");
+  }
+
+  onLedger(): void {
+    this.#exchange.isOnLedger = true;
+  }
+
+  onEnd(outcome: UsageOutcome, { promptTokens, completionTokens, estimated }: TokenUsage, error: unknown): void {
+    const { line } = this.#exchange;
+    line["outcome"] = outcome;
+    line["prompt_tokens"] = promptTokens;
+    line["completion_tokens"] = completionTokens;
+    if (estimated) line["estimated"] = estimated;
+    this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
+  }
+
+  answer(answer: InferenceAnswer): Answer {
+    if (typeof answer !== "function") return { status: 200, headers: jsonType, body: answer };
+    this.#log = this.#exchange.defer();
+    return { status: 200, headers: streamHeaders, begin: answer };
+  }
+}

@@ -1,0 +1,61 @@
+// Anthropic's Messages: a model is asked, and the tokens of a prompt are counted.
+import { z } from "zod";
+import { dialects } from "../../dialects/dialects.ts";
+import { messageCountRequest, messageObject } from "../../wire/messages.ts";
+import type { ScopedRoute } from "../exchange/route.ts";
+import { answerInference, countErrors, countFor, type InferenceRouteDeps } from "./inference-answer.ts";
+import { inferenceErrors } from "./inference-routes.ts";
+import { noteRefused } from "./usage/refused-inference.ts";
+
+const tokenCount = z
+  .looseObject({
+    input_tokens: z.int(),
+    estimated: z.literal(true).optional().describe("Present where no model server of the model can count."),
+  })
+  .meta({ id: "MessageTokenCount" });
+
+export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "POST",
+      path: "/v1/messages/count_tokens",
+      access: "chat:write",
+      errorForm: "anthropic",
+      doc: {
+        operationId: "countMessageTokens",
+        summary: "Count the tokens of a message's prompt",
+        description:
+          "As the model's server counts them, where it can; else estimated from the text. Nothing is charged.",
+        tag: "Inference",
+        requestBody: messageCountRequest,
+        example: { model: "tiny-demo", messages: [{ role: "user", content: "Who are you?" }] },
+        response: { description: "The count.", json: tokenCount },
+        errors: countErrors,
+      },
+      async handle(exchange, principal) {
+        const { tokens, estimated } = await countFor("message", exchange, principal, deps);
+        return Response.json({ input_tokens: tokens, ...(estimated ? { estimated } : {}) });
+      },
+    },
+    {
+      method: "POST",
+      path: "/v1/messages",
+      access: "chat:write",
+      errorForm: "anthropic",
+      doc: {
+        operationId: "createMessage",
+        summary: "Create a message",
+        description:
+          "Anthropic's Messages, for any model: where its model server does not speak the format itself, it is translated. Errors have Anthropic's form. With `stream: true` the answer is a stream of named Server-Sent Events.",
+        tag: "Inference",
+        requestBody: dialects.message.schema,
+        example: { model: "tiny-demo", max_tokens: 64, messages: [{ role: "user", content: "Who are you?" }] },
+        response: { description: "The message, or its events.", json: messageObject },
+        errors: inferenceErrors,
+      },
+      handle: (exchange, principal) => answerInference("message", exchange, principal, deps),
+      refused: (exchange, principal, error, durationMs) =>
+        noteRefused("message", exchange, principal, error, durationMs, deps),
+    },
+  ];
+}

@@ -1,0 +1,60 @@
+// Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { isObject, objectsOf, textOf } from "../../dialects/response/json.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { readJsonBody } from "../content/body.ts";
+import { decodeRequest } from "../decode/decode-request.ts";
+import type { Answer, Exchange } from "../exchange/route.ts";
+import { type InferenceRouteDeps, runFor } from "./inference-answer.ts";
+
+/** What the model is asked at the end of the conversation. */
+const prompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
+
+Say, in this order and without an introduction:
+1. What I asked for, with every constraint and preference that I stated.
+2. What was done, and what came of it: files with their paths, commands and their results, decisions and their reasons.
+3. What is known now that took effort to find out, such as errors and their causes.
+4. Where the work stands, and what comes next.
+
+Quote names, paths, figures and short pieces of code exactly. Leave out what no longer matters.`;
+
+/** Answers POST /v1/responses/compact: what the user said stays as it was said, and a sealed summary stands for the rest. */
+export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
+  const limits = deps.requestLimits();
+  const { body } = await readJsonBody(exchange.req, limits);
+  const { model, input, instructions } = body;
+  const items = typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input;
+  const asked = {
+    ...{ model, instructions, store: false },
+    input: Array.isArray(items) ? [...(items as unknown[]), { type: "message", role: "user", content: prompt }] : items,
+  };
+  const request = decodeRequest("response", ByteSpan.of(Buffer.from(JSON.stringify(asked))), limits);
+  const answer = await runFor(exchange, principal, request, deps);
+  if (!("body" in answer) || answer instanceof Response || answer.status !== 200) return answer;
+  const response = parsedResponse(answer.body);
+  const summary = textIn(response);
+  if (summary === "") {
+    throw new GatewayError("upstream_error", "The model summed nothing up. Ask again, or ask another model.");
+  }
+  const id = `cmp_${exchange.requestId.replace(/^req_/, "")}`;
+  const sealed = deps.sealFor(principal.account.id).seal(summary);
+  const said = objectsOf(items).filter(({ role }) => role === "user");
+  const compaction = {
+    ...{ id: response["id"], object: "response.compaction", created_at: response["created_at"] },
+    output: [...said, { type: "compaction", id, encrypted_content: sealed }],
+    usage: response["usage"],
+  };
+  return { ...answer, body: JSON.stringify(compaction) };
+}
+
+function parsedResponse(body: string | Uint8Array | { readonly solid: { readonly text: string } }) {
+  const text = typeof body === "string" ? body : "solid" in body ? body.solid.text : Buffer.from(body).toString();
+  const response: unknown = JSON.parse(text);
+  return isObject(response) ? response : {};
+}
+
+function textIn(response: Readonly<Record<string, unknown>>): string {
+  const parts = objectsOf(response["output"]).flatMap((item) => objectsOf(item["content"]));
+  return parts.map((part) => (part["type"] === "output_text" ? (textOf(part["text"]) ?? "") : "")).join("");
+}

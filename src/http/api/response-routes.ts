@@ -1,0 +1,181 @@
+// OpenAI's Responses: a model is asked.
+import { z } from "zod";
+import { encodeByteText } from "../../base/bytes/byte-text.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import { dialects } from "../../dialects/dialects.ts";
+import { responseFormat } from "../../dialects/response/format.ts";
+import { requireScope } from "../../policy/authorize.ts";
+import type { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { asksForWebSocket } from "../../websocket/handshake.ts";
+import { compaction, compactRequest, responseObject } from "../../wire/responses.ts";
+import { apiKeyOf } from "../exchange/api-key-header.ts";
+import { renderError } from "../exchange/errors.ts";
+import type { Answer, Exchange, ScopedRoute } from "../exchange/route.ts";
+import { answerInference, countErrors, countFor, type InferenceRouteDeps, streamHeaders } from "./inference-answer.ts";
+import { inferenceErrors } from "./inference-routes.ts";
+import { compact } from "./response-compaction.ts";
+import { upgradeToResponses } from "./response-socket.ts";
+import { noteRefused } from "./usage/refused-inference.ts";
+
+const tokenCount = z
+  .looseObject({
+    object: z.literal("response.input_tokens"),
+    input_tokens: z.int(),
+    estimated: z.literal(true).optional().describe("Present where no model server of the model can count."),
+  })
+  .meta({ id: "ResponseTokenCount" });
+
+export interface ResponseRouteDeps extends InferenceRouteDeps {
+  authenticator: Pick<Authenticator, "authenticate">;
+}
+
+const upgradeNeeded = z.looseObject({ error: z.looseObject({ message: z.string() }) });
+
+export function responseRoutes(deps: ResponseRouteDeps): ScopedRoute[] {
+  return [socketRoute(deps), compactRoute(deps), countRoute(deps), createRoute(deps)];
+}
+
+function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
+  return {
+    method: "GET",
+    path: "/v1/responses",
+    access: "chat:write",
+    doc: {
+      operationId: "connectResponses",
+      summary: "Ask for responses over a WebSocket",
+      description:
+        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. The connection ends after an hour.',
+      tag: "Inference",
+      response: { status: 101, description: "The connection is a WebSocket." },
+      otherResponses: { 426: { description: "The request asks for no WebSocket.", json: upgradeNeeded } },
+      errors: ["invalid_request"],
+    },
+    handle: (exchange) => connect(exchange, deps),
+  };
+}
+
+function compactRoute(deps: InferenceRouteDeps): ScopedRoute {
+  return {
+    method: "POST",
+    path: "/v1/responses/compact",
+    access: "chat:write",
+    doc: {
+      operationId: "compactResponse",
+      summary: "Make a conversation short",
+      description:
+        "A model sums the conversation up; what the user said stays. The summary is sealed: it is read where it comes back as an item of a later request of the same account.",
+      tag: "Inference",
+      requestBody: compactRequest,
+      example: { model: "tiny-demo", input: "Who are you?" },
+      response: { description: "The items that stand for the conversation.", json: compaction },
+      errors: inferenceErrors,
+    },
+    handle: (exchange, principal) => compact(exchange, principal, deps),
+    refused: (exchange, principal, error, durationMs) =>
+      noteRefused("response", exchange, principal, error, durationMs, deps),
+  };
+}
+
+function countRoute(deps: InferenceRouteDeps): ScopedRoute {
+  return {
+    method: "POST",
+    path: "/v1/responses/input_tokens",
+    access: "chat:write",
+    doc: {
+      operationId: "countResponseTokens",
+      summary: "Count the tokens of a response's input",
+      description: "As the model's server counts them, where it can; else estimated from the text. Nothing is charged.",
+      tag: "Inference",
+      requestBody: dialects.response.schema,
+      example: { model: "tiny-demo", input: "Who are you?" },
+      response: { description: "The count.", json: tokenCount },
+      errors: countErrors,
+    },
+    async handle(exchange, principal) {
+      const { tokens, estimated } = await countFor("response", exchange, principal, deps);
+      const object = "response.input_tokens";
+      return Response.json({ object, input_tokens: tokens, ...(estimated ? { estimated } : {}) });
+    },
+  };
+}
+
+function createRoute(deps: InferenceRouteDeps): ScopedRoute {
+  return {
+    method: "POST",
+    path: "/v1/responses",
+    access: "chat:write",
+    doc: {
+      operationId: "createResponse",
+      summary: "Create a response",
+      description:
+        "OpenAI's Responses, for any model: where its model server does not speak the format itself, it is translated. With `stream: true` the answer is a stream of named Server-Sent Events.",
+      tag: "Inference",
+      requestBody: dialects.response.schema,
+      example: { model: "tiny-demo", input: "Who are you?", store: false },
+      response: { description: "The response, or its events.", json: responseObject },
+      errors: inferenceErrors,
+    },
+    async handle(exchange, principal) {
+      try {
+        return await answerInference("response", exchange, principal, deps);
+      } catch (error) {
+        if (exchange.line["stream"] === true && isOverflow(error)) return failedStream(exchange, error, deps);
+        throw error;
+      }
+    },
+    refused: (exchange, principal, error, durationMs) =>
+      noteRefused("response", exchange, principal, error, durationMs, deps),
+  };
+}
+
+function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
+  const { req, clientAddress, requestId } = exchange;
+  if (!asksForWebSocket(req)) {
+    const error = invalidRequest(
+      "GET /v1/responses is a WebSocket: send `Connection: Upgrade` and `Upgrade: websocket`, or POST for one response.",
+    );
+    const headers = { "content-type": "application/json", upgrade: "websocket", connection: "upgrade" };
+    return { status: 426, headers, body: renderError(error) };
+  }
+  const presented = {
+    authorization: req.headers.get("authorization"),
+    apiKey: apiKeyOf(req.headers),
+    ...{ clientAddress, requestId },
+    whyNotLocal: () => exchange.whyNotLocal(),
+  };
+  // A browser sends its cookie whatever page asks it to connect.
+  if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
+  return upgradeToResponses(exchange, {
+    deps,
+    holder: req.holder,
+    // What has ended since the last message, ends here as well.
+    async principal() {
+      const principal = await deps.authenticator.authenticate(presented);
+      requireScope(principal, "chat:write");
+      return principal;
+    },
+  });
+}
+
+function isOverflow(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.engineCode === "context_length_exceeded";
+}
+
+/**
+ * A stream that says that the conversation is too long: Codex makes it shorter where it reads that in an event, and gives up
+ * where the status of the answer says so.
+ */
+function failedStream({ requestId, line }: Exchange, error: GatewayError, deps: InferenceRouteDeps): Answer {
+  const writer = responseFormat.writer({
+    id: dialects.response.idOf(requestId),
+    model: String(line["model"]),
+    created: deps.clock.nowSeconds(),
+    promptTokens: 0,
+    request: { stream: true },
+    seal: { seal: () => "", open: () => undefined },
+  });
+  const { message, engineCode = error.code, param } = error;
+  const events = writer.take() + writer.failure({ status: 400, code: engineCode, message, param });
+  return { status: 200, headers: streamHeaders, begin: (client) => client.end(encodeByteText(events)) };
+}

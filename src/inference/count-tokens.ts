@@ -1,0 +1,47 @@
+// How many tokens a prompt has, without running it: as its engine counts them, else estimated.
+import { Cancellation } from "../base/cancellation.ts";
+import { isConversation } from "../domain/models/operation.ts";
+import { requireModel } from "../policy/authorize.ts";
+import { askingOf } from "./asking.ts";
+import type { InferenceCall, InferenceDeps } from "./call.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+
+export interface TokenCount {
+  tokens: number;
+  /** Whether they are estimated from the text, as no engine of the model can count them. */
+  estimated: boolean;
+}
+
+/** Whoever asks for a count waits with a whole prompt: an estimate now is of more use than a count later. */
+const mostMs = 10_000;
+
+/** Throws a GatewayError where the principal may not use the model, or no engine of it could be asked for that at all. */
+export async function countTokens(
+  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "holder"> & { request: DecodedRequest },
+  deps: Pick<InferenceDeps, "catalog" | "sealFor">,
+): Promise<TokenCount> {
+  const { request, principal } = call;
+  if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
+  const model = requireModel(principal, deps.catalog.find(request.model), request.model);
+  const cancellation = new Cancellation();
+  const stop = () => cancellation.cancel(call.left.reason);
+  const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), mostMs);
+  call.left.onCancel(stop);
+  try {
+    for (const { engine, model: engineModel } of model.deployments) {
+      if (!engine.countTokens || engine.accepts === false) continue;
+      const seal = deps.sealFor(principal.account.id);
+      const { operation, body } = askingOf(request, { engine, model: engineModel, recording: false, seal });
+      if (!isConversation(operation)) continue;
+      const { requestId, holder } = call;
+      const sent = { requestId, operation, model: engineModel, body, holder };
+      const tokens = await engine.countTokens(sent, cancellation).catch(() => undefined);
+      if (tokens !== undefined) return { tokens, estimated: false };
+      if (cancellation.cancelled) break;
+    }
+  } finally {
+    clearTimeout(timer);
+    call.left.off(stop);
+  }
+  return { tokens: request.promptTokens, estimated: true };
+}

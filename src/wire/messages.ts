@@ -1,0 +1,197 @@
+// Anthropic's Messages on the wire: request, count of its tokens, and answer.
+import { z } from "zod";
+import { modelId, unknownName } from "./parts.ts";
+
+const cacheControl = z
+  .looseObject({ type: z.string().max(64) })
+  .nullish()
+  .describe(
+    "Anthropic's mark that the prompt up to here is worth keeping; nothing to model servers without such a cache.",
+  );
+
+/** Where the bytes of an image or document are. */
+const source = z.looseObject({ type: z.string().min(1).max(64) });
+
+const textBlock = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheControl });
+const imageBlock = z.looseObject({ type: z.literal("image"), source, cache_control: cacheControl });
+const documentBlock = z.looseObject({
+  type: z.literal("document"),
+  source,
+  title: z.string().nullish(),
+  context: z.string().nullish(),
+  cache_control: cacheControl,
+});
+const searchResultBlock = z.looseObject({
+  type: z.literal("search_result"),
+  source: z.string(),
+  title: z.string(),
+  content: z.array(z.looseObject({ type: z.literal("text"), text: z.string() })),
+  cache_control: cacheControl,
+});
+const thinkingBlock = z.looseObject({
+  type: z.literal("thinking"),
+  thinking: z.string(),
+  signature: z.string().nullish(),
+});
+const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
+const toolUseBlock = z.looseObject({
+  type: z.literal("tool_use"),
+  id: z.string().min(1).max(256),
+  name: z.string().min(1).max(256),
+  input: z.looseObject({}),
+  cache_control: cacheControl,
+});
+const resultContent = z.union([z.string(), z.array(z.looseObject({ type: z.string().min(1).max(64) }))]);
+const toolResultBlock = z.looseObject({
+  type: z.literal("tool_result"),
+  tool_use_id: z.string().min(1).max(256),
+  content: resultContent.nullish(),
+  is_error: z.boolean().nullish(),
+  cache_control: cacheControl,
+});
+const blockTypes = [
+  ...["text", "image", "document", "search_result", "thinking", "redacted_thinking", "tool_use", "tool_result"],
+];
+const otherBlock = z.looseObject({ type: unknownName(blockTypes) });
+const block = z.union([
+  textBlock,
+  imageBlock,
+  documentBlock,
+  searchResultBlock,
+  thinkingBlock,
+  redactedBlock,
+  toolUseBlock,
+  toolResultBlock,
+  otherBlock,
+]);
+const content = z.union([z.string(), z.array(block)]);
+
+const message = z
+  .union([
+    z.looseObject({ role: z.literal("user"), content }),
+    z.looseObject({ role: z.literal("assistant"), content }),
+    z.looseObject({ role: z.literal("system"), content }),
+    z.looseObject({ role: unknownName(["user", "assistant", "system"]), content: content.nullish() }),
+  ])
+  .meta({ id: "MessageParam", description: "One message of the conversation." });
+
+const tool = z.looseObject({
+  type: z
+    .string()
+    .max(64)
+    .nullish()
+    .describe("`custom`, which is the default, or a tool that Anthropic describes, such as `bash_20250124`."),
+  name: z.string().min(1).max(256).optional(),
+  description: z.string().nullish(),
+  input_schema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of its input."),
+  strict: z.boolean().nullish(),
+  defer_loading: z.boolean().nullish().describe("Offered once a `tool_reference` in the conversation names it."),
+  cache_control: cacheControl,
+});
+
+const oneCall = z.boolean().nullish().describe("Whether one answer holds at most one call.");
+const toolChoice = z.union([
+  z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: oneCall }),
+  z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: oneCall }),
+  z.looseObject({ type: z.literal("tool"), name: z.string().min(1).max(256), disable_parallel_tool_use: oneCall }),
+  z.looseObject({ type: z.literal("none") }),
+  z.looseObject({ type: unknownName(["auto", "any", "tool", "none"]) }),
+]);
+
+const display = z.string().max(32).nullish().describe("`summarized` or `omitted`.");
+const thinking = z.union([
+  z.looseObject({
+    type: z.literal("enabled"),
+    budget_tokens: z.int().min(1024).describe("Tokens to think with, of those that `max_tokens` allows."),
+    display,
+  }),
+  z.looseObject({ type: z.literal("adaptive"), display }),
+  z.looseObject({ type: z.literal("between_tools") }),
+  z.looseObject({ type: z.literal("disabled") }),
+  z.looseObject({ type: unknownName(["enabled", "adaptive", "between_tools", "disabled"]) }),
+]);
+
+const outputFormat = z.union([
+  z.looseObject({ type: z.literal("json_schema"), schema: z.record(z.string(), z.unknown()) }),
+  z.looseObject({ type: unknownName(["json_schema"]) }),
+]);
+
+const prompt = {
+  model: modelId,
+  messages: z.array(message).min(1).max(100_000).describe("The conversation so far."),
+  system: z
+    .union([z.string(), z.array(textBlock)])
+    .nullish()
+    .describe("What the model is told before the conversation."),
+  tools: z.array(tool).max(10_000).nullish().describe("Tools that the model may call."),
+  tool_choice: toolChoice
+    .nullish()
+    .describe("Whether the model may (`auto`), must (`any`) or must not (`none`) call a tool, or which one (`tool`)."),
+  thinking: thinking.nullish().describe("Whether and how much the model thinks before it answers."),
+  output_config: z
+    .looseObject({
+      effort: z.string().max(32).nullish().describe("`low`, `medium`, `high`, `xhigh` or `max`."),
+      format: outputFormat.nullish().describe("`json_schema` and the schema that the answer follows."),
+    })
+    .nullish(),
+  output_format: outputFormat.nullish().describe("The older place of `output_config.format`."),
+  cache_control: cacheControl,
+} as const;
+
+/** POST /v1/messages. Unknown members are kept: they go untouched to a model server that speaks Messages. */
+export const messageRequest = z
+  .looseObject({
+    ...prompt,
+    max_tokens: z.int().min(0).describe("Maximum tokens to generate, those of thinking included."),
+    temperature: z.number().min(0).max(1).nullish().describe("Sampling temperature. Default 1."),
+    top_p: z.number().min(0).max(1).nullish().describe("Nucleus sampling: the smallest set of tokens with this mass."),
+    top_k: z.int().min(0).nullish().describe("Samples from so many of the likeliest tokens."),
+    stop_sequences: z
+      .array(z.string().min(1).max(1024))
+      .max(128)
+      .nullish()
+      .describe("Strings at which generation stops; the string is told in `stop_sequence`, and not in the text."),
+    stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
+    metadata: z
+      .looseObject({ user_id: z.string().max(1024).nullish().describe("Your own id of the end user; passed on.") })
+      .nullish(),
+    service_tier: z.string().max(64).nullish().describe("`auto` or `standard_only`; nothing to other model servers."),
+  })
+  .meta({ id: "MessageRequest" });
+
+/** POST /v1/messages/count_tokens. */
+export const messageCountRequest = z
+  .looseObject({ ...prompt, max_tokens: z.int().min(0).nullish().describe("Not needed here, and means nothing.") })
+  .meta({ id: "MessageCountRequest" });
+
+const count = z.int().min(0);
+
+export const messageObject = z
+  .looseObject({
+    id: z.string(),
+    type: z.literal("message"),
+    role: z.literal("assistant"),
+    model: z.string(),
+    content: z
+      .array(z.looseObject({ type: z.string() }))
+      .describe("Blocks: `text`, `thinking`, `tool_use` and others."),
+    stop_reason: z
+      .enum([
+        "end_turn",
+        "max_tokens",
+        "stop_sequence",
+        "tool_use",
+        "pause_turn",
+        "refusal",
+        "model_context_window_exceeded",
+      ])
+      .nullable(),
+    stop_sequence: z.string().nullable(),
+    usage: z.looseObject({
+      input_tokens: count.describe("Tokens of the prompt, without those of the cache."),
+      cache_creation_input_tokens: count.nullable(),
+      cache_read_input_tokens: count.nullable(),
+      output_tokens: count.describe("Tokens of the answer, those of thinking included."),
+    }),
+  })
+  .meta({ id: "Message" });

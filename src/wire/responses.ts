@@ -1,0 +1,133 @@
+// OpenAI's Responses on the wire: the request, and the response as it is answered.
+import { z } from "zod";
+import { modelId, unixSeconds } from "./parts.ts";
+
+const id = z.string().max(256).nullish();
+
+/** A part of a message, or of what a tool gave back. */
+const part = z.looseObject({ type: z.string().min(1).max(64), text: z.string().nullish() });
+
+const content = z.union([z.string(), z.array(part)]);
+
+/** A message, a call, its result, and so on; a message may leave out its type. */
+const item = z
+  .looseObject({
+    type: z.string().min(1).max(64).nullish(),
+    id,
+    role: z.string().min(1).max(64).nullish(),
+    content: content.nullish(),
+    call_id: id,
+    name: z.string().max(256).nullish(),
+    arguments: z.unknown().optional(),
+    output: z.unknown().optional(),
+  })
+  .meta({
+    id: "ResponseInputItem",
+    description: "One item of the conversation: a message, a call of a tool, its output.",
+  });
+
+const tool = z.looseObject({
+  type: z.string().min(1).max(64),
+  name: z.string().min(1).max(256).nullish(),
+  description: z.string().nullish(),
+  parameters: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
+});
+
+const textOptions = z.looseObject({
+  format: z
+    .looseObject({
+      type: z.string().min(1).max(64),
+      name: z.string().min(1).max(64).nullish(),
+      schema: z.record(z.string(), z.unknown()).nullish(),
+      strict: z.boolean().nullish(),
+    })
+    .nullish(),
+  verbosity: z.string().max(32).nullish(),
+});
+
+/** POST /responses. OpenAI API reference, "Create a model response". Unknown members are kept. */
+export const responseRequest = z
+  .looseObject({
+    model: modelId,
+    input: z.union([z.string(), z.array(item)]).describe("A text, or the items of the conversation so far."),
+    instructions: z
+      .string()
+      .nullish()
+      .describe("What the model is told first; it does not carry over to later responses."),
+    max_output_tokens: z.int().min(1).nullish().describe("Maximum tokens to generate, thinking included."),
+    temperature: z.number().min(0).max(2).nullish().describe("Sampling temperature. Default 1."),
+    top_p: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullish()
+      .describe("Nucleus sampling: the smallest set of tokens with this probability mass."),
+    top_logprobs: z.int().min(0).max(20).nullish().describe("How many likely tokens to show at each place."),
+    tools: z.array(tool).max(512).nullish().describe("Tools that the model may call."),
+    tool_choice: z
+      .union([z.string().min(1).max(64), z.looseObject({ type: z.string() })])
+      .nullish()
+      .describe("Whether the model may (`auto`), must (`required`) or must not (`none`) call a tool, or which one."),
+    parallel_tool_calls: z.boolean().nullish().describe("Whether one answer may hold several calls."),
+    text: textOptions.nullish().describe("The form of the answer: `text`, `json_object` or `json_schema`."),
+    reasoning: z
+      .looseObject({ effort: z.string().max(32).nullish(), summary: z.string().max(32).nullish() })
+      .nullish()
+      .describe("How much a model thinks, and whether that is shown."),
+    include: z
+      .array(z.string().max(128))
+      .max(64)
+      .nullish()
+      .describe("What the response has beside its usual members, such as `reasoning.encrypted_content`."),
+    store: z.boolean().nullish().describe("Whether the response is kept. None is, for now: the answer says so."),
+    previous_response_id: id.describe("A kept response that this one goes on from; none is kept for now."),
+    conversation: z
+      .union([z.string().max(256), z.looseObject({ id: z.string().max(256) })])
+      .nullish()
+      .describe("A conversation that this response is part of; none is kept for now."),
+    background: z.boolean().nullish().describe("Answer at once, and work on it in the background; not for now."),
+    stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
+    truncation: z
+      .enum(["auto", "disabled"])
+      .nullish()
+      .describe("What happens to a conversation that is too long; it is refused, whatever is said."),
+    metadata: z.record(z.string(), z.unknown()).nullish().describe("Your own labels."),
+    user: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+    safety_identifier: z.string().max(1024).nullish(),
+    prompt_cache_key: z.string().max(1024).nullish(),
+    service_tier: z.string().max(64).nullish(),
+  })
+  .meta({ id: "ResponseRequest" });
+
+const tokens = z.int();
+
+export const responseObject = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("response"),
+    created_at: unixSeconds,
+    status: z.enum(["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]),
+    model: z.string(),
+    output: z.array(z.looseObject({ type: z.string() })),
+    error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
+    incomplete_details: z.looseObject({ reason: z.string() }).nullable(),
+    usage: z.looseObject({ input_tokens: tokens, output_tokens: tokens, total_tokens: tokens }).nullish(),
+  })
+  .meta({ id: "Response" });
+
+const { model: compactedModel, input: compactedInput, instructions: compactedInstructions } = responseRequest.shape;
+
+/** POST /responses/compact. */
+export const compactRequest = z
+  .looseObject({ model: compactedModel, input: compactedInput, instructions: compactedInstructions })
+  .meta({ id: "CompactRequest" });
+
+export const compaction = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal("response.compaction"),
+    created_at: unixSeconds,
+    output: z.array(z.looseObject({ type: z.string().optional() })),
+  })
+  .meta({ id: "Compaction" });

@@ -1,0 +1,213 @@
+// Responses and Messages as their SDKs ask for them, of the built-in model and of a model server that speaks chat completions alone.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { openaiClient } from "../support/clients.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { toolScript, weatherCall, weatherResult, weatherTool } from "../support/scripted-answers.ts";
+import {
+  chatScript,
+  json,
+  type ScriptedUpstream,
+  startUpstream,
+  upstreamYaml,
+  usage,
+} from "../support/scripted-upstream.ts";
+import { answer, demoModel, question } from "../support/tiny-demo.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  server = await startHeadrace({ demo: true, yaml: upstreamYaml(upstream) });
+});
+afterEach(() => upstream.script(chatScript()));
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const anthropic = () => new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0 });
+const openai = () => openaiClient(server);
+const model = "upstream-model";
+
+describe("Responses", () => {
+  test("the built-in model answers whole and as a stream, with the same text and usage", async () => {
+    const asked = { model: demoModel, input: question, temperature: 0, store: false };
+    const whole = await openai().responses.create(asked);
+    expect(whole.output_text).toBe(answer);
+    expect(whole.status).toBe("completed");
+    const stream = openai().responses.stream(asked);
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    const final = await stream.finalResponse();
+    expect(final.output_text).toBe(answer);
+    expect(final.usage).toEqual(whole.usage);
+    expect(types[0]).toBe("response.created");
+    expect(types.at(-1)).toBe("response.completed");
+  });
+
+  test("a tool is called, and its output is given back, over a server that speaks chat completions alone", async () => {
+    upstream.script(toolScript());
+    const { function: called } = weatherTool;
+    const tools = [{ type: "function" as const, strict: true, ...called }];
+    const first = await openai()
+      .responses.stream({ model, input: "How is Oslo?", tools, store: false })
+      .finalResponse();
+    const call = first.output[0];
+    if (call?.type !== "function_call") throw new Error("no call");
+    expect(call.arguments).toBe(weatherCall.function.arguments);
+    const { output } = first;
+    const result = { type: "function_call_output" as const, call_id: call.call_id, output: weatherResult };
+    const second = await openai().responses.create({
+      model,
+      store: false,
+      tools,
+      input: [{ role: "user", content: "How is Oslo?" }, ...output, result] as never,
+    });
+    expect(second.output_text).toBe(`It is ${weatherResult}.`);
+    expect(upstream.requests.at(-1)?.body["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant", tool_calls: [{ id: call.call_id, function: weatherCall.function }] },
+      { role: "tool", tool_call_id: call.call_id, content: weatherResult },
+    ]);
+  });
+
+  test("a conversation that is too long fails in the stream, with the code that Codex acts upon", async () => {
+    const message = "This model's maximum context length is 4096 tokens, but the length of messages is 5123 tokens.";
+    upstream.script((_request, res) => json(res, 400, { error: { message } }));
+    const events: unknown[] = [];
+    for await (const event of await openai().responses.create({ model, input: "Hello", store: false, stream: true })) {
+      events.push(event);
+    }
+    expect(events).toMatchObject([
+      { type: "response.created" },
+      { type: "response.in_progress" },
+      { type: "response.failed", response: { status: "failed", error: { code: "context_length_exceeded", message } } },
+    ]);
+    const whole = openai().responses.create({ model, input: "Hello", store: false });
+    expect(await whole.catch((error: unknown) => error)).toMatchObject({
+      status: 400,
+      code: "context_length_exceeded",
+    });
+  });
+
+  test("what is not kept is said so, and what would need it is refused by name", async () => {
+    const response = await openai().responses.create({ model, input: "Hello" });
+    expect(response).toMatchObject({ store: false });
+    for (const more of [{ previous_response_id: response.id }, { conversation: "conv_1" }, { background: true }]) {
+      const refused = openai().responses.create({ model, input: "Hello", ...more });
+      expect(await refused.catch((error: unknown) => error)).toMatchObject({
+        status: 400,
+        param: Object.keys(more)[0],
+      });
+    }
+  });
+
+  test("a conversation that was made short goes on from what the user said and a sealed summary", async () => {
+    upstream.script(chatScript(["They met ", "in Oslo."]));
+    const compacted = await openai().responses.compact({
+      model: model as never,
+      input: [
+        { role: "user", content: "Where did they meet?" },
+        { role: "assistant", content: "In Oslo, at noon." },
+      ],
+    });
+    expect(compacted.object).toBe("response.compaction");
+    expect(compacted.output.map(({ type }) => type)).toEqual([undefined, "compaction"] as never);
+    expect(JSON.stringify(compacted)).not.toContain("They met");
+    upstream.script(chatScript());
+    const input = [...compacted.output, { role: "user", content: "And when?" }] as never;
+    await openai().responses.create({ model, input, store: false });
+    expect(JSON.stringify(upstream.requests.at(-1)?.body["messages"])).toContain("They met in Oslo.");
+  });
+
+  test("usage is booked as the model server tells it", async () => {
+    const response = await openai().responses.create({ model, input: "Hello", store: false });
+    expect(response.usage).toMatchObject({ input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens });
+  });
+});
+
+describe("Messages", () => {
+  const asked = { max_tokens: 64, messages: [{ role: "user" as const, content: question }] };
+
+  test("the built-in model answers whole and as a stream, with the same text and usage", async () => {
+    const whole = await anthropic().messages.create({ ...asked, model: demoModel });
+    expect(whole.content).toMatchObject([{ type: "text", text: answer }]);
+    expect(whole.stop_reason).toBe("end_turn");
+    const stream = anthropic().messages.stream({ ...asked, model: demoModel });
+    const final = await stream.finalMessage();
+    expect(final.content).toMatchObject([{ type: "text", text: answer }]);
+    expect(final.usage.output_tokens).toBe(whole.usage.output_tokens);
+    expect(final.usage.input_tokens).toBe(whole.usage.input_tokens);
+  });
+
+  test("a stream begins with the tokens of the prompt as the built-in model counts them", async () => {
+    const stream = await anthropic().messages.create({ ...asked, model: demoModel, stream: true });
+    const whole = await anthropic().messages.create({ ...asked, model: demoModel });
+    for await (const event of stream) {
+      if (event.type !== "message_start") continue;
+      expect(event.message.usage.input_tokens).toBe(whole.usage.input_tokens);
+    }
+  });
+
+  test("tokens are counted as the built-in model counts them", async () => {
+    const { messages } = asked;
+    const { input_tokens } = await anthropic().messages.countTokens({ model: demoModel, messages });
+    const whole = await anthropic().messages.create({ ...asked, model: demoModel });
+    expect(input_tokens).toBe(whole.usage.input_tokens);
+  });
+
+  test("a tool is called, and its result is given back, over a server that speaks chat completions alone", async () => {
+    upstream.script(toolScript());
+    const { name, description, parameters } = weatherTool.function;
+    const tools = [{ name, description, input_schema: parameters as never }];
+    const messages: Anthropic.MessageParam[] = [{ role: "user", content: "How is Oslo?" }];
+    const first = await anthropic().messages.stream({ model, max_tokens: 64, tools, messages }).finalMessage();
+    expect(first.stop_reason).toBe("tool_use");
+    const call = first.content[0];
+    if (call?.type !== "tool_use") throw new Error("no call");
+    expect(call.input).toEqual(JSON.parse(weatherCall.function.arguments));
+    messages.push({ role: "assistant", content: first.content });
+    messages.push({ role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: weatherResult }] });
+    const second = await anthropic().messages.create({ model, max_tokens: 64, tools, messages });
+    expect(second.content).toMatchObject([{ type: "text", text: `It is ${weatherResult}.` }]);
+  });
+
+  test("errors have Anthropic's form, before an answer and in the middle of it", async () => {
+    const refused = await anthropic()
+      .messages.create({ ...asked, model: "unknown" })
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      status: 404,
+      requestID: expect.stringMatching(/^req_/),
+      error: { type: "error", error: { type: "not_found_error" } },
+    });
+    upstream.script((_request, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write('data: {"id":"x","choices":[{"index":0,"delta":{"content":"Hal"},"finish_reason":null}]}\n\n');
+      res.destroy();
+    });
+    const broken = await anthropic()
+      .messages.stream({ ...asked, model })
+      .finalMessage()
+      .catch((error: unknown) => error);
+    expect(broken).toBeInstanceOf(Error);
+    expect(String(broken)).toContain("api_error");
+  });
+
+  test("a prompt that is too long is told in the words that Claude Code acts upon", async () => {
+    upstream.script((_request, res) =>
+      json(res, 400, {
+        error: {
+          message: "This model's maximum context length is 4096 tokens, but the length of messages is 5123 tokens.",
+        },
+      }),
+    );
+    const refused = await anthropic()
+      .messages.create({ ...asked, model })
+      .catch((error: unknown) => error as Error);
+    expect(String(refused)).toContain("prompt is too long: 5123 tokens > 4096 maximum");
+  });
+});
