@@ -195,3 +195,6 @@ export const messageObject = z
     }),
   })
   .meta({ id: "Message" });
+
+/** One event of a stream. */
+export const messageEvent = z.looseObject({ type: z.string() }).meta({ id: "MessageEvent" });

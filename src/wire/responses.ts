@@ -131,3 +131,6 @@ export const compaction = z
     output: z.array(z.looseObject({ type: z.string().optional() })),
   })
   .meta({ id: "Compaction" });
+
+/** One event of a stream. */
+export const responseEvent = z.looseObject({ type: z.string() }).meta({ id: "ResponseEvent" });

@@ -1,4 +1,5 @@
 // The route table: nothing is served without a scope or an explicit `public`, and everything else wants a real key.
+import { unlimited } from "../hostile/any-credential.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
@@ -41,7 +42,7 @@ const openToAll = [
 let server: TestServer;
 
 beforeAll(async () => {
-  server = await startHeadrace();
+  server = await startHeadrace({ addressLimits: unlimited });
 });
 
 afterAll(() => server[Symbol.asyncDispose]());

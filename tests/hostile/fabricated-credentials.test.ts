@@ -71,6 +71,11 @@ function send({ method, path, body }: Operation, headers: Record<string, string>
 }
 
 const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
+const refusedAsAnthropic = `{"type":"error","error":{"type":"authentication_error","message":"${invalidApiKeyMessage}"},"request_id":`;
+
+function saysRefused(text: string): boolean {
+  return text === refused || text.startsWith(refusedAsAnthropic);
+}
 
 // hardening: K1
 test("a fabricated credential is 401 on every route that wants one, whatever its kind, and changes nothing", async () => {
@@ -84,7 +89,7 @@ test("a fabricated credential is 401 on every route that wants one, whatever its
         const response = await send(operation, headers);
         const challenge = response.headers.get("www-authenticate") ?? "";
         const isRefused =
-          response.status === 401 && (await response.text()) === refused && challenge.startsWith("Bearer realm=");
+          response.status === 401 && saysRefused(await response.text()) && challenge.startsWith("Bearer realm=");
         return isRefused ? [] : [`${what}: ${operation.method} ${operation.path} ${response.status}`];
       }),
     );

@@ -856,6 +856,7 @@ export type MessageParam =
 
 export interface Shapes {
   Error?: Error;
+  AnthropicError?: AnthropicError;
   ChatCompletionRequest?: ChatCompletionRequest;
   ChatMessage?: ChatMessage;
   ChatCompletion?: ChatCompletion;
@@ -1051,6 +1052,26 @@ export interface Error {
       | "unsupported_parameter"
       | "unsupported_value";
   };
+}
+export interface AnthropicError {
+  type: "error";
+  error: {
+    type:
+      | "invalid_request_error"
+      | "authentication_error"
+      | "permission_error"
+      | "not_found_error"
+      | "request_too_large"
+      | "rate_limit_error"
+      | "timeout_error"
+      | "overloaded_error"
+      | "api_error";
+    /**
+     * Text for people.
+     */
+    message: string;
+  };
+  request_id: string;
 }
 export interface ChatCompletionRequest {
   /**

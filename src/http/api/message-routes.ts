@@ -1,7 +1,7 @@
 // Anthropic's Messages: a model is asked, and the tokens of a prompt are counted.
 import { z } from "zod";
 import { dialects } from "../../dialects/dialects.ts";
-import { messageCountRequest, messageObject } from "../../wire/messages.ts";
+import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { answerInference, countErrors, countFor, type InferenceRouteDeps } from "./inference-answer.ts";
 import { inferenceErrors } from "./inference-routes.ts";
@@ -50,7 +50,7 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
         tag: "Inference",
         requestBody: dialects.message.schema,
         example: { model: "tiny-demo", max_tokens: 64, messages: [{ role: "user", content: "Who are you?" }] },
-        response: { description: "The message, or its events.", json: messageObject },
+        response: { description: "The message, or its events.", json: messageObject, stream: messageEvent },
         errors: inferenceErrors,
       },
       handle: (exchange, principal) => answerInference("message", exchange, principal, deps),

@@ -8,7 +8,7 @@ import { responseFormat } from "../../dialects/response/format.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
 import { asksForWebSocket } from "../../websocket/handshake.ts";
-import { compaction, compactRequest, responseObject } from "../../wire/responses.ts";
+import { compaction, compactRequest, responseEvent, responseObject } from "../../wire/responses.ts";
 import { apiKeyOf } from "../exchange/api-key-header.ts";
 import { renderError } from "../exchange/errors.ts";
 import type { Answer, Exchange, ScopedRoute } from "../exchange/route.ts";
@@ -113,7 +113,7 @@ function createRoute(deps: InferenceRouteDeps): ScopedRoute {
       tag: "Inference",
       requestBody: dialects.response.schema,
       example: { model: "tiny-demo", input: "Who are you?", store: false },
-      response: { description: "The response, or its events.", json: responseObject },
+      response: { description: "The response, or its events.", json: responseObject, stream: responseEvent },
       errors: inferenceErrors,
     },
     async handle(exchange, principal) {

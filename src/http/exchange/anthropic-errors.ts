@@ -8,7 +8,7 @@ import type { PlainAnswer } from "./route.ts";
 const ownStatus: Partial<Record<ErrorCode, number>> = { service_unavailable: 529, insufficient_quota: 429 };
 
 /** Anthropic API reference, "Errors". */
-const types: Readonly<Record<number, string>> = {
+export const anthropicTypes: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
   403: "permission_error",
@@ -21,20 +21,20 @@ const types: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-export function anthropicStatus({ code }: GatewayError): number {
+export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;
 }
 
 /** `{"type":"error","error":{type,message},"request_id"}`. */
 export function renderAnthropicError(error: GatewayError, requestId: string): string {
-  const type = error.engineLimited ? "rate_limit_error" : (types[anthropicStatus(error)] ?? "api_error");
+  const type = error.engineLimited ? "rate_limit_error" : (anthropicTypes[anthropicStatus(error.code)] ?? "api_error");
   return JSON.stringify({ type: "error", error: { type, message: maskKeys(messageOf(error)) }, request_id: requestId });
 }
 
 /** The same error as the vendor would answer it; `answer` is ours. */
 export function inAnthropicForm(answer: PlainAnswer, error: GatewayError, requestId: string): PlainAnswer {
   return {
-    status: anthropicStatus(error),
+    status: anthropicStatus(error.code),
     headers: { ...answer.headers, ...requestIdHeader(requestId) },
     body: renderAnthropicError(error, requestId),
   };

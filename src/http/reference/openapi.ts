@@ -2,8 +2,9 @@
 import { z } from "zod";
 import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
+import { anthropicStatus, anthropicTypes } from "../exchange/anthropic-errors.ts";
 import { errorTable } from "../exchange/errors.ts";
-import { type ApiRoute, isDescribed, type Route, type RouteDoc, restName } from "../exchange/route.ts";
+import { type ApiRoute, type ErrorForm, isDescribed, type Route, type RouteDoc, restName } from "../exchange/route.ts";
 
 type Json = Record<string, unknown>;
 
@@ -52,9 +53,43 @@ const errorSchema = {
   },
 };
 
+/** Anthropic API reference, "Errors". */
+const anthropicErrorSchema = {
+  type: "object",
+  required: ["type", "error", "request_id"],
+  properties: {
+    type: { type: "string", const: "error" },
+    error: {
+      type: "object",
+      required: ["type", "message"],
+      additionalProperties: false,
+      properties: {
+        type: { type: "string", enum: [...new Set([...Object.values(anthropicTypes), "api_error"])] },
+        message: { type: "string", description: "Text for people." },
+      },
+    },
+    request_id: { type: "string" },
+  },
+};
+
+interface ErrorNames {
+  /** The schema, and what the names of answers begin with. */
+  schema: string;
+  prefix: string;
+  statusOf(code: ErrorCode): number;
+}
+
+const errorForms: Readonly<Record<ErrorForm, ErrorNames>> = {
+  openai: { schema: "Error", prefix: "", statusOf: (code) => errorTable[code].status },
+  anthropic: { schema: "AnthropicError", prefix: "Anthropic", statusOf: anthropicStatus },
+};
+
 export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
   const routes = all.filter(isDescribed);
-  const components: Components = { schemas: { Error: errorSchema }, responses: {} };
+  const components: Components = {
+    schemas: { Error: errorSchema, AnthropicError: anthropicErrorSchema },
+    responses: {},
+  };
   const paths: OpenApiDocument["paths"] = {};
   for (const route of routes) {
     const path = documentedPath(route);
@@ -138,7 +173,7 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
       : {}),
     responses: {
       [doc.response.status ?? 200]: answer(doc.response, components),
-      ...errorResponses(codes, components),
+      ...errorResponses(codes, errorForms[route.errorForm ?? "openai"], components),
       // A route that answers such errors in another form says so itself.
       ...Object.fromEntries(
         Object.entries(doc.otherResponses ?? {}).map(([status, { name, ...response }]) => {
@@ -194,16 +229,20 @@ function answer(response: RouteDoc["response"], components: Components): Json {
 }
 
 /** Several codes may share a status; an answer is named after all that it may be: `InsufficientScopeOrPermissionDenied`. */
-function errorResponses(codes: readonly ErrorCode[], components: Components): Record<string, Json> {
+function errorResponses(
+  codes: readonly ErrorCode[],
+  { schema, prefix, statusOf }: ErrorNames,
+  components: Components,
+): Record<string, Json> {
   const named = errorCodes.filter((code) => codes.includes(code));
-  const byStatus = [...Map.groupBy(named, (code) => errorTable[code].status)];
+  const byStatus = [...Map.groupBy(named, statusOf)];
   return Object.fromEntries(
     byStatus.map(([status, together]) => {
       const described = {
         description: together.map((code) => `\`${code}\`: ${errorTable[code].when}`).join("\n\n"),
-        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+        content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
       };
-      return [status, shared(together.map(pascalCase).join("Or"), described, components)];
+      return [status, shared(prefix + together.map(pascalCase).join("Or"), described, components)];
     }),
   );
 }
