@@ -1,11 +1,12 @@
 // The route table: nothing is served without a scope or an explicit `public`, and everything else wants a real key.
-import { unlimited } from "../hostile/any-credential.ts";
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
 import { generateApiKey } from "../../src/domain/api-key.ts";
 import { scopes } from "../../src/domain/scope.ts";
 import { type ApiRoute, isDescribed } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
+import { unlimited } from "../hostile/any-credential.ts";
 import { addKey } from "../hostile/keys.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 

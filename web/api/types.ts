@@ -872,11 +872,13 @@ export interface Shapes {
   ResponseRequest?: ResponseRequest;
   ResponseTokenCount?: ResponseTokenCount;
   Response?: Response;
+  ResponseEvent?: ResponseEvent;
   MessageCountRequest?: MessageCountRequest;
   MessageParam?: MessageParam;
   MessageTokenCount?: MessageTokenCount;
   MessageRequest?: MessageRequest;
   Message?: Message;
+  MessageEvent?: MessageEvent;
   StoredChatCompletionList?: StoredChatCompletionList;
   StoredChatCompletion?: StoredChatCompletion;
   StoredChatUpdate?: StoredChatUpdate;
@@ -1664,6 +1666,10 @@ export interface Response {
   } | null;
   [k: string]: unknown;
 }
+export interface ResponseEvent {
+  type: string;
+  [k: string]: unknown;
+}
 export interface MessageCountRequest {
   /**
    * Model ID to use; `GET /v1/models` lists them.
@@ -2138,6 +2144,10 @@ export interface Message {
     output_tokens: number;
     [k: string]: unknown;
   };
+  [k: string]: unknown;
+}
+export interface MessageEvent {
+  type: string;
   [k: string]: unknown;
 }
 export interface StoredChatCompletionList {

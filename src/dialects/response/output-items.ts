@@ -30,8 +30,16 @@ abstract class OpenItem {
     this.events = events;
   }
 
-  /** Ends it; gives what it became. */
+  /** Its place in the output. */
+  get index(): number {
+    return this.place.index;
+  }
+
+  /** Ends it, as a whole; gives what it became. */
   abstract done(): Json;
+
+  /** What there is of it, where the answer was cut off: without the events that say that it is whole, as clients act upon them. */
+  abstract cut(): Json;
 
   protected added(item: Json): void {
     this.events.event(
@@ -94,8 +102,17 @@ export class OpenMessage extends OpenItem {
 
   done(): Json {
     this.endPart();
-    const { id } = this.place;
-    return this.ended({ id, type: "message", status: "completed", role: "assistant", content: this.#content });
+    return this.ended(this.#item("completed"));
+  }
+
+  /** Its text is of use as far as it goes. */
+  cut(): Json {
+    this.endPart();
+    return this.ended(this.#item("incomplete"));
+  }
+
+  #item(status: string): Json {
+    return { id: this.place.id, type: "message", status, role: "assistant", content: this.#content };
   }
 
   #open(kind: PartKind): void {
@@ -156,6 +173,10 @@ export class OpenReasoning extends OpenItem {
     return this.ended(item);
   }
 
+  cut(): Json {
+    return this.done();
+  }
+
   #begin(): void {
     const type = this.#options.asSummary ? "response.reasoning_summary_part.added" : "response.content_part.added";
     this.events.event(type, `${this.#at},"part":${JSON.stringify(this.#part(""))}`);
@@ -206,6 +227,11 @@ export class OpenCall extends OpenItem {
       this.events.event("response.function_call_arguments.done", `${this.#at},"name":${name},"arguments":${text}`);
     }
     return this.ended(this.#item("completed"));
+  }
+
+  /** Half of its input must not be run. */
+  cut(): Json {
+    return this.#item("incomplete");
   }
 
   get #isCustom(): boolean {

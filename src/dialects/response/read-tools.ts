@@ -66,8 +66,11 @@ export function readChoice(
   choice: unknown,
   tools: readonly Tool[],
 ): { choice: ToolChoice | undefined; tools: readonly Tool[] } {
+  if (choice === "required" && tools.length === 0) throw noTool("tool_choice");
   if (choice === "auto" || choice === "none" || choice === "required") return { choice: { type: choice }, tools };
-  if (!isObject(choice)) return { choice: undefined, tools };
+  if (choice === undefined || choice === null) return { choice: undefined, tools };
+  if (!isObject(choice))
+    throw fieldError("tool_choice", "must be auto, required, none, or an object that names a tool.");
   const { type } = choice;
   if (type === "allowed_tools") return allowed(choice, tools);
   if (type === "function" || type === "custom") return { choice: toolOf(choice, type, "tool_choice.name"), tools };
@@ -91,5 +94,14 @@ function allowed(choice: Json, tools: readonly Tool[]): { choice: ToolChoice; to
   const left = tools.filter(
     ({ name, namespace }) => names.has(name) || (namespace !== undefined && names.has(namespace)),
   );
-  return { choice: { type: choice["mode"] === "required" ? "required" : "auto" }, tools: left };
+  const isRequired = choice["mode"] === "required";
+  if (isRequired && left.length === 0) throw noTool("tool_choice.tools");
+  return { choice: { type: isRequired ? "required" : "auto" }, tools: left };
+}
+
+function noTool(place: string): Error {
+  return fieldError(
+    place,
+    "demands a call, and there is no tool that can be called. Offer a function or a custom tool.",
+  );
 }

@@ -11,8 +11,11 @@ export class ResponseReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
-  /** Places of items that were told piece by piece: what comes of them whole is known. */
-  readonly #told = new Set<unknown>();
+  /** Parts of items that were told piece by piece: what comes of them whole is known. */
+  readonly #told = new Set<string>();
+  /** Items that were begun, and those that were told to their end, by their place. */
+  readonly #begun = new Set<unknown>();
+  readonly #ended = new Set<unknown>();
   #hasCalls = false;
 
   /** `engine`: keeps secrets out of its words, which do not reach the client without it. */
@@ -26,24 +29,20 @@ export class ResponseReader implements ReplyReader {
     const sink = this.#sink;
     const { type, delta, output_index: index } = data;
     if (typeof delta === "string") {
-      this.#told.add(index);
+      this.#told.add(partKey(index, data));
       this.#delta(String(type), delta, data, sink);
     } else if (type === "response.output_item.added" && isObject(data["item"])) this.#added(data["item"], index, sink);
     else if (type === "response.output_item.done" && isObject(data["item"])) this.#done(data["item"], index, sink);
     else if (type === "response.reasoning_summary_part.added" && numberOf(data["summary_index"]) !== 0) {
       sink.reasoning("\n\n", true);
     } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
-      this.#end(data["response"], sink);
+      const response = isObject(data["response"]) ? data["response"] : {};
+      this.#end({ ...response, status: type.slice("response.".length) }, sink);
     }
   }
 
   whole(answer: Json, to: ReplySink): void {
-    const sink = new ClientCalls(to, this.#names);
-    for (const [index, item] of objectsOf(answer["output"]).entries()) {
-      this.#added(item, index, sink);
-      this.#done(item, index, sink);
-    }
-    this.#end(answer, sink);
+    this.#end(answer, new ClientCalls(to, this.#names));
   }
 
   #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
@@ -72,6 +71,8 @@ export class ResponseReader implements ReplyReader {
   }
 
   #added(item: Json, index: unknown, sink: ReplySink): void {
+    if (this.#begun.has(index)) return;
+    this.#begun.add(index);
     const { type } = item;
     if (type === "message" || type === "reasoning") sink.block();
     if (type !== "function_call" && type !== "custom_tool_call") return;
@@ -85,36 +86,46 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
+  /** Some servers tell an item only once it is whole, and some only at the end of the answer. */
   #done(item: Json, index: unknown, sink: ReplySink): void {
-    if (!this.#told.has(index)) this.#tellWhole(item, numberOf(index) ?? 0, sink);
+    if (this.#ended.has(index)) return;
+    this.#added(item, index, sink);
+    this.#ended.add(index);
+    this.#tellRest(item, numberOf(index) ?? 0, sink);
     const sealed = textOf(item["encrypted_content"]);
     if (item["type"] === "reasoning" && sealed !== undefined && sealed !== "")
       sink.proof({ kind: "encrypted", data: sealed });
   }
 
-  #tellWhole(item: Json, index: number, sink: ReplySink): void {
+  /** What was not told piece by piece. */
+  #tellRest(item: Json, index: number, sink: ReplySink): void {
     const { type, content, summary } = item;
+    const isNew = (part: Json) => !this.#told.has(partKey(index, part));
     const input = textOf(item["arguments"]) ?? textOf(item["input"]);
     if (type === "function_call" || type === "custom_tool_call") {
-      if (input !== undefined) sink.arguments(index, input);
+      if (input !== undefined && isNew({})) sink.arguments(index, input);
       return;
     }
     if (type === "reasoning") {
       const [raw, summaries] = [objectsOf(content), objectsOf(summary)];
       const texts = (raw.length > 0 ? raw : summaries).map((part) => textOf(part["text"]) ?? "");
-      if (texts.length > 0) sink.reasoning(texts.join("\n\n"), raw.length === 0);
+      const isTold = [...raw.keys(), ...summaries.keys()].some(
+        (at) => !isNew({ content_index: at }) || !isNew({ summary_index: at }),
+      );
+      if (texts.length > 0 && !isTold) sink.reasoning(texts.join("\n\n"), raw.length === 0);
       return;
     }
     if (type !== "message") return;
-    for (const part of objectsOf(content)) {
+    for (const [at, part] of objectsOf(content).entries()) {
+      if (!isNew({ content_index: at })) continue;
       const [text, refusal, logprobs] = [textOf(part["text"]), textOf(part["refusal"]), part["logprobs"]];
       if (text !== undefined) sink.text(text, Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined);
       else if (refusal !== undefined) sink.refusal(refusal);
     }
   }
 
-  #end(response: unknown, sink: ReplySink): void {
-    if (!isObject(response)) return;
+  #end(response: Json, sink: ReplySink): void {
+    for (const [index, item] of objectsOf(response["output"]).entries()) this.#done(item, index, sink);
     const { status, usage, incomplete_details: details, error } = response;
     if (status === "failed" || status === "cancelled") {
       const { message, ...fault } = this.#engine ? publicFault(JSON.stringify({ error }), this.#engine) : {};
@@ -129,6 +140,11 @@ export class ResponseReader implements ReplyReader {
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
     else sink.end({ reason: this.#hasCalls ? "calls" : "stop" });
   }
+}
+
+/** One part of one item: items of other kinds have one alone. */
+function partKey(index: unknown, { content_index: content, summary_index: summary }: Json): string {
+  return `${String(index)} ${String(content ?? "")} ${String(summary ?? "")}`;
 }
 
 function usageOf(usage: Json) {

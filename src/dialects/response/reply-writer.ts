@@ -25,6 +25,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
   readonly #base: Json;
   readonly #reasoningOptions: ReasoningOptions;
+  /** Items that are done, at their places. */
   readonly #output: Json[] = [];
   /** The items that are not done: one that is said, or the calls of tools, by their index. */
   #message: OpenMessage | undefined;
@@ -74,12 +75,11 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#endReasoning();
   }
 
+  /** It stays open to the end: its arguments may go on behind what is said after it. */
   call(index: number, call: ReplyCall): void {
     this.#endMessage();
     this.#endReasoning();
-    if (this.#calls.has(index)) return;
-    const place = this.#place(call.kind);
-    this.#calls.set(index, new OpenCall(place, this, call));
+    if (!this.#calls.has(index)) this.#calls.set(index, new OpenCall(this.#place(call.kind), this, call));
   }
 
   arguments(index: number, text: string): void {
@@ -100,14 +100,14 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   ending(usage: ReplyUsage): string {
-    this.#endAll();
+    this.#endAll(this.#isCut);
     const state = this.#finalState(usage);
     this.event(`response.${state.status}`, `"response":${this.#response(state)}`);
     return this.take();
   }
 
   failure({ code, message }: ReplyFault): string {
-    this.#endAll();
+    this.#endAll(true);
     const known = ownCodes[code] ?? (knownCodes.has(code) ? code : "server_error");
     const state: ResponseState = { status: "failed", output: this.#output, error: { code: known, message } };
     this.event("response.failed", `"response":${this.#response(state)}`);
@@ -115,8 +115,14 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   whole(usage: ReplyUsage): Record<string, unknown> {
-    this.#endAll();
+    this.#endAll(this.#isCut);
     return { ...this.#base, ...responseState(this.#finalState(usage)) };
+  }
+
+  /** Whether the answer ended before all was said. */
+  get #isCut(): boolean {
+    const reason = this.#ended?.reason;
+    return reason === "length" || reason === "context" || reason === "filter";
   }
 
   #finalState(usage: ReplyUsage): ResponseState {
@@ -150,36 +156,34 @@ export class ResponseWriter implements ReplyWriter, EventSink {
 
   #openMessage(): OpenMessage {
     this.#endReasoning();
-    if (this.#calls.size > 0) this.#endCalls();
     this.#message ??= new OpenMessage(this.#place("message"), this);
     return this.#message;
   }
 
   #openReasoning(): OpenReasoning {
     this.#endMessage();
-    if (this.#calls.size > 0) this.#endCalls();
     this.#reasoning ??= new OpenReasoning(this.#place("reasoning"), this, this.#reasoningOptions);
     return this.#reasoning;
   }
 
-  #endMessage(): void {
-    if (this.#message) this.#output.push(this.#message.done());
+  #endMessage(isCut = false): void {
+    this.#keep(this.#message, isCut);
     this.#message = undefined;
   }
 
   #endReasoning(): void {
-    if (this.#reasoning) this.#output.push(this.#reasoning.done());
+    this.#keep(this.#reasoning, false);
     this.#reasoning = undefined;
   }
 
-  #endCalls(): void {
-    for (const call of this.#calls.values()) this.#output.push(call.done());
+  #endAll(isCut: boolean): void {
+    this.#endMessage(isCut);
+    this.#endReasoning();
+    for (const call of this.#calls.values()) this.#keep(call, isCut);
     this.#calls.clear();
   }
 
-  #endAll(): void {
-    this.#endMessage();
-    this.#endReasoning();
-    this.#endCalls();
+  #keep(item: OpenMessage | OpenReasoning | OpenCall | undefined, isCut: boolean): void {
+    if (item) this.#output[item.index] = isCut ? item.cut() : item.done();
   }
 }

@@ -17,10 +17,19 @@ export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): str
 export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
   const opened = seal.open(sealed);
   if (opened === undefined) return undefined;
-  const value: unknown = JSON.parse(opened);
+  const value = parsed(opened);
   if (!isObject(value)) return undefined;
   const { proof } = value;
   return { text: textOf(value["text"]) ?? "", proof: isObject(proof) ? proofOf(proof) : undefined };
+}
+
+/** What is sealed for something else, such as a compaction, is no reasoning. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function proofOf({ kind, data }: Readonly<Record<string, unknown>>): ReasoningProof | undefined {
