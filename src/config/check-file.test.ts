@@ -78,6 +78,16 @@ describe("problems name line, column, key and fix", () => {
       `${model}    fallbacks: [n]\n    capabilities: { chat: true }\n  - id: n\n    capabilities: { chat: false }\n    deployments: [{ upstream: built-in }]`,
       "headrace.yaml:4:17  models[0].fallbacks[0]: cannot do what m does: its chat is false. Fix: ",
     ],
+    [
+      `${model}    aliases: ["a*b"]`,
+      'headrace.yaml:4:15  models[0].aliases[0]: must be 1 to 256 printable ASCII characters without spaces, and no * but at the end (got "a*b"). Fix: ',
+    ],
+    [`${model}    aliases: [m]`, "headrace.yaml:4:15  models[0].aliases[0]: is the id of the model itself. Fix: "],
+    [`${model}    aliases: [x, y, x]`, "headrace.yaml:4:21  models[0].aliases[2]: is named twice. Fix: "],
+    [
+      `${model}    aliases: [x, "y*"]\n  - id: n\n    aliases: ["y*"]`,
+      "headrace.yaml:6:15  models[1].aliases[0]: is an alias of the model m already. Fix: Remove it from one of the two.",
+    ],
     [`${model}    context: 0`, "headrace.yaml:4:14  models[0].context: must be a whole number of tokens, 1 or more"],
     [
       "models:\n  - id: a b\n    deployments: [{ upstream: built-in }]",
@@ -263,4 +273,12 @@ describe("models that stand in", () => {
       "headrace.yaml:4:17  models[0].fallbacks[0]: is no model of this file, and no upstream is asked for others",
     ]);
   });
+});
+
+test("an alias that is the id of another model is warned of, as that model gets the requests", () => {
+  const other = `${model}    aliases: [n, free]\n  - id: n\n    deployments: [{ upstream: built-in }]\n`;
+  expect(problemsOf(other)).toEqual([]);
+  expect(check(other).warnings).toEqual([
+    "headrace.yaml:4:15  models[0].aliases[0]: is the id of another model, which is what gets the requests",
+  ]);
 });

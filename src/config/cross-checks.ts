@@ -2,19 +2,20 @@
 
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
-import { deploymentFaults, fallbackFaults } from "../domain/models/model-entry.ts";
+import { aliasFaults, deploymentFaults, fallbackFaults } from "../domain/models/model-entry.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
+  const aliasOwners = firstOwners(data);
   return [
     ...duplicates(file, "upstreams", "name", data.upstreams),
     ...duplicates(file, "models", "id", data.models),
     ...duplicates(file, "tiers", "name", data.tiers),
     ...reservedNames(file, data),
-    ...data.models.flatMap((_, index) => modelProblems(file, data, index)),
+    ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
     ...originProblems(file, data.cors.origins),
     ...retentionProblems(file, data),
   ];
@@ -59,15 +60,35 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
+/** By alias, the index of the first model that has it. */
+function firstOwners({ models }: FileData): ReadonlyMap<string, number> {
+  const owners = new Map<string, number>();
+  for (const [index, { aliases }] of models.entries()) {
+    for (const alias of aliases) if (!owners.has(alias)) owners.set(alias, index);
+  }
+  return owners;
+}
+
 /** Contradictions in the entry of a model, within itself or with the rest of the file. */
-function modelProblems(file: YamlFile, data: FileData, index: number): Problem[] {
+function modelProblems(
+  file: YamlFile,
+  data: FileData,
+  index: number,
+  aliasOwners: ReadonlyMap<string, number>,
+): Problem[] {
   const model = data.models[index];
   if (!model) return [];
   const upstreams = [...data.upstreams.map((upstream) => upstream.name), builtInEngineName];
   const capabilitiesOf = (id: string) => data.models.find((other) => other.id === id)?.capabilities;
-  return [...deploymentFaults(model.id, model.deployments, upstreams), ...fallbackFaults(model, capabilitiesOf)].map(
-    ({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix),
-  );
+  const ownerOf = (alias: string) => {
+    const owner = aliasOwners.get(alias) ?? index;
+    return owner === index ? undefined : data.models[owner]?.id;
+  };
+  return [
+    ...deploymentFaults(model.id, model.deployments, upstreams),
+    ...fallbackFaults(model, capabilitiesOf),
+    ...aliasFaults(model, ownerOf),
+  ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
 }
 
 function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
@@ -90,10 +111,15 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
       warn(["upstreams", index], "serves nothing: discover is false and no model has a deployment on it");
     }
   }
+  const ids = new Set(data.models.map(({ id }) => id));
   for (const [index, model] of data.models.entries()) {
     for (const [at, id] of model.fallbacks.entries()) {
-      if (data.models.some((other) => other.id === id) || data.upstreams.some(({ discover }) => discover)) continue;
+      if (ids.has(id) || data.upstreams.some(({ discover }) => discover)) continue;
       warn(["models", index, "fallbacks", at], "is no model of this file, and no upstream is asked for others");
+    }
+    for (const [at, alias] of model.aliases.entries()) {
+      if (!ids.has(alias)) continue;
+      warn(["models", index, "aliases", at], "is the id of another model, which is what gets the requests");
     }
   }
   return warnings;

@@ -47,6 +47,7 @@ models:
     price: { input: 0.15, output: 0.6 }   # USD per million tokens
     owned_by: example
     fallbacks: [tiny-demo]             # answers where none of its deployments does
+    aliases: ["claude-*", gpt-5]       # names that clients insist on
     deployments:
       - upstream: cloud
         model: big-model-2             # the upstream's own id

@@ -8,7 +8,15 @@ import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
-import { longestModelId, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
+import {
+  aliasPattern,
+  aliasText,
+  longestModelId,
+  mostAliases,
+  mostContext,
+  mostFallbacks,
+  mostWeight,
+} from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
   entry,
@@ -162,6 +170,21 @@ const model = field(
       list(
         "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
         "model ids, 8 at most",
+      ),
+    ).default([]),
+    aliases: field(
+      z
+        .array(
+          field(z.string().max(longestModelId).regex(aliasPattern), {
+            doc: "Another name of the model, or, with a `*` at its end, all names that begin so.",
+            must: aliasText,
+            fix: 'Give a name such as gpt-5, or the beginning of names such as "claude-*".',
+          }),
+        )
+        .max(mostAliases),
+      list(
+        "Other names by which clients may ask for it, for those that insist on names of their own. A model of that id comes first, then the name itself, then the longest beginning. The answer says which model it is, and is counted and priced as that one.",
+        "names, 32 at most",
       ),
     ).default([]),
     deployments: field(

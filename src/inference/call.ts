@@ -33,8 +33,8 @@ export interface InferenceCall<Result> extends LimitListener {
   trace?: RequestTrace | undefined;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
-  /** Called where another model serves the request than the one that was asked for, before anything is answered. */
-  onStandIn(model: string): void;
+  /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */
+  onServedBy(model: string): void;
   /** Called where members of the request are left out of account, as the engine has nothing for them; likewise. */
   onIgnored(members: readonly string[]): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
@@ -46,7 +46,7 @@ export interface InferenceCall<Result> extends LimitListener {
 }
 
 export interface InferenceDeps {
-  catalog: Pick<Catalog, "find" | "whenComplete">;
+  catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
   admitter: Pick<Admitter, "admit" | "learn">;

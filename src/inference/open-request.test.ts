@@ -103,9 +103,10 @@ function reset(): void {
   const bounds = () => ({ maxWaiting: 8, longestWaitMs: 1_000 });
   capacity = new Capacity({ clock: systemClock, router, bounds });
   const models = [modelOn("m", broken, ["stand-in"]), modelOn("stand-in", working)];
+  const modelOf = (id: string) => models.find((one) => one.id === (id === "alias" ? "stand-in" : id));
   let isSettled = false;
   deps = {
-    catalog: { find: (id: string) => models.find((one) => one.id === id), whenComplete: async () => {} },
+    catalog: { find: modelOf, get: modelOf, whenComplete: async () => {} },
     router,
     capacity,
     admitter: {
@@ -166,7 +167,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     left: new Cancellation(),
     renderError: (error: GatewayError) => error.message,
     onLimits() {},
-    onStandIn() {},
+    onServedBy() {},
     onIgnored() {},
     onLedger() {},
     onEnd() {},
@@ -179,15 +180,31 @@ const inFlight = () => [broken, working].map((engine) => capacity.figures(engine
 
 test("served by a model that stands in", async () => {
   const standIns: string[] = [];
-  const call = callFor({ onStandIn: (model) => void standIns.push(model) }, false);
+  const call = callFor({ onServedBy: (model) => void standIns.push(model) }, false);
   expect(JSON.parse(String(await run(call, deps)))).toMatchObject({ model: "stand-in" });
   expect([standIns, settledLeases, ends.map(({ outcome }) => outcome)]).toEqual([["stand-in"], 1, ["completed"]]);
   expect(inFlight()).toEqual([0, 0]);
 });
 
+test("asked for by an alias: the answer and the call name the model, and nothing stood in", async () => {
+  const served: string[] = [];
+  const courses: unknown[] = [];
+  const observer = {
+    inferenceBegan: ({ model }: { model: string }) => void courses.push(model),
+    inferenceEnded: (_begin: unknown, _end: unknown, { standIn }: { standIn?: string | undefined }) =>
+      void courses.push(standIn),
+    inferenceRefused() {},
+    attempted() {},
+  };
+  const request = decodedRequest({ model: "alias", messages: [] });
+  const call = callFor({ request, onServedBy: (model) => void served.push(model) }, false);
+  expect(JSON.parse(String(await run(call, { ...deps, observer })))).toMatchObject({ model: "stand-in" });
+  expect([served, courses]).toEqual([["stand-in"], ["stand-in", undefined]]);
+});
+
 test.each([
-  ["onStandIn", false, 1],
-  ["onStandIn", true, 1],
+  ["onServedBy", false, 1],
+  ["onServedBy", true, 1],
   ["answer", false, 0],
   ["answer", true, 1],
 ] as const)("a fault of ours as it is answered (%s, stream: %p) is its end", async (where, stream, unread) => {

@@ -181,14 +181,14 @@ export class OpenRequest<Result>
   }
 
   modelNow(id: string): Model | undefined {
-    return this.deps.catalog.find(id);
+    return this.deps.catalog.get(id);
   }
 
   /** Only what the key may use, and what could serve the request if it were asked for. */
   standIns(): readonly Model[] {
     const { principal, request } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
-      const model = this.deps.catalog.find(id);
+      const model = this.deps.catalog.get(id);
       return model && mayUseModel(principal, model) && isServable(model, request) ? [model] : [];
     });
   }
@@ -246,10 +246,8 @@ export class OpenRequest<Result>
     if (this.#phase === "asking") this.#phase = "answering";
     const { model } = dispatched;
     try {
-      if (model.id !== this.#model.id) {
-        this.meter.servedBy(model.price, usageBounds(model, this.request));
-        this.call.onStandIn(model.id);
-      }
+      if (model.id !== this.#model.id) this.meter.servedBy(model.price, usageBounds(model, this.request));
+      if (model.id !== this.request.model) this.call.onServedBy(model.id);
       const { leftOut = nothing, response } = dispatched;
       // Tools are the only member of a request that an engine may leave out by itself.
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;

@@ -91,7 +91,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
   };
   const router = new Router(systemClock);
   const deps: InferenceDeps = {
-    catalog: { find: () => model, whenComplete: async () => {} },
+    catalog: { find: () => model, get: () => model, whenComplete: async () => {} },
     router,
     capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 1, longestWaitMs: 1_000 }) }),
     admitter: {
@@ -129,7 +129,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     left,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),
     onLimits() {},
-    onStandIn() {},
+    onServedBy() {},
     onIgnored() {},
     onLedger() {},
     onEnd: (outcome, _usage, error) => void ends.push([outcome, error instanceof GatewayError ? error.code : error]),

@@ -31,7 +31,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const { request, principal } = call;
   const model = requireModel(principal, found, request.model);
   requireServable(model, request);
-  const recorder = recorderFor(principal, request, deps.chatWriter, call.holder);
+  const recorder = recorderFor(principal, request, model.id, deps.chatWriter, call.holder);
   const { promptTokens, maxCompletionTokens, width } = request;
   const size = { model, promptTokens, maxCompletionTokens, width };
   let admission: Admitted | Promise<Admitted>;

@@ -33,7 +33,7 @@ function setUp() {
   };
   const router = new Router(systemClock);
   const serving = new LocalServing({
-    catalog: { find: () => model, list: () => [model], isNode: () => false },
+    catalog: { get: () => model, list: () => [model], isNode: () => false },
     router,
     capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 8, longestWaitMs: 1_000 }) }),
     clock: systemClock,

@@ -25,7 +25,7 @@ import type { Router } from "../inference/routing/route.ts";
 import type { NodeAnnouncement, NodeAnswer, NodeRequest } from "./tunnel/contract.ts";
 
 export interface LocalServingOptions {
-  catalog: Pick<Catalog, "find" | "list" | "isNode">;
+  catalog: Pick<Catalog, "get" | "list" | "isNode">;
   router: Router;
   capacity: Capacity;
   clock: Clock;
@@ -158,7 +158,7 @@ export class LocalServing {
   }
 
   #find(id: string): Model | undefined {
-    const model = this.#options.catalog.find(id);
+    const model = this.#options.catalog.get(id);
     return model && this.#own(model);
   }
 
@@ -170,7 +170,7 @@ export class LocalServing {
     const deployments = model.deployments.filter(
       ({ engine }) => !this.#options.catalog.isNode(engine) && speaksChat(engine),
     );
-    return deployments.length === 0 ? undefined : { ...model, deployments, fallbacks: undefined };
+    return deployments.length === 0 ? undefined : { ...model, deployments, fallbacks: undefined, aliases: undefined };
   }
 }
 

@@ -128,6 +128,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       price: model.price ?? undefined,
       deployments: model.deployments.map(({ upstream, ...deployment }) => ({ engine: upstream, ...deployment })),
       fallbacks: model.fallbacks,
+      aliases: model.aliases,
     }));
   }
 

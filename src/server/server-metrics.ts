@@ -57,7 +57,7 @@ export class ServerMetrics {
     this.#options = options;
     const { catalog, sources, clock } = options;
     this.#traffic = new Traffic({
-      hasModel: (id) => catalog.find(id) !== undefined,
+      hasModel: (id) => catalog.get(id) !== undefined,
       hasUpstream: (name) => sources.known().some((known) => known.name === name),
       nowMs: () => clock.monotonicMs(),
     });

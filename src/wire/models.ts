@@ -2,7 +2,15 @@
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
-import { longestModelId, modelSources, mostContext, mostFallbacks, mostWeight } from "../domain/models/model-entry.ts";
+import {
+  aliasText,
+  longestModelId,
+  modelSources,
+  mostAliases,
+  mostContext,
+  mostFallbacks,
+  mostWeight,
+} from "../domain/models/model-entry.ts";
 import { unixSeconds } from "./parts.ts";
 
 /** How a deployment does, wherever it is shown. */
@@ -83,6 +91,13 @@ const settings = {
     .describe(
       "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
     ),
+  aliases: z
+    .array(id)
+    .max(mostAliases)
+    .nullish()
+    .describe(
+      `Other names by which clients may ask for it, or, with a \`*\` at the end, all names that begin so: ${aliasText}. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.`,
+    ),
 };
 
 export const createModelRequest = z
@@ -140,6 +155,7 @@ export const managedModelShape = z
     price: priceShape.nullable().describe("null: it has none, costs nothing, and no quota of USD counts it."),
     deployments: z.array(shownDeployment),
     fallbacks: z.array(z.string()),
+    aliases: z.array(z.string()),
     settings: z
       .object(settings)
       .required()

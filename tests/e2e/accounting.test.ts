@@ -301,7 +301,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       holder: heldBytes.visitors,
       renderError: String,
       onLimits: () => {},
-      onStandIn: () => {},
+      onServedBy: () => {},
       onIgnored: () => {},
       onLedger: () => {},
       onEnd: (outcome) => void ends.push(outcome),

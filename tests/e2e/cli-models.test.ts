@@ -42,13 +42,25 @@ test("an operator declares a model, prices it, sees it and takes it back from th
     ...{ context_length: 4096, environments: ["live", "dev"] },
     deployments: [{ upstream: upstreamName, model: "upstream-model", weight: 2 }],
   });
-  const set = await run(["models", "set", "team/fast", "--price", "input=0.15,output=0.6", "--fallbacks", longId]);
+  const set = await run([
+    "models",
+    "set",
+    "team/fast",
+    "--price",
+    "input=0.15,output=0.6",
+    "--fallbacks",
+    longId,
+    "--aliases",
+    "claude-*,gpt-5",
+  ]);
   expect(set.code).toBe(0);
   expect(set.stdout).toMatch(/^team\/fast\n/);
   expect(set.stdout).toContain("$0.15 in, $0.6 out per million tokens");
   expect(set.stdout).toContain(`${upstreamName}: ok (as upstream-model)`);
   const shown = await run(["models", "show", "team/fast", "--json"]);
   expect(json(shown)).toMatchObject({ price: { input: 0.15, output: 0.6 }, fallbacks: [longId], context_length: 4096 });
+  expect(json(shown)).toMatchObject({ aliases: ["claude-*", "gpt-5"] });
+  expect(set.stdout).toMatch(/Aliases +claude-\*, gpt-5/);
   expect((await run(["models", "--all"])).stdout).toMatch(/^team\/fast +ok +\$0.15 in, \$0.6 out +\w+ +declared$/m);
   expect(json(await run(["models", "set", "team/fast", "--price", "none", "--json"]))).toMatchObject({ price: null });
 

@@ -107,6 +107,33 @@ test("a request is priced as its model was when it began", async () => {
   expect(data.map(({ cost }) => cost)).toEqual([9, 1]);
 });
 
+test("an alias is one model's alone, is given to another once that one has it no more, and never hides a model", async () => {
+  const { admin, server } = await withUpstream();
+  const deployments = [{ upstream: "up", model: "upstream-model" }];
+  await admin("POST", "/models", { id: "one", deployments, aliases: ["claude-*", "gpt-5"] });
+  expect((await ask(server, "claude-opus-5")).body).toMatchObject({ model: "one" });
+  const taken = await admin("POST", "/models", { id: "two", deployments, aliases: ["gpt-5-mini", "gpt-5"] });
+  expect([taken.status, taken.body.error.message]).toEqual([
+    400,
+    "aliases[1]: is an alias of the model one already. Remove it from one of the two.",
+  ]);
+  // Its own it may name again.
+  expect((await admin("PATCH", "/models/one", { aliases: ["claude-*"] })).body).toMatchObject({
+    aliases: ["claude-*"],
+  });
+  expect((await admin("POST", "/models", { id: "two", deployments, aliases: ["gpt-5"] })).status).toBe(200);
+  expect((await ask(server, "gpt-5")).body).toMatchObject({ model: "two" });
+  await admin("PATCH", "/models/two", { aliases: ["upstream-model"] });
+  expect((await ask(server, "upstream-model")).body).toMatchObject({ model: "upstream-model" });
+  expect(server.logged("alias_in_vain")).toContainEqual(
+    expect.objectContaining({ alias: "upstream-model", model: "two", served_by: "upstream-model" }),
+  );
+  // What an alias names is no model of its own.
+  expect((await admin("GET", "/models/claude-opus-5")).status).toBe(404);
+  await admin("PATCH", "/models/one", { aliases: null });
+  expect((await ask(server, "claude-opus-5")).status).toBe(404);
+});
+
 test("a new id with deployments and a fallback is served at once, says where it runs, and is gone once it is deleted", async () => {
   const { server, admin, upstream } = await withUpstream();
   const spare = await modelServer();
@@ -116,7 +143,7 @@ test("a new id with deployments and a fallback is served at once, says where it 
   const path = `/models/${encodeURIComponent(id)}`;
   const declared = await admin("POST", "/models", {
     ...{ id, owned_by: "team", capabilities: { chat: true }, context_length: 4096, price: { input: 1, output: 2 } },
-    ...{ environments: ["dev", "live", "dev"], fallbacks: ["spare-model"] },
+    ...{ environments: ["dev", "live", "dev"], fallbacks: ["spare-model"], aliases: ["gpt-5"] },
     deployments: [
       { upstream: "up", model: "upstream-model", weight: 3 },
       { upstream: "spare", model: "mistyped" },
@@ -124,7 +151,7 @@ test("a new id with deployments and a fallback is served at once, says where it 
   });
   const settings = {
     ...{ owned_by: "team", capabilities: { chat: true }, context_length: 4096, environments: ["live", "dev"] },
-    ...{ price: { input: 1, output: 2 }, fallbacks: ["spare-model"] },
+    ...{ price: { input: 1, output: 2 }, fallbacks: ["spare-model"], aliases: ["gpt-5"] },
     deployments: [
       { upstream: "up", model: "upstream-model", weight: 3 },
       { upstream: "spare", model: "mistyped", weight: 1 },
@@ -282,6 +309,13 @@ test("what is wrong with a declaration is refused with the field, what is allowe
     [{ id: "m", fallbacks: ["m"] }, /^fallbacks\[0\]: is the model itself. Name another model/],
     [{ id: "m", fallbacks: ["a", "a"] }, /^fallbacks\[1\]: is named twice/],
     [{ id: "m", fallbacks: ["a b"] }, /^fallbacks\[0\]: must be 1 to 256 printable ASCII/],
+    [
+      { id: "m", aliases: ["a b"] },
+      /^aliases\[0\]: must be 1 to 256 printable ASCII .* and no \* but at the end\. Give/,
+    ],
+    [{ id: "m", aliases: ["ok", "a*b"] }, /^aliases\[1\]: must be 1 to 256 printable ASCII/],
+    [{ id: "m", aliases: ["m"] }, /^aliases\[0\]: is the id of the model itself/],
+    [{ id: "m", aliases: ["a", "a"] }, /^aliases\[1\]: is named twice/],
     [
       { id: "m", capabilities: { chat: true }, fallbacks: ["taken"] },
       /^fallbacks\[0\]: cannot do what m does: its chat is false/,

@@ -29,7 +29,7 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 
 /** The model for an example, chosen as the command line chooses: one that surely chats; the small demo model only where there is no other. */
 export function chatModel({ data }: ModelList): ModelList["data"][number] | undefined {
-  const able = data.filter(({ capabilities }) => capabilities?.chat !== false);
+  const able = data.filter(({ capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined);
   const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
   return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0];
 }

@@ -887,6 +887,7 @@ export interface Shapes {
   StoredChatMessage?: StoredChatMessage;
   ModelList?: ModelList;
   Model?: Model;
+  CodexModel?: CodexModel;
   ModelStatusList?: ModelStatusList;
   ModelStatus?: ModelStatus;
   DeploymentStatus?: DeploymentStatus;
@@ -2271,6 +2272,22 @@ export interface StoredChatMessage {
 export interface ModelList {
   object: "list";
   data: Model[];
+  /**
+   * Whether there are more beyond this page; without `anthropic-version` never.
+   */
+  has_more: boolean;
+  /**
+   * Id of the first entry here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last entry here; null where there is none.
+   */
+  last_id: string | null;
+  /**
+   * For Codex: what can chat, if `client_version` is there.
+   */
+  models?: CodexModel[];
 }
 export interface Model {
   id: string;
@@ -2292,6 +2309,103 @@ export interface Model {
    * Tokens of prompt and answer together. Left out where nobody says.
    */
   context_length?: number;
+  /**
+   * USD per million tokens. Left out where it has none.
+   */
+  price?: {
+    /**
+     * USD per million prompt tokens.
+     */
+    input: number;
+    /**
+     * USD per million completion tokens.
+     */
+    output: number;
+  };
+  /**
+   * Id of the model that serves it, where this is another name of that one.
+   */
+  alias_of?: string;
+  type: "model";
+  /**
+   * The same as `id`.
+   */
+  display_name: string;
+  /**
+   * `created` as RFC 3339.
+   */
+  created_at: string;
+  /**
+   * `context_length`, as Anthropic's clients call it.
+   */
+  max_input_tokens?: number;
+  /**
+   * The most that `max_tokens` can be: `context_length`.
+   */
+  max_tokens?: number;
+}
+export interface CodexModel {
+  /**
+   * The name to ask for.
+   */
+  slug: string;
+  display_name: string;
+  description: string | null;
+  /**
+   * Codex asks for no effort unless somebody chooses one.
+   */
+  default_reasoning_level: null;
+  supported_reasoning_levels: {
+    effort: string;
+    description: string;
+  }[];
+  shell_type: "shell_command";
+  visibility: "list";
+  supported_in_api: true;
+  /**
+   * The place in the list: Codex takes the first one where nobody chose.
+   */
+  priority: number;
+  additional_speed_tiers: string[];
+  service_tiers: string[];
+  availability_nux: null;
+  upgrade: null;
+  /**
+   * The prompt that Codex sends with each request.
+   */
+  base_instructions: string;
+  include_skills_usage_instructions: true;
+  /**
+   * Whether `reasoning` may be sent.
+   */
+  supports_reasoning_summaries: true;
+  supports_reasoning_summary_parameter: true;
+  default_reasoning_summary: "none";
+  support_verbosity: false;
+  default_verbosity: null;
+  /**
+   * Files are patched by a command, which every model can run.
+   */
+  apply_patch_tool_type: null;
+  web_search_tool_type: "text";
+  /**
+   * The most that Codex keeps of a tool's output.
+   */
+  truncation_policy: {
+    mode: "tokens";
+    limit: number;
+  };
+  supports_parallel_tool_calls: true;
+  experimental_supported_tools: string[];
+  input_modalities: ("text" | "image")[];
+  /**
+   * Tokens; left out where nobody says.
+   */
+  context_window?: number;
+  max_context_window?: number;
+  effective_context_window_percent: number;
+  supports_search_tool: false;
+  use_responses_lite: false;
 }
 export interface ModelStatusList {
   object: "list";
@@ -4569,6 +4683,7 @@ export interface ManagedModel {
     listed: boolean | null;
   }[];
   fallbacks: string[];
+  aliases: string[];
   /**
    * What the file or this API says of it; the members above are what comes of that and of what upstreams tell.
    */
@@ -4638,6 +4753,10 @@ export interface ManagedModel {
      * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
      */
     fallbacks: string[] | null;
+    /**
+     * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+     */
+    aliases: string[] | null;
   } | null;
   /**
    * When it was declared here; null where it was not.
@@ -4714,6 +4833,10 @@ export interface CreateManagedModelRequest {
    * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
    */
   fallbacks?: string[] | null;
+  /**
+   * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+   */
+  aliases?: string[] | null;
 }
 /**
  * What is left out stays as it is; null takes away what was set.
@@ -4784,6 +4907,10 @@ export interface UpdateManagedModelRequest {
    * Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.
    */
   fallbacks?: string[] | null;
+  /**
+   * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
+   */
+  aliases?: string[] | null;
 }
 export interface DeletedManagedModel {
   object: "managed_model";

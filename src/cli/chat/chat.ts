@@ -120,7 +120,9 @@ async function chooseModel(connection: Connection, signal: AbortSignal): Promise
     if (!(error instanceof ApiError) || error.code !== "insufficient_scope") throw error;
     throw new CliError("This key may not list models (scope models:read), so name one with --model.", exitCodes.usage);
   }
-  const able = models.filter(({ capabilities }) => capabilities?.chat !== false);
+  const able = models.filter(
+    ({ capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined,
+  );
   const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
   const best = [...sure.filter(({ id }) => id !== demoId), ...sure, ...able][0];
   if (best) return best.id;

@@ -43,6 +43,7 @@ export const setCommand = serverCommand({
   examples: [
     "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
     "headrace models set fast --fallbacks gpt-4o-mini --context 8192",
+    "headrace models set fast --aliases 'claude-*,gpt-5'",
     "headrace models set fast --price none",
   ],
   help: [settingsHelp],

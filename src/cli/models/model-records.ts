@@ -28,7 +28,7 @@ export function priceText(price: ManagedModelWire["price"]): string {
 }
 
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {
-  const { capabilities, context_length: context, price, deployments, fallbacks } = model;
+  const { capabilities, context_length: context, price, deployments, fallbacks, aliases } = model;
   const abilities = Object.entries(capabilities ?? {}).map(([name, able]) => (able ? name : `no ${name}`));
   const places = deployments.map(({ upstream, model: id, weight, state, listed }) => {
     const more = [
@@ -48,6 +48,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ["Runs at", first],
     ...others.map((place): [string, string] => ["", place]),
     ["Stand in", fallbacks.join(", ") || "none"],
+    ["Aliases", aliases.join(", ") || "none"],
     ["Owner", model.owned_by ?? "-"],
     ["Comes from", sourceText(model)],
   ];

@@ -28,6 +28,7 @@ export const modelSettings = {
       text === "none" ? text : [...(Array.isArray(before) ? before : []), parseDeployment(text)],
   ],
   fallbacks: ["--fallbacks <ids>", "models that stand in for it, best first, separated by commas", orNone(parseNames)],
+  aliases: ["--aliases <names>", "other names for it; * at the end: all that begin so", orNone(parseNames)],
   capabilities: [
     "--capabilities <names>",
     `what it can do, of ${capabilityNames.join(", ")}; no-… for what it cannot`,
@@ -47,6 +48,7 @@ export function modelFields(options: OptionValues<typeof modelSettings>): Record
     price: options.price,
     deployments: options.deployment,
     fallbacks: options.fallbacks,
+    aliases: options.aliases,
     capabilities: options.capabilities,
     context_length: options.context,
     environments: options.environments,

@@ -49,6 +49,8 @@ const modelList = z.object({
       id: z.string(),
       owned_by: z.string().optional(),
       context_length: z.number().nullish(),
+      /** Id of the model, where the entry is an alias of it. */
+      alias_of: z.string().optional(),
       capabilities: z
         .object({
           chat: z.boolean().optional(),
@@ -75,7 +77,7 @@ function understoodModels(answer: unknown, { baseUrl }: Connection): readonly Li
 
 async function listModels({ connect, request, terminal }: ServerCall<unknown>): Promise<Outcome> {
   const answer = await request("/models");
-  const models = understoodModels(answer, await connect());
+  const models = understoodModels(answer, await connect()).filter(({ alias_of: model }) => model === undefined);
   const show = () => {
     if (models.length === 0) {
       return terminal.note(

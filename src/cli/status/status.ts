@@ -73,7 +73,7 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
       if (own) report.key = own;
     }),
     part("models", readModels(connection, signal), (models) => {
-      report.models = models.map(({ id }) => id);
+      report.models = models.filter(({ alias_of: model }) => model === undefined).map(({ id }) => id);
     }),
   ]);
   return report;

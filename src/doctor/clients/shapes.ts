@@ -88,6 +88,7 @@ export const model = z.looseObject({
     .looseObject({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() })
     .partial()
     .optional(),
+  alias_of: z.string().optional(),
 });
 export type Model = z.infer<typeof model>;
 export const modelList = z.looseObject({ object: z.literal("list"), data: z.array(model) });

@@ -94,7 +94,8 @@ async function modelsOf(wire: Wire, signal: AbortSignal): Promise<{ models: Mode
     }
     const list = modelList.safeParse(answer.json);
     // The test of the list says what is wrong with it; what can be read of it is used.
-    return { models: list.success ? list.data.data : modelsIn(answer.json) };
+    const models = list.success ? list.data.data : modelsIn(answer.json);
+    return { models: models.filter(({ alias_of: model }) => model === undefined) };
   } catch (error) {
     signal.throwIfAborted();
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);

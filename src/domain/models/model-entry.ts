@@ -28,6 +28,8 @@ export interface ModelSettings {
   readonly deployments: readonly EntryDeployment[];
   /** Public ids of models that stand in for it, best first. */
   readonly fallbacks: readonly string[];
+  /** Other names by which clients may ask for it, each as of `aliasPattern`. */
+  readonly aliases: readonly string[];
 }
 
 export interface StoredModel extends ModelSettings {
@@ -54,6 +56,11 @@ export interface ModelStore {
 
 export const longestModelId = 256;
 export const mostFallbacks = 8;
+export const mostAliases = 32;
+/** A name, or, with a `*` at its end, all names that begin so. At most `longestModelId` characters. */
+export const aliasPattern = /^(?:[!-)+-~]+\*?|\*)$/;
+/** In the words of errors and of the reference. */
+export const aliasText = "1 to 256 printable ASCII characters without spaces, and no * but at the end";
 export const mostWeight = 1_000_000;
 export const mostContext = 1_000_000_000;
 
@@ -111,5 +118,20 @@ export function fallbackFaults(
     const itsOwn = capabilitiesOf(other);
     const lacks = capabilityNames.find((name) => capabilities?.[name] === true && itsOwn?.[name] === false);
     return lacks ? fault(`cannot do what ${id} does: its ${lacks} is false`, "Name a model that can.") : [];
+  });
+}
+
+/** `ownerOf`: the other model that has the alias already; undefined where none has. */
+export function aliasFaults(
+  { id, aliases }: { id: string; aliases: readonly string[] },
+  ownerOf: (alias: string) => string | undefined,
+): EntryFault[] {
+  return aliases.flatMap((alias, index): EntryFault[] => {
+    const fault = (message: string, fix: string) => [{ path: ["aliases", index], message, fix }];
+    if (alias === id) return fault("is the id of the model itself", "Leave it out.");
+    if (aliases.indexOf(alias) !== index) return fault("is named twice", "Name each alias once.");
+    const owner = ownerOf(alias);
+    if (owner === undefined) return [];
+    return fault(`is an alias of the model ${owner} already`, "Remove it from one of the two.");
   });
 }

@@ -34,4 +34,6 @@ export interface Model {
   deployments: readonly Deployment[];
   /** Public ids of models that stand in where none of its deployments answers, best first. */
   fallbacks?: readonly string[] | undefined;
+  /** Other names by which clients may ask for it; one that ends in `*` stands for all names that begin so. */
+  aliases?: readonly string[] | undefined;
 }

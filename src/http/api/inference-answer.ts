@@ -170,7 +170,7 @@ class HttpCall implements InferenceCall<Answer> {
     tellLimits(this.request.operation, status, this.#exchange, this.#deps);
   }
 
-  onStandIn(model: string): void {
+  onServedBy(model: string): void {
     this.#exchange.answerHeaders["x-headrace-model"] = model;
     this.#exchange.line["served_by"] = model;
   }

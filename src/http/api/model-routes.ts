@@ -1,84 +1,158 @@
-// Which models a key may use.
+// Which models a key may use, for clients of OpenAI's API, of Anthropic's, and for Codex.
 import { z } from "zod";
-import type { Model } from "../../domain/models/model.ts";
+import { fieldError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { mayUseModel, requireModel } from "../../policy/authorize.ts";
-import { unixSeconds } from "../../wire/parts.ts";
-import type { ScopedRoute } from "../exchange/route.ts";
-import { wholeListOf } from "./list.ts";
+import { readKnownQuery } from "../decode/query.ts";
+import { isAnthropicClient, requestIdHeader } from "../exchange/anthropic-errors.ts";
+import type { Exchange, ScopedRoute } from "../exchange/route.ts";
+import { codexModelShape, codexModels } from "./models/codex-models.ts";
+import { type ListedModel, modelEntry, modelShape } from "./models/model-entries.ts";
 
-export const capabilitiesShape = z
-  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
-  .optional()
-  .describe("Left out where nobody says.");
-export const contextShape = z
-  .int()
-  .optional()
-  .describe("Tokens of prompt and answer together. Left out where nobody says.");
+type ModelCatalog = Pick<Catalog, "find" | "list" | "whenComplete">;
 
-const modelShape = z
+const modelList = z
   .object({
-    id: z.string(),
-    object: z.literal("model"),
-    created: unixSeconds,
-    owned_by: z.string(),
-    capabilities: capabilitiesShape,
-    context_length: contextShape,
+    object: z.literal("list"),
+    data: z.array(modelShape),
+    has_more: z.boolean().describe("Whether there are more beyond this page; without `anthropic-version` never."),
+    first_id: z.string().nullable().describe("Id of the first entry here; null where there is none."),
+    last_id: z.string().nullable().describe("Id of the last entry here; null where there is none."),
+    models: z.array(codexModelShape).optional().describe("For Codex: what can chat, if `client_version` is there."),
   })
-  .meta({ id: "Model" });
+  .meta({ id: "ModelList" });
 
-const modelList = wholeListOf(modelShape, "ModelList");
+const mostAPage = 1000;
+const paged = "With an `anthropic-version` header";
+const pageQuery = z.object({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(mostAPage)
+    .default(20)
+    .meta({ description: `a whole number from 1 to ${mostAPage}, how many to give. ${paged}; else all are given` }),
+  after_id: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: `the id of the last entry of the page before, to get the next page. ${paged}` }),
+  before_id: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: `the id of the first entry of the page after, to get the one before. ${paged}` }),
+  client_version: z.string().optional().meta({ description: "the version of Codex that asks; then there is `models`" }),
+});
 
 export function modelRoutes({ catalog }: { catalog: Catalog }): ScopedRoute[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/models",
-      access: "models:read",
-      doc: {
-        operationId: "listModels",
-        summary: "List the models that this key may use",
-        tag: "Models",
-        response: { description: "The models.", json: modelList },
-      },
-      async handle(_exchange, principal) {
-        await catalog.whenComplete();
-        const data = catalog
-          .list()
-          .filter((model) => mayUseModel(principal, model))
-          .map(toWire);
-        return Response.json({ object: "list", data });
-      },
-    },
-    {
-      method: "GET",
-      path: "/v1/models/*",
-      access: "models:read",
-      doc: {
-        operationId: "retrieveModel",
-        summary: "Retrieve one model",
-        description: "An id with slashes works as it is and percent-encoded.",
-        tag: "Models",
-        parameters: [{ name: "model", in: "path", description: "Model ID." }],
-        response: { description: "The model.", json: modelShape },
-        errors: ["model_not_found"],
-      },
-      async handle(exchange, principal) {
-        const id = exchange.params["*"] ?? "";
-        if (!catalog.find(id)) await catalog.whenComplete();
-        return Response.json(toWire(requireModel(principal, catalog.find(id), id)));
-      },
-    },
-  ];
+  return [listRoute(catalog), retrieveRoute(catalog)];
 }
 
-function toWire(model: Model): z.infer<typeof modelShape> {
+function listRoute(catalog: ModelCatalog): ScopedRoute {
   return {
-    id: model.id,
-    object: "model",
-    created: model.created,
-    owned_by: model.ownedBy,
-    ...(model.capabilities ? { capabilities: model.capabilities } : {}),
-    ...(model.context === undefined ? {} : { context_length: model.context }),
+    method: "GET",
+    path: "/v1/models",
+    access: "models:read",
+    errorForm: "asked",
+    doc: {
+      operationId: "listModels",
+      summary: "List the models that this key may use",
+      description:
+        "For clients of OpenAI's API and of Anthropic's alike. Aliases are entries of their own, those that end in `*` are not listed. With an `anthropic-version` header the list comes in pages, and errors have Anthropic's form.",
+      tag: "Models",
+      query: pageQuery,
+      response: { description: "The models.", json: modelList },
+      errors: ["invalid_request"],
+    },
+    async handle(exchange, principal) {
+      await catalog.whenComplete();
+      const { limit, after_id: after, before_id: before, client_version: version } = queryOf(exchange);
+      const all = listed(catalog, principal);
+      const page = limit === undefined ? { items: all, hasMore: false } : pageOf(all, { limit, after, before });
+      const data = page.items.map(modelEntry);
+      return Response.json({
+        ...{ object: "list", data, has_more: page.hasMore },
+        ...{ first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null },
+        ...(version === undefined ? {} : { models: codexModels(all) }),
+      } satisfies z.infer<typeof modelList>);
+    },
   };
+}
+
+function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
+  return {
+    method: "GET",
+    path: "/v1/models/*",
+    access: "models:read",
+    errorForm: "asked",
+    doc: {
+      operationId: "retrieveModel",
+      summary: "Retrieve one model",
+      description:
+        "An id with slashes works as it is and percent-encoded, and so does an alias. With an `anthropic-version` header errors have Anthropic's form.",
+      tag: "Models",
+      parameters: [{ name: "model", in: "path", description: "Model ID, or an alias." }],
+      response: { description: "The model.", json: modelShape },
+      errors: ["model_not_found"],
+    },
+    async handle(exchange, principal) {
+      const name = exchange.params["*"] ?? "";
+      if (isAnthropicClient(exchange.req)) Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
+      if (!catalog.find(name)) await catalog.whenComplete();
+      const model = requireModel(principal, catalog.find(name), name);
+      return Response.json(modelEntry({ name, model }));
+    },
+  };
+}
+
+/** Each model, and after it its aliases but for beginnings of names, which are no names. */
+function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
+  return catalog
+    .list()
+    .filter((model) => mayUseModel(principal, model))
+    .flatMap((model) => {
+      // An alias may be the id of another model, or be another's.
+      const aliases = (model.aliases ?? []).filter((name) => !name.endsWith("*") && catalog.find(name) === model);
+      return [model.id, ...aliases].map((name) => ({ name, model }));
+    });
+}
+
+/** Who asks for no pages gets everything, and nothing is said against what else stands in the query. */
+function queryOf(exchange: Exchange): Partial<z.infer<typeof pageQuery>> {
+  const { req, requestId, answerHeaders } = exchange;
+  if (!isAnthropicClient(req)) return readKnownQuery(pageQuery.pick({ client_version: true }), req.target);
+  Object.assign(answerHeaders, requestIdHeader(requestId));
+  return readKnownQuery(pageQuery, req.target);
+}
+
+interface PageWanted {
+  limit: number;
+  after: string | undefined;
+  before: string | undefined;
+}
+
+/** Anthropic API reference, "List Models". Throws `invalid_request`. */
+function pageOf(
+  all: readonly ListedModel[],
+  { limit, after, before }: PageWanted,
+): { items: readonly ListedModel[]; hasMore: boolean } {
+  if (after !== undefined && before !== undefined) {
+    throw fieldError("before_id", "must not be there beside after_id; send one of the two.");
+  }
+  if (before !== undefined) {
+    const end = placeOf(all, "before_id", before);
+    const start = Math.max(0, end - limit);
+    return { items: all.slice(start, end), hasMore: start > 0 };
+  }
+  const start = after === undefined ? 0 : placeOf(all, "after_id", after) + 1;
+  return { items: all.slice(start, start + limit), hasMore: start + limit < all.length };
+}
+
+function placeOf(all: readonly ListedModel[], field: string, id: string): number {
+  const place = all.findIndex(({ name }) => name === id);
+  if (place >= 0) return place;
+  throw fieldError(field, `there is no model ${shown(id)} in the list any more; begin anew without ${field}.`);
 }

@@ -8,7 +8,7 @@ import { deploymentStates, priceShape } from "../../wire/models.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
-import { capabilitiesShape, contextShape } from "./model-routes.ts";
+import { capabilitiesShape, contextShape } from "./models/model-entries.ts";
 
 export interface ModelStatusDeps extends EndpointDeps {
   modelStatus: Pick<ModelStatus, "list">;

@@ -205,7 +205,7 @@ class SocketCall implements InferenceCall<void> {
   }
 
   onLimits(): void {}
-  onStandIn(): void {}
+  onServedBy(): void {}
   onIgnored(): void {}
   onLedger(): void {}
   onEnd(): void {}

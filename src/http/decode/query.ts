@@ -12,13 +12,19 @@ export function readQuery<Schema extends z.ZodObject>(
   target: string,
   prefixed?: string,
 ): z.output<Schema> {
+  for (const [name] of searchParams(target)) {
+    if (Object.hasOwn(schema.shape, name) || (prefixed !== undefined && isPrefixed(name, prefixed))) continue;
+    const known = Object.keys(schema.shape).join(", ");
+    throw fieldError(shown(name), `is no parameter of this endpoint; known are ${known}.`);
+  }
+  return readKnownQuery(schema, target);
+}
+
+/** The same, where clients may send parameters of their own: those are passed over. */
+export function readKnownQuery<Schema extends z.ZodObject>(schema: Schema, target: string): z.output<Schema> {
   const values = new Map<string, string>();
   for (const [name, value] of searchParams(target)) {
-    if (prefixed !== undefined && isPrefixed(name, prefixed)) continue;
-    if (!Object.hasOwn(schema.shape, name)) {
-      const known = Object.keys(schema.shape).join(", ");
-      throw fieldError(shown(name), `is no parameter of this endpoint; known are ${known}.`);
-    }
+    if (!Object.hasOwn(schema.shape, name)) continue;
     if (values.has(name)) throw repeated(name);
     requireStorable(name, value);
     values.set(name, value);

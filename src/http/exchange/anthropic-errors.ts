@@ -1,6 +1,7 @@
 // Errors in the form of Anthropic's API, for the endpoints that its clients ask.
 import type { ErrorCode, GatewayError } from "../../base/errors.ts";
 import { maskKeys } from "../../domain/api-key.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
 import { errorTable } from "./errors.ts";
 import type { PlainAnswer } from "./route.ts";
 
@@ -20,6 +21,11 @@ export const anthropicTypes: Readonly<Record<number, string>> = {
   504: "timeout_error",
   529: "overloaded_error",
 };
+
+/** Its SDKs and Claude Code say with each request which version of the API they mean. */
+export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
+  return headers.get("anthropic-version") !== null;
+}
 
 export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;

@@ -15,7 +15,7 @@ import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../decode/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
-import { inAnthropicForm } from "./anthropic-errors.ts";
+import { inAnthropicForm, isAnthropicClient } from "./anthropic-errors.ts";
 import { apiKeyOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
@@ -310,7 +310,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #errorAnswer(error: GatewayError): PlainAnswer {
     const answer = errorAnswer(error);
     const route = this.#found?.route;
-    const isAnthropic = route !== undefined && "errorForm" in route && route.errorForm === "anthropic";
+    const form = route !== undefined && "errorForm" in route ? route.errorForm : undefined;
+    const isAnthropic = form === "anthropic" || (form === "asked" && isAnthropicClient(this.req));
     return isAnthropic ? inAnthropicForm(answer, error, this.requestId) : answer;
   }
 

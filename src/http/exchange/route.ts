@@ -102,8 +102,11 @@ export interface RouteDoc {
   errors?: readonly ErrorCode[];
 }
 
-/** Whose form errors have: OpenAI's, as nearly everywhere, or Anthropic's where its clients ask. */
-export type ErrorForm = "openai" | "anthropic";
+/**
+ * Whose form errors have: OpenAI's, as nearly everywhere, or Anthropic's where its clients ask. `asked`: clients of both
+ * ask, and Anthropic's say so by a header.
+ */
+export type ErrorForm = "openai" | "anthropic" | "asked";
 
 interface RouteBase {
   /** Left out: OpenAI's. */

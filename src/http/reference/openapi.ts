@@ -72,16 +72,25 @@ const anthropicErrorSchema = {
   },
 };
 
+function ofName(name: string): Json {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function ownStatus(code: ErrorCode): number {
+  return errorTable[code].status;
+}
+
 interface ErrorNames {
-  /** The schema, and what the names of answers begin with. */
-  schema: string;
+  /** What the names of answers begin with. */
+  schema: Json;
   prefix: string;
   statusOf(code: ErrorCode): number;
 }
 
 const errorForms: Readonly<Record<ErrorForm, ErrorNames>> = {
-  openai: { schema: "Error", prefix: "", statusOf: (code) => errorTable[code].status },
-  anthropic: { schema: "AnthropicError", prefix: "Anthropic", statusOf: anthropicStatus },
+  openai: { schema: ofName("Error"), prefix: "", statusOf: ownStatus },
+  anthropic: { schema: ofName("AnthropicError"), prefix: "Anthropic", statusOf: anthropicStatus },
+  asked: { schema: { anyOf: [ofName("Error"), ofName("AnthropicError")] }, prefix: "EitherForm", statusOf: ownStatus },
 };
 
 export function openApiDocument(all: readonly Route[], version: string): OpenApiDocument {
@@ -240,7 +249,7 @@ function errorResponses(
     byStatus.map(([status, together]) => {
       const described = {
         description: together.map((code) => `\`${code}\`: ${errorTable[code].when}`).join("\n\n"),
-        content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
+        content: { "application/json": { schema } },
       };
       return [status, shared(prefix + together.map(pascalCase).join("Or"), described, components)];
     }),

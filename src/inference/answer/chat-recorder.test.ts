@@ -27,7 +27,7 @@ function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
   };
   const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
-    return recorderFor(principal, decodedRequest(full, operation), writer, holder);
+    return recorderFor(principal, decodedRequest(full, operation), "m", writer, holder);
   };
   return { stored, lost, record };
 }

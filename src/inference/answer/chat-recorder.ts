@@ -26,16 +26,26 @@ export function wantsStoring(
   return request.store ?? account.storeChats;
 }
 
-/** `holder`: on whose account it is held meanwhile. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
+/** `model`: id of the model that is asked. `holder`: on whose account it is held meanwhile. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
 export function recorderFor(
   principal: Principal,
   request: DecodedRequest,
+  model: string,
   writer: ChatWriter,
   holder: Holder,
 ): ChatRecorder | undefined {
   const { collector } = request.dialect;
   if (!collector || !wantsStoring(principal.account, request, writer.retentionDays)) return undefined;
-  return new ChatRecorder(principal, request, writer, holder, collector);
+  return new ChatRecorder({ principal, request, model, writer, holder, collector });
+}
+
+interface ChatRecorderOptions {
+  principal: Principal;
+  request: DecodedRequest;
+  model: string;
+  writer: ChatWriter;
+  holder: Holder;
+  collector: () => AnswerCollector;
 }
 
 /** Why it is not kept. */
@@ -45,6 +55,8 @@ type Loss = "too_large" | "unreadable" | "no_room";
 export class ChatRecorder {
   readonly #principal: Principal;
   readonly #request: DecodedRequest;
+  /** The client may have asked for it by an alias. */
+  readonly #model: string;
   readonly #writer: ChatWriter;
   readonly #metadata: Readonly<Record<string, string>>;
   readonly #collector: () => AnswerCollector;
@@ -54,17 +66,12 @@ export class ChatRecorder {
   readonly #holder: Holder;
   #countedBytes = 0;
 
-  constructor(
-    principal: Principal,
-    request: DecodedRequest,
-    writer: ChatWriter,
-    holder: Holder,
-    collector: () => AnswerCollector,
-  ) {
+  constructor({ principal, request, model, writer, holder, collector }: ChatRecorderOptions) {
     this.#collector = collector;
     this.#holder = holder;
     this.#principal = principal;
     this.#request = request;
+    this.#model = model;
     this.#writer = writer;
     this.#metadata = requireMetadata(request.body["metadata"]);
   }
@@ -108,7 +115,7 @@ export class ChatRecorder {
       keyId: keyOf(this.#principal).id,
       appId,
       personId: keyOf(this.#principal).personId,
-      model: this.#request.model,
+      model: this.#model,
       createdAt,
       expiresAt: createdAt + this.#writer.retentionDays * secondsPerDay,
       metadata: this.#metadata,

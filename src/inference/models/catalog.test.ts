@@ -169,6 +169,33 @@ describe("declarations", () => {
     expect(catalog.find("nowhere")).toBeUndefined();
   });
 
+  test("a model is found by its aliases once all engines were asked, by another's id never, which is warned of once", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }, { id: "gpt-5" }]);
+    const aliased = declared("big", { aliases: ["gpt-5", "gpt-*", "claude-opus-5"] });
+    const nowhere = declared("nowhere", { deployments: [], aliases: ["gpt-4*"] });
+    catalog.configure([source(a)], [aliased, nowhere]);
+    expect(catalog.find("big")?.aliases).toEqual(["gpt-5", "gpt-*", "claude-opus-5"]);
+    for (const name of ["gpt-5", "claude-opus-5"]) expect(catalog.find(name)).toBeUndefined();
+    for (let times = 0; times < 2; times++) await catalog.refresh();
+    const names = ["gpt-5", "gpt-5-mini", "claude-opus-5", "big", "gpt-4o", "other"];
+    expect(names.map((name) => catalog.find(name)?.id)).toEqual([
+      ...["gpt-5", "big", "big", "big"],
+      // A model that is not there is not served by another that its alias would also fit.
+      ...[undefined, undefined],
+    ]);
+    expect(names.map((name) => catalog.get(name)?.id)).toEqual([
+      "gpt-5",
+      undefined,
+      undefined,
+      "big",
+      undefined,
+      undefined,
+    ]);
+    expect(logged.filter(({ event }) => event === "alias_in_vain")).toEqual([
+      { event: "alias_in_vain", fields: { alias: "gpt-5", model: "big", served_by: "gpt-5" } },
+    ]);
+  });
+
   test("declarations take from the engine what they leave open, under the engine's own id of the model", async () => {
     const a = new ListedEngine("a", [{ id: "long-internal-name", ownedBy: "org", created: 9, context: 100 }]);
     const deployments = [{ engine: "a", model: "long-internal-name", weight: 3 }];

@@ -6,6 +6,7 @@ import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
 import type { Deployment, Model, Price } from "../../domain/models/model.ts";
+import { Aliases } from "./aliases.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 
 /** An engine and how its models enter the catalog. */
@@ -35,6 +36,8 @@ export interface DeclaredModel {
   deployments: readonly { engine: string; model: string; weight: number }[];
   /** Public ids of models that stand in for it, best first. */
   fallbacks?: readonly string[] | undefined;
+  /** Other names by which it may be asked for; see `aliasPattern`. */
+  aliases?: readonly string[] | undefined;
 }
 
 /** What the last look at an engine came to. */
@@ -66,6 +69,9 @@ export class Catalog {
   #faults = new Map<Engine, string>();
   #firstSeen = new Map<string, number>();
   #models: ReadonlyMap<string, Model> = new Map();
+  #aliases = new Aliases([]);
+  /** Aliases that were warned of, as JSON. */
+  #warnedOf = new Set<string>();
   /** Resolves once every source was asked for the first time. */
   readonly #firstLook = Promise.withResolvers<void>();
   #lookedOnce = false;
@@ -79,6 +85,7 @@ export class Catalog {
   configure(sources: readonly CatalogSource[], declared: readonly DeclaredModel[]): void {
     this.#sources = sources;
     this.#declared = declared;
+    this.#aliases = new Aliases(declared);
     for (const { engine, replaces } of sources) {
       const models = replaces && this.#reported.get(replaces);
       if (models && !this.#reported.has(engine)) this.#reported.set(engine, models);
@@ -90,8 +97,22 @@ export class Catalog {
     this.#rebuild();
   }
 
-  find(id: string): Model | undefined {
+  /**
+   * The model that a client means: by its id, else by an alias. Until every source was asked no alias counts, as there may
+   * be a model of that id.
+   */
+  find(name: string): Model | undefined {
+    return this.#models.get(name) ?? (this.#lookedOnce ? this.#aliased(name) : undefined);
+  }
+
+  /** The model of this id. */
+  get(id: string): Model | undefined {
     return this.#models.get(id);
+  }
+
+  #aliased(name: string): Model | undefined {
+    const id = this.#aliases.idOf(name);
+    return id === undefined ? undefined : this.#models.get(id);
   }
 
   list(): Model[] {
@@ -200,6 +221,14 @@ export class Catalog {
       if (one.deployments.length === 0 && found) models.set(one.id, withDeclared(found, one));
     }
     this.#models = models;
+    this.#warnOfAliases();
+  }
+
+  /** Tells of each once, while it lasts. */
+  #warnOfAliases(): void {
+    const vain = new Map(this.#aliases.vain(this.#models).map((one) => [JSON.stringify(one), one]));
+    for (const [text, one] of vain) if (!this.#warnedOf.has(text)) this.#log.warn("alias_in_vain", { ...one });
+    this.#warnedOf = new Set(vain.keys());
   }
 
   #fromDeclaration(declared: DeclaredModel): Model {
@@ -224,7 +253,7 @@ export class Catalog {
       environments,
       price: declared.price,
       deployments,
-      ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
+      ...namesOf(declared),
     };
   }
 
@@ -258,8 +287,13 @@ function withDeclared(found: Model, declared: DeclaredModel): Model {
     context: declared.context ?? found.context,
     environments: found.environments.filter((name) => environments?.includes(name) ?? true),
     price: declared.price,
-    ...(declared.fallbacks && declared.fallbacks.length > 0 ? { fallbacks: declared.fallbacks } : {}),
+    ...namesOf(declared),
   };
+}
+
+/** Those lists that have something. */
+function namesOf({ fallbacks = [], aliases = [] }: DeclaredModel): Pick<Model, "fallbacks" | "aliases"> {
+  return { ...(fallbacks.length > 0 ? { fallbacks } : {}), ...(aliases.length > 0 ? { aliases } : {}) };
 }
 
 /** Another deployment may only narrow what the model promises, as any of them may get a request. */

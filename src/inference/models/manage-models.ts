@@ -24,7 +24,7 @@ import type { UpstreamSources } from "./upstream-view.ts";
 export interface ManagedModelsOptions {
   store: ModelStore;
   sources: ModelSources & Pick<UpstreamSources, "known">;
-  catalog: Pick<Catalog, "find" | "list" | "lists" | "whenComplete">;
+  catalog: Pick<Catalog, "get" | "list" | "lists" | "whenComplete">;
   modelStatus: Pick<ModelStatus, "stateOf">;
   capacity: Pick<Capacity, "regroup">;
   /** Gives the catalog the declarations as they are now. */
@@ -60,13 +60,13 @@ export class ManagedModels {
     const file = find(sources.fileModels());
     const stored = find(sources.storedModels);
     return ids.map((id) =>
-      modelToWire({ id, file: file.get(id), stored: stored.get(id), offered: catalog.find(id) }, this.#options),
+      modelToWire({ id, file: file.get(id), stored: stored.get(id), offered: catalog.get(id) }, this.#options),
     );
   }
 
   /** Throws `not_found`. */
   async get(id: string): Promise<ManagedModelWire> {
-    if (!this.#options.catalog.find(id)) await this.#options.catalog.whenComplete();
+    if (!this.#options.catalog.get(id)) await this.#options.catalog.whenComplete();
     return modelToWire(this.#known(id), this.#options);
   }
 
@@ -148,7 +148,7 @@ export class ManagedModels {
       id,
       file: sources.fileModels().find((model) => model.id === id),
       stored: sources.storedModels.find((model) => model.id === id),
-      offered: catalog.find(id),
+      offered: catalog.get(id),
     };
     if (known.file || known.stored || known.offered) return known;
     throw unknownModel(id);
@@ -156,9 +156,13 @@ export class ManagedModels {
 
   #surroundings(): ModelSurroundings {
     const { sources, catalog } = this.#options;
+    const ofFile = sources.fileModels();
+    const named = new Set(ofFile.map(({ id }) => id));
+    const declared = [...ofFile, ...sources.storedModels.filter(({ id }) => !named.has(id))];
     return {
       upstreams: sources.known().map(({ name }) => name),
-      capabilitiesOf: (id) => catalog.find(id)?.capabilities,
+      capabilitiesOf: (id) => catalog.get(id)?.capabilities,
+      aliasOwner: (alias) => declared.find(({ aliases }) => aliases.includes(alias))?.id,
     };
   }
 

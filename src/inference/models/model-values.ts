@@ -4,6 +4,9 @@ import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
+  aliasFaults,
+  aliasPattern,
+  aliasText,
   deploymentFaults,
   type EntryFault,
   fallbackFaults,
@@ -16,11 +19,13 @@ export interface ModelSurroundings {
   /** Names of all upstreams and nodes, and of the built-in engine. */
   upstreams: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
+  /** Id of the declared model that has the alias; undefined where none has. */
+  aliasOwner(alias: string): string | undefined;
 }
 
 export const openSettings: ModelSettings = {
   ...{ ownedBy: null, capabilities: null, context: null, environments: null, price: null },
-  ...{ deployments: [], fallbacks: [] },
+  ...{ deployments: [], fallbacks: [], aliases: [] },
 };
 
 /** What is left out stays; null takes it away. Throws `invalid_request`. */
@@ -48,6 +53,7 @@ export function changedModelSettings(
             ...{ upstream, model: model ?? id, weight: weight ?? 1 },
           })),
     fallbacks: request.fallbacks === undefined ? current.fallbacks : (request.fallbacks ?? []),
+    aliases: request.aliases === undefined ? current.aliases : (request.aliases ?? []),
   };
   request.fallbacks?.forEach((fallback, index) => {
     if (!isPrintable(fallback)) throw unprintable(`fallbacks[${index}]`);
@@ -56,7 +62,20 @@ export function changedModelSettings(
     const { fallbacks, capabilities } = settings;
     throwFirst(fallbackFaults({ id, fallbacks, capabilities: capabilities ?? undefined }, surroundings.capabilitiesOf));
   }
+  if (request.aliases) requireAliases(id, request.aliases, surroundings);
   return settings;
+}
+
+function requireAliases(id: string, aliases: readonly string[], { aliasOwner }: ModelSurroundings): void {
+  for (const [index, alias] of aliases.entries()) {
+    if (aliasPattern.test(alias)) continue;
+    throw invalidRequest(`aliases[${index}]: must be ${aliasText}. Give a name such as gpt-5 or claude-*.`);
+  }
+  const ownerOf = (alias: string) => {
+    const owner = aliasOwner(alias);
+    return owner === id ? undefined : owner;
+  };
+  throwFirst(aliasFaults({ id, aliases }, ownerOf));
 }
 
 /** Throws `invalid_request`. */
@@ -79,6 +98,7 @@ export function modelSettingsToWire(settings: ModelSettings) {
     price: settings.price,
     deployments: settings.deployments.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
     fallbacks: [...settings.fallbacks],
+    aliases: [...settings.aliases],
   };
 }
 

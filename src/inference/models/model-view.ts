@@ -55,6 +55,7 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): ManagedMode
     price: offered?.price ?? settings?.price ?? null,
     deployments,
     fallbacks: [...(settings?.fallbacks ?? [])],
+    aliases: [...(settings?.aliases ?? [])],
     settings: settings ? modelSettingsToWire(settings) : null,
     created_at: stored?.createdAt ?? null,
   };

@@ -6,7 +6,10 @@ import { available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 import { changeRouting } from "./routing-change.ts";
 
-const models = table<{ id: string; settings: ModelSettings; createdAt: number }>({
+/** What an earlier version stored has no aliases. */
+type StoredSettings = Omit<ModelSettings, "aliases"> & Partial<Pick<ModelSettings, "aliases">>;
+
+const models = table<{ id: string; settings: StoredSettings; createdAt: number }>({
   id: text,
   settings: json,
   createdAt: integer,
@@ -21,7 +24,7 @@ export class SqlModelStore implements ModelStore {
 
   async listModels(): Promise<StoredModel[]> {
     const stored = await available(models.all(this.#db`SELECT * FROM models ORDER BY id`));
-    return stored.map(({ id, settings, createdAt }) => ({ id, ...settings, createdAt }));
+    return stored.map(({ id, settings, createdAt }) => ({ id, aliases: [], ...settings, createdAt }));
   }
 
   insertModel({ id, createdAt, ...settings }: StoredModel, event: AuditEvent): Promise<boolean> {

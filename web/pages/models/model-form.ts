@@ -20,6 +20,7 @@ export interface ModelForm {
   output: TypedNumber;
   deployments: FormDeployment[];
   fallbacks: string[];
+  aliases: string[];
   capabilities: Record<(typeof abilities)[number], Said>;
   context: TypedNumber;
   environments: string[];
@@ -27,7 +28,7 @@ export interface ModelForm {
 }
 
 export const fieldNames = [
-  ...["price", "deployments", "fallbacks", "capabilities", "context_length", "environments", "owned_by"],
+  ...["price", "deployments", "fallbacks", "aliases", "capabilities", "context_length", "environments", "owned_by"],
 ];
 
 export function formOf(model: ManagedModel | undefined): ModelForm {
@@ -43,6 +44,7 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
       ...{ key, upstream, model: id && id !== model?.id ? id : "", weight: weight ?? 1 },
     })),
     fallbacks: [...(settings?.fallbacks ?? [])],
+    aliases: [...(settings?.aliases ?? [])],
     capabilities: { chat: said("chat"), completion: said("completion"), embeddings: said("embeddings") },
     context: settings?.context_length ?? "",
     environments: [...(settings?.environments ?? [])],
@@ -61,6 +63,7 @@ export function toWire(form: ModelForm) {
       weight: numberOf(weight) ?? 1,
     })),
     fallbacks: form.fallbacks,
+    aliases: form.aliases,
     capabilities:
       said.length === 0 ? null : Object.fromEntries(said.map((use) => [use, form.capabilities[use] === "yes"])),
     context_length: numberOf(form.context),

@@ -100,13 +100,23 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
 }
 
 function factsOf(model: ManagedModel) {
-  const { source, price, context_length: context, environments, owned_by: owner, fallbacks, created_at: at } = model;
+  const {
+    source,
+    price,
+    context_length: context,
+    environments,
+    owned_by: owner,
+    fallbacks,
+    aliases,
+    created_at: at,
+  } = model;
   return [
     ["Price", priceText(price)],
     ["Can do", abilityText(model)],
     ["Context", context === null ? "unknown" : `${count(context)} tokens`],
     ["Environments", environmentList(environments) || "none"],
     ["Stand in for it", fallbacks.join(", ") || "none"],
+    ["Aliases", aliases.join(", ") || "none"],
     ["Owner", owner ?? "unknown"],
     ["Comes from", sourceNames[source]],
     ...(at === null ? [] : [["Since", <Ago key="declared" seconds={at} />] as const]),

@@ -1,5 +1,5 @@
 // What is seldom said of a model: what it can do, its context, who may use it, and what stands in for it.
-import { Group, MultiSelect, NativeSelect, TextInput } from "@mantine/core";
+import { Group, MultiSelect, NativeSelect, TagsInput, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -24,7 +24,7 @@ const sayings = [
 
 export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
   const hasMore =
-    form.fallbacks.length + form.environments.length > 0 ||
+    form.fallbacks.length + form.aliases.length + form.environments.length > 0 ||
     form.context !== "" ||
     form.ownedBy !== "" ||
     abilities.some((use) => form.capabilities[use] !== "");
@@ -40,6 +40,15 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
         maxValues={8}
         searchable
         error={problemOf(error, "fallbacks")}
+      />
+      <TagsInput
+        label="Aliases"
+        description="Other names by which clients may ask for it, such as gpt-5, or claude-* for all that begin so. Press Enter after each."
+        value={form.aliases}
+        onChange={(aliases) => change({ aliases })}
+        maxTags={32}
+        maxLength={256}
+        error={problemOf(error, "aliases")}
       />
       <Group grow align="start" preventGrowOverflow={false}>
         {abilities.map((use) => (

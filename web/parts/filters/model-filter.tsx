@@ -11,7 +11,9 @@ interface ModelFilterProps {
 
 export function ModelFilter({ value, choose }: ModelFilterProps) {
   const models = useRead<ModelList>("/v1/models");
-  const ids = new Set([...(value ? [value] : []), ...(models.data?.data.map(({ id }) => id) ?? [])]);
+  // What was asked for by an alias counts as the model's own.
+  const listed = models.data?.data.filter(({ alias_of: model }) => model === undefined) ?? [];
+  const ids = new Set([...(value ? [value] : []), ...listed.map(({ id }) => id)]);
   return (
     <ChoiceFilter
       {...{ label: "Model", value, choose, data: [...ids] }}

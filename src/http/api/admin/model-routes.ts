@@ -43,6 +43,7 @@ const create = endpoint("POST", "/v1/admin/models", {
     price: { input: 0.15, output: 0.6 },
     deployments: [{ upstream: "vllm", model: "meta-llama/Llama-3.1-8B-Instruct", weight: 2 }],
     fallbacks: ["gpt-4o-mini"],
+    aliases: ["claude-haiku-*"],
   },
   response: { description: "The model.", json: managedModelShape },
   answer: ({ deps, principal, body, origin }) => deps.managedModels.add(principal, body, origin),

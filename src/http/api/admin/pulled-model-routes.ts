@@ -6,7 +6,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
-import { capabilitiesShape } from "../model-routes.ts";
+import { capabilitiesShape } from "../models/model-entries.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminPulledModelDeps extends EndpointDeps {

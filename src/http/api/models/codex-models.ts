@@ -1,0 +1,87 @@
+// The list of models as Codex reads it, which takes a whole list or none: one entry that lacks a member makes it go by its own.
+import { z } from "zod";
+import type { Model } from "../../../domain/models/model.ts";
+import { codexInstructions } from "./codex-instructions.ts";
+
+/**
+ * `ModelInfo` of codex-rs/protocol/src/openai_models.rs, as Codex 0.144 and later read it. Later ones know fewer members,
+ * and pass over the others.
+ */
+export const codexModelShape = z
+  .object({
+    slug: z.string().describe("The name to ask for."),
+    display_name: z.string(),
+    description: z.string().nullable(),
+    default_reasoning_level: z.null().describe("Codex asks for no effort unless somebody chooses one."),
+    supported_reasoning_levels: z.array(z.object({ effort: z.string(), description: z.string() })),
+    shell_type: z.literal("shell_command"),
+    visibility: z.literal("list"),
+    supported_in_api: z.literal(true),
+    priority: z.int().describe("The place in the list: Codex takes the first one where nobody chose."),
+    additional_speed_tiers: z.array(z.string()),
+    service_tiers: z.array(z.string()),
+    availability_nux: z.null(),
+    upgrade: z.null(),
+    base_instructions: z.string().describe("The prompt that Codex sends with each request."),
+    include_skills_usage_instructions: z.literal(true),
+    supports_reasoning_summaries: z.literal(true).describe("Whether `reasoning` may be sent."),
+    supports_reasoning_summary_parameter: z.literal(true),
+    default_reasoning_summary: z.literal("none"),
+    support_verbosity: z.literal(false),
+    default_verbosity: z.null(),
+    apply_patch_tool_type: z.null().describe("Files are patched by a command, which every model can run."),
+    web_search_tool_type: z.literal("text"),
+    truncation_policy: z
+      .object({ mode: z.literal("tokens"), limit: z.int() })
+      .describe("The most that Codex keeps of a tool's output."),
+    supports_parallel_tool_calls: z.literal(true),
+    experimental_supported_tools: z.array(z.string()),
+    input_modalities: z.array(z.enum(["text", "image"])),
+    context_window: z.int().optional().describe("Tokens; left out where nobody says."),
+    max_context_window: z.int().optional(),
+    effective_context_window_percent: z.int(),
+    supports_search_tool: z.literal(false),
+    use_responses_lite: z.literal(false),
+  })
+  .meta({ id: "CodexModel" });
+type CodexModel = z.infer<typeof codexModelShape>;
+
+/** Which of them a model knows nobody tells; the first is what Codex sends where it must send one. */
+const reasoningLevels = [
+  { effort: "none", description: "No reasoning, where the model can do without" },
+  { effort: "low", description: "Short reasoning, fast answers" },
+  { effort: "medium", description: "For most tasks" },
+  { effort: "high", description: "Long reasoning, for hard problems" },
+];
+
+/** Codex's own for its maker's models. */
+const usualOutputTokens = 10_000;
+/** So that the output of one tool leaves room for the conversation. */
+const outputShare = 0.1;
+
+/** `names`: under which the models are listed, in the order of the list. */
+export function codexModels(names: readonly { name: string; model: Model }[]): CodexModel[] {
+  return names
+    .filter(({ model }) => model.capabilities?.chat !== false)
+    .map(({ name, model }, index) => codexModel(name, model, index + 1));
+}
+
+function codexModel(name: string, { id, context, ownedBy }: Model, priority: number): CodexModel {
+  const limit =
+    context === undefined ? usualOutputTokens : Math.min(usualOutputTokens, Math.ceil(context * outputShare));
+  return {
+    ...{ slug: name, display_name: name, description: name === id ? ownedBy : `Another name of ${id}` },
+    ...{ default_reasoning_level: null, supported_reasoning_levels: reasoningLevels },
+    ...{ shell_type: "shell_command", visibility: "list", supported_in_api: true, priority },
+    ...{ additional_speed_tiers: [], service_tiers: [], availability_nux: null, upgrade: null },
+    ...{ base_instructions: codexInstructions, include_skills_usage_instructions: true },
+    ...{ supports_reasoning_summaries: true, supports_reasoning_summary_parameter: true },
+    ...{ default_reasoning_summary: "none", support_verbosity: false, default_verbosity: null },
+    ...{ apply_patch_tool_type: null, web_search_tool_type: "text" },
+    truncation_policy: { mode: "tokens", limit },
+    ...{ supports_parallel_tool_calls: true, experimental_supported_tools: [] },
+    input_modalities: ["text", "image"],
+    ...(context === undefined ? {} : { context_window: context, max_context_window: context }),
+    ...{ effective_context_window_percent: 95, supports_search_tool: false, use_responses_lite: false },
+  };
+}

@@ -1,0 +1,59 @@
+// A model as clients read it: one entry has what OpenAI's clients look for, what Anthropic's do, and what is ours.
+import { z } from "zod";
+import type { Model } from "../../../domain/models/model.ts";
+import { priceShape } from "../../../wire/models.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+
+export const capabilitiesShape = z
+  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+  .optional()
+  .describe("Left out where nobody says.");
+export const contextShape = z
+  .int()
+  .optional()
+  .describe("Tokens of prompt and answer together. Left out where nobody says.");
+
+export const modelShape = z
+  .object({
+    id: z.string(),
+    object: z.literal("model"),
+    created: unixSeconds,
+    owned_by: z.string(),
+    capabilities: capabilitiesShape,
+    context_length: contextShape,
+    price: priceShape.optional().describe("USD per million tokens. Left out where it has none."),
+    alias_of: z.string().optional().describe("Id of the model that serves it, where this is another name of that one."),
+    type: z.literal("model"),
+    display_name: z.string().describe("The same as `id`."),
+    created_at: z.string().describe("`created` as RFC 3339."),
+    max_input_tokens: z.int().optional().describe("`context_length`, as Anthropic's clients call it."),
+    max_tokens: z.int().optional().describe("The most that `max_tokens` can be: `context_length`."),
+  })
+  .meta({ id: "Model" });
+
+/** A name under which a model is listed: its id, or an alias. */
+export interface ListedModel {
+  name: string;
+  model: Model;
+}
+
+export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelShape> {
+  const { id, created, ownedBy, capabilities, context, price } = model;
+  return {
+    id: name,
+    ...{ object: "model", created, owned_by: ownedBy },
+    ...(capabilities ? { capabilities } : {}),
+    ...(context === undefined ? {} : { context_length: context }),
+    ...(price ? { price: { input: price.input, output: price.output } } : {}),
+    ...(name === id ? {} : { alias_of: id }),
+    ...{ type: "model", display_name: name, created_at: rfc3339(created) },
+    ...(context === undefined ? {} : { max_input_tokens: context, max_tokens: context }),
+  };
+}
+
+/** The last second that four digits of a year can say: upstreams may name any number. */
+const lastSecond = 253_402_300_799;
+
+function rfc3339(seconds: number): string {
+  return new Date(Math.min(seconds, lastSecond) * 1000).toISOString().replace(".000Z", "Z");
+}

@@ -1,0 +1,70 @@
+// What a name stands for: the alias itself before beginnings of it, and the longest of those, however many there are.
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { aliasPattern } from "../../domain/models/model-entry.ts";
+import { Aliases } from "./aliases.ts";
+
+describe("aliases", () => {
+  test("the name itself comes before beginnings of it, and the longest beginning before shorter ones", () => {
+    const aliases = new Aliases([
+      { id: "any", aliases: ["*"] },
+      { id: "big", aliases: ["claude-*", "gpt-5"] },
+      { id: "small", aliases: ["claude-haiku-*", "claude-haiku-4-5-pinned"] },
+      { id: "pinned", aliases: ["claude-haiku-4-5-20251001"] },
+      { id: "plain" },
+    ]);
+    const names = [
+      "gpt-5",
+      "gpt-5-mini",
+      "claude-",
+      "claude-opus-5",
+      "claude-haiku-4-5",
+      "claude-haiku-4-5-20251001",
+      "",
+    ];
+    expect(names.map((name) => aliases.idOf(name))).toEqual(["big", "any", "big", "big", "small", "pinned", "any"]);
+  });
+
+  test("a name that begins like none is the name of none", () => {
+    const aliases = new Aliases([{ id: "m", aliases: ["gpt-5", "claude-*"] }]);
+    for (const name of ["gpt-", "gpt-5x", "claude", "Claude-opus", "xclaude-"])
+      expect(aliases.idOf(name)).toBeUndefined();
+  });
+
+  test("of two models that have an alias the first counts, and the others are told of", () => {
+    const aliases = new Aliases([
+      { id: "one", aliases: ["a", "b*"] },
+      { id: "two", aliases: ["b*", "c", "a"] },
+    ]);
+    expect(["a", "bb", "c"].map((name) => aliases.idOf(name))).toEqual(["one", "one", "two"]);
+    expect(aliases.vain(new Set(["c"]))).toEqual([
+      { alias: "b*", model: "two", served_by: "one" },
+      { alias: "a", model: "two", served_by: "one" },
+      { alias: "c", model: "two", served_by: "c" },
+    ]);
+  });
+
+  test("a look finds what a look through all of them finds", () => {
+    const word = fc.stringMatching(/^[ab]{0,4}$/);
+    const alias = fc.oneof(
+      word,
+      word.map((text) => `${text}*`),
+    );
+    fc.assert(
+      fc.property(fc.uniqueArray(alias, { maxLength: 12 }), word, (names, name) => {
+        const aliases = new Aliases(names.map((one) => ({ id: `of ${one}`, aliases: [one] })));
+        const longest = names
+          .filter((one) => one.endsWith("*") && name.startsWith(one.slice(0, -1)))
+          .sort((a, b) => b.length - a.length)[0];
+        const expected = names.includes(name) ? name : longest;
+        expect(aliases.idOf(name)).toBe(expected === undefined ? undefined : `of ${expected}`);
+      }),
+    );
+  });
+});
+
+test("an alias is printable ASCII, with one * at its end at most", () => {
+  for (const alias of ["gpt-5", "claude-*", "*", "a/b:c", "(x)+,-.~!"]) expect(alias).toMatch(aliasPattern);
+  for (const alias of ["", "**", "a*b", "*a", "a b", "a*b*", "naïve", "a\n", "a*\n"])
+    expect(alias).not.toMatch(aliasPattern);
+});
