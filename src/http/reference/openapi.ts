@@ -81,8 +81,8 @@ function ownStatus(code: ErrorCode): number {
 }
 
 interface ErrorNames {
-  /** What the names of answers begin with. */
   schema: Json;
+  /** What the names of answers begin with. */
   prefix: string;
   statusOf(code: ErrorCode): number;
 }
