@@ -21,7 +21,14 @@ import { configuredSecrets } from "./secrets.ts";
 const root = await mkdtemp(join(tmpdir(), "headrace-config-"));
 afterAll(() => rm(root, { recursive: true }));
 
-const exampleVariables = { CLOUD_API_KEY: "k", SMTP_PASSWORD: "p%40ss", SSO_CLIENT_SECRET: "s", OTLP_TOKEN: "t" };
+const exampleVariables = {
+  CLOUD_API_KEY: "k",
+  ANTHROPIC_API_KEY: "a",
+  AZURE_API_KEY: "z",
+  SMTP_PASSWORD: "p%40ss",
+  SSO_CLIENT_SECRET: "s",
+  OTLP_TOKEN: "t",
+};
 
 let directories = 0;
 /** A working directory of its own, with these files. */
@@ -350,6 +357,41 @@ describe("single sign-on", () => {
   });
 });
 
+describe("how an upstream is spoken to", () => {
+  const yaml = (more: string) => `upstreams:\n  - name: a\n    url: http://h/v1\n${more}`;
+
+  test.each([
+    ["    api: claude\n", 'headrace.yaml:4:10  upstreams[0].api: must be openai or messages (got "claude")'],
+    ["    apis: []\n", "headrace.yaml:4:11  upstreams[0].apis: must be a list of chat, responses and messages"],
+    ["    apis: [completions]\n", "upstreams[0].apis[0]: must be chat, responses or messages"],
+    ["    key_header: cookie\n", "upstreams[0].key_header: must be authorization, api-key or x-api-key"],
+    ["    query: { api-version: 1 }\n", "upstreams[0].query.api-version: must be a name of letters"],
+    ["    query: { v: 'canary canary' }\n", "upstreams[0].query.v: must be a name of letters"],
+    ["    api: messages\n    apis: [chat]\n", "headrace.yaml:5:11  upstreams[0].apis: must be messages alone"],
+  ])("how an upstream is spoken to refuses %j, and says where and why", async (more, expected) => {
+    const { message } = await refusal(load({ yaml: yaml(more) }));
+    expect(message).toContain(expected);
+    expect(message).toContain("Fix: ");
+    expect(message).not.toContain("canary canary");
+  });
+
+  test("how an upstream is spoken to is taken over, with variables in the query filled in", async () => {
+    const more =
+      "    api: openai\n    apis: [responses]\n    key_header: api-key\n    query: { api-version: '${V}' }\n";
+    const config = await load({ yaml: yaml(more), env: { V: "preview" } });
+    expect(config.upstreams[0]).toMatchObject({
+      ...{ api: "openai", apis: ["responses"], keyHeader: "api-key", query: { "api-version": "preview" } },
+    });
+  });
+
+  test("how an upstream is spoken to: a base URL of Anthropic without api: messages is worth a warning", async () => {
+    const warned = await load({ yaml: "upstreams: [{ name: a, url: https://api.anthropic.com/v1 }]\n" });
+    expect(warned.warnings.join()).toContain("is Anthropic's own API");
+    const right = await load({ yaml: "upstreams: [{ name: a, url: https://api.anthropic.com, api: messages }]\n" });
+    expect(right.warnings).toEqual([]);
+  });
+});
+
 describe("the result", () => {
   test("the result carries the file in the names of the code", async () => {
     const config = await load({ yaml: exampleFile, env: { ...exampleVariables, CLOUD_TIMEOUT: "5" } });
@@ -357,6 +399,10 @@ describe("the result", () => {
       name: "cloud",
       url: "https://api.example.com/v1",
       apiKey: "k",
+      api: "openai",
+      apis: undefined,
+      keyHeader: undefined,
+      query: undefined,
       discover: false,
       timeoutSeconds: 5,
       idleSeconds: 900,

@@ -3,6 +3,7 @@
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import { aliasFaults, deploymentFaults, fallbackFaults } from "../domain/models/model-entry.ts";
+import { speechFault } from "../domain/models/upstream-speech.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
@@ -15,6 +16,7 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...duplicates(file, "models", "id", data.models),
     ...duplicates(file, "tiers", "name", data.tiers),
     ...reservedNames(file, data),
+    ...speechProblems(file, data),
     ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
     ...originProblems(file, data.cors.origins),
     ...retentionProblems(file, data),
@@ -69,6 +71,13 @@ function firstOwners({ models }: FileData): ReadonlyMap<string, number> {
   return owners;
 }
 
+function speechProblems(file: YamlFile, data: FileData): Problem[] {
+  return data.upstreams.flatMap(({ api, apis = null }, index) => {
+    const fault = speechFault({ api, apis });
+    return fault ? [problemAt(file, ["upstreams", index, "apis"], fault.message, fault.fix)] : [];
+  });
+}
+
 /** Contradictions in the entry of a model, within itself or with the rest of the file. */
 function modelProblems(
   file: YamlFile,
@@ -103,8 +112,12 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
   const warn = (path: Path, message: string) =>
     warnings.push(`${renderPlace({ ...file.place(path), path: renderPath(path) })}${message}`);
   for (const [index, upstream] of data.upstreams.entries()) {
-    if (parseHttpUrl(upstream.url)?.pathname === "/") {
+    const url = parseHttpUrl(upstream.url);
+    if (upstream.api === "openai" && url?.pathname === "/") {
       warn(["upstreams", index, "url"], "has no path; the base URL of an OpenAI-compatible server mostly ends in /v1");
+    }
+    if (upstream.api === "openai" && url?.hostname === "api.anthropic.com") {
+      warn(["upstreams", index, "url"], "is Anthropic's own API, most of which is there with api: messages alone");
     }
     const deployed = data.models.some((model) => model.deployments.some((one) => one.upstream === upstream.name));
     if (!upstream.discover && !deployed) {

@@ -25,7 +25,7 @@ engine:
   threads: 1
   demo: false                          # no tiny demo model
 
-# Servers with an OpenAI-compatible API.
+# Servers whose models are served: with an OpenAI-compatible API, or Anthropic's.
 upstreams:
   - name: ollama
     url: http://127.0.0.1:11434/v1     # discovered: all its models are served under their own ids
@@ -37,6 +37,16 @@ upstreams:
     idle_seconds: 900                  # between two bytes
     max_concurrency: 64                # requests at once; left out: measured
     http_client: own                   # or fetch, that of Bun
+  - name: claude
+    url: https://api.anthropic.com/v1
+    api: messages                      # Anthropic's own API; left out: openai
+    api_key: \${ANTHROPIC_API_KEY}
+  - name: azure
+    url: https://example.openai.azure.com/openai/v1
+    api_key: \${AZURE_API_KEY}
+    key_header: api-key                # left out: authorization, as a bearer token
+    query: { api-version: preview }    # what the path of every request ends with
+    apis: [chat, responses]            # formats that it has; left out: it is asked
 
 # Public ids with capabilities, prices and the places where they run.
 models:

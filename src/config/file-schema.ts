@@ -19,6 +19,14 @@ import {
 } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
+  apiNames,
+  keyHeaders,
+  queryNamePattern,
+  queryValuePattern,
+  upstreamApis,
+  usualSpeech,
+} from "../domain/models/upstream-speech.ts";
+import {
   entry,
   field,
   list,
@@ -71,18 +79,46 @@ const upstream = field(
     url: field(
       z.string().refine((text) => parseHttpUrl(text) !== undefined),
       {
-        doc: "Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.",
+        doc: "Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
         fix: "Give a URL such as http://127.0.0.1:11434/v1. Where it had a user or password: a key goes under api_key.",
         quiet: true,
       },
     ),
     api_key: field(z.string().regex(printablePattern), {
-      doc: `Sent to it as a bearer token. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
+      doc: `Sent to it in the header of \`key_header\`. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
       must: "printable ASCII characters without spaces or line breaks",
       fix: "Check the value for blanks and line breaks, or leave the key out if the server wants none.",
       quiet: true,
     }).optional(),
+    api: said(
+      "The API that it speaks: OpenAI's, as most servers do, or `messages` for Anthropic's own, with its headers and list of models.",
+      oneOf(upstreamApis),
+    ).default(usualSpeech.api),
+    apis: field(
+      z.array(said("A format of conversations.", oneOf(apiNames))).min(1),
+      list(
+        "The formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. Left out: it is asked what it has.",
+        "chat, responses and messages, with one entry at least",
+        "Write a list such as [chat, responses], or leave it out.",
+      ),
+    ).optional(),
+    key_header: said(
+      "Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. Left out: `authorization`, or `x-api-key` where `api` is `messages`.",
+      orLeftOut(oneOf(keyHeaders)),
+    ).optional(),
+    query: field(
+      z.record(
+        z.string().regex(queryNamePattern),
+        field(z.string().regex(queryValuePattern), {
+          doc: "A parameter.",
+          must: "a name of letters, digits, hyphens, dots and underscores, with 1 to 256 printable ASCII characters without spaces",
+          fix: 'Write a text such as api-version: preview; a number stands in quotes, such as "1".',
+          quiet: true,
+        }),
+      ),
+      mapping("Parameters that the path of every request to it ends with, such as `api-version` of Azure."),
+    ).optional(),
     discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
     timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(
       upstreamDefaults.timeoutSeconds,
@@ -98,7 +134,7 @@ const upstream = field(
       { ...oneOf(["own", "fetch"]), fix: "Write fetch, or leave it out." },
     ).default("own"),
   }),
-  entry("A server with an OpenAI-compatible API.", "name and url"),
+  entry("A server whose models are served.", "name and url"),
 );
 
 const deployment = field(

@@ -10,7 +10,14 @@ import { options } from "./options.ts";
 import { readYaml } from "./read-yaml.ts";
 import { configJsonSchema, configReference } from "./reference.ts";
 
-const env = { CLOUD_API_KEY: "k", SMTP_PASSWORD: "p", SSO_CLIENT_SECRET: "s", OTLP_TOKEN: "t" };
+const env = {
+  CLOUD_API_KEY: "k",
+  ANTHROPIC_API_KEY: "a",
+  AZURE_API_KEY: "z",
+  SMTP_PASSWORD: "p",
+  SSO_CLIENT_SECRET: "s",
+  OTLP_TOKEN: "t",
+};
 
 /** The example as an editor's validator sees it: variables not filled in. */
 function exampleAsWritten(): unknown {

@@ -1,7 +1,11 @@
 // Looks at the model servers: whether each can be reached, takes our key, and has the models that are expected of it.
 import { trimSlashes } from "../base/text/http-url.ts";
-import { getText, httpTarget, maxListBytes, parseModels } from "../engines/http-engine.ts";
+import type { EngineFormats } from "../domain/models/engine.ts";
+import { apisOf, speechOf, type UpstreamApi, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
+import { FoundFormats, knownFormats } from "../engines/found-formats.ts";
+import { getText, type HttpTarget, httpTarget } from "../engines/http-engine.ts";
 import { findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
+import { firstModelsPath, maxListBytes, parseModels } from "../engines/model-list.ts";
 import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
 import { unseal } from "../policy/credentials/sealing.ts";
 import { deriveKeys } from "../storage/files/secret-file.ts";
@@ -21,6 +25,7 @@ export interface KnownServer {
   name: string;
   url: string;
   apiKey: string | undefined;
+  speech: UpstreamSpeech;
   httpClient: "own" | "fetch";
   /** Ids that deployments name. */
   expected: readonly string[];
@@ -41,17 +46,21 @@ interface Answer {
   status: number;
   /** Undefined where the answer is no list of models. */
   models: readonly string[] | undefined;
+  /** Undefined where it was not asked, or did not say. */
+  formats: EngineFormats | undefined;
   ms: number;
 }
 
 /** Each is asked once, whoever wants to know. */
 export type UpstreamLooks = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamLook> }[];
 
-export function upstreamLooks({ config }: Subject): UpstreamLooks {
-  const servers = (config?.upstreams ?? []).map(({ name, url, apiKey, httpClient }): KnownServer => {
+export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamLooks {
+  const servers = (config?.upstreams ?? []).map((upstream): KnownServer => {
+    const { name, url, apiKey, httpClient } = upstream;
     const deployments = config?.models.flatMap((model) => model.deployments) ?? [];
     const expected = deployments.filter(({ upstream }) => upstream === name).map(({ model }) => model);
-    return { ...{ name, url, apiKey, httpClient }, expected: [...new Set(expected)], isStored: false, isSealed: false };
+    const known = { name, url, apiKey, speech: speechOf(upstream), httpClient };
+    return { ...known, expected: [...new Set(expected)], isStored: false, isSealed: false };
   });
   return servers.map((server) => ({ server, look: sharedLook(server) }));
 }
@@ -64,10 +73,10 @@ export async function storedLooks(subject: Subject): Promise<UpstreamLooks> {
   const named = new Set(subject.config?.upstreams.map(({ name }) => name));
   return stored
     .filter(({ name }) => !named.has(name))
-    .map(({ name, url, sealedApiKey }) => {
+    .map(({ name, url, sealedApiKey, ...settings }) => {
       const apiKey = sealedApiKey === null ? undefined : opened(subject, { name, url, sealedApiKey });
       const server: KnownServer = {
-        ...{ name, url: trimSlashes(url), apiKey, httpClient: "own", expected: [] },
+        ...{ name, url: trimSlashes(url), apiKey, speech: speechOf(settings), httpClient: "own", expected: [] },
         ...{ isStored: true, isSealed: sealedApiKey !== null && apiKey === undefined },
       };
       return { server, look: sharedLook(server) };
@@ -98,15 +107,17 @@ function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<Upstr
 async function lookAt(server: KnownServer, signal: AbortSignal): Promise<UpstreamLook> {
   const reached = await reach(server.url, signal);
   if (reachFault(reached, "")) return { server, reached, answer: undefined, aheadMs: undefined };
-  const { name, url, apiKey, httpClient } = server;
+  const { name, url, apiKey, speech, httpClient } = server;
   const timing = { firstByteTimeoutMs: answerMs, idleTimeoutMs: answerMs };
-  const target = httpTarget({ ...{ name, url, apiKey, httpClient }, ...timing });
+  const target = httpTarget({ ...{ name, url, apiKey, speech, httpClient }, ...timing });
   const startedMs = performance.now();
   try {
-    const { status, date, text } = await getText(target, `${target.basePath}/models`, maxListBytes, signal);
+    const { status, date, text } = await getText(target, firstModelsPath(target), maxListBytes, signal);
     const ms = performance.now() - startedMs;
     const aheadMs = aheadByDate(date, Date.now() - ms, Date.now());
-    return { server, reached, answer: { status, models: modelsIn(text), ms }, aheadMs };
+    const models = modelsIn(text, speech.api);
+    const formats = models && (await formatsOf(server, target, signal));
+    return { server, reached, answer: { status, models, formats, ms }, aheadMs };
   } catch (error) {
     signal.throwIfAborted();
     return { server, reached, answer: { error }, aheadMs: undefined };
@@ -115,9 +126,15 @@ async function lookAt(server: KnownServer, signal: AbortSignal): Promise<Upstrea
   }
 }
 
-function modelsIn(text: string | undefined): string[] | undefined {
+async function formatsOf({ url, speech }: KnownServer, target: HttpTarget, signal: AbortSignal) {
+  const found = new FoundFormats(target, knownFormats(url, speech));
+  await found.listed(signal);
+  return found.formats;
+}
+
+function modelsIn(text: string | undefined, api: UpstreamApi): string[] | undefined {
   try {
-    return text === undefined ? undefined : parseModels(text).map(({ id }) => id);
+    return text === undefined ? undefined : parseModels(text, api).map(({ id }) => id);
   } catch {
     return undefined;
   }
@@ -172,7 +189,7 @@ function keySetting({ name, isStored }: KnownServer): string {
     : `api_key of the upstream ${name}, or the variable that it names`;
 }
 
-function judgeAnswer(server: KnownServer, { status, models, ms }: Answer): Finding {
+function judgeAnswer(server: KnownServer, { status, models, formats, ms }: Answer): Finding {
   const { name, url, apiKey } = server;
   if (status === 401 || status === 403) {
     const what = apiKey === undefined ? "it wants a key, and none is set" : "it refuses the key";
@@ -182,7 +199,7 @@ function judgeAnswer(server: KnownServer, { status, models, ms }: Answer): Findi
     return failure(
       name,
       `GET ${url}/models answered 404: there is no such path`,
-      `The base URL of an OpenAI-compatible server mostly ends in /v1: correct url of the upstream ${name}.`,
+      `The base URL mostly ends in /v1, and Anthropic's API wants api: messages: correct the upstream ${name}.`,
     );
   }
   if (status !== 200) return failure(name, `GET ${url}/models answered ${status}`, see(server));
@@ -190,9 +207,12 @@ function judgeAnswer(server: KnownServer, { status, models, ms }: Answer): Findi
     return failure(
       name,
       `GET ${url}/models answered no list of models`,
-      "Is it an OpenAI-compatible server? The URL mostly ends in /v1.",
+      server.speech.api === "messages"
+        ? "Is it Anthropic's API, or a server that has it? Others want api: openai."
+        : "Is it an OpenAI-compatible server? The URL mostly ends in /v1.",
     );
-  const shown = `${count(models.length, "model")} in ${Math.round(ms)} ms`;
+  const spoken = formats === undefined ? "" : `, ${apisOf(formats).join(", ")}`;
+  const shown = `${count(models.length, "model")} in ${Math.round(ms)} ms${spoken}`;
   if (models.length === 0) return warning(name, `${shown}: it serves nothing`, "Load a model there.");
   return ok(name, `${shown}: ${shortList(models)}`);
 }

@@ -6,7 +6,9 @@ import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
-import { getModels, type HttpTarget, httpTarget, parseModels, postJson } from "./http-engine.ts";
+import { usualSpeech } from "../domain/models/upstream-speech.ts";
+import { type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
+import { getModels, parseModels } from "./model-list.ts";
 
 const list = (...data: unknown[]) => JSON.stringify({ object: "list", data });
 
@@ -191,6 +193,54 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
       "user-agent": "headrace",
       "x-request-id": "req_1",
     });
+  });
+
+  test.each([
+    [{}, "authorization", "/v1/messages"],
+    [
+      { keyHeader: "api-key", query: { "api-version": "preview", a: "b&c" } },
+      "api-key",
+      "/v1/messages?api-version=preview&a=b%26c",
+    ],
+    [{ api: "messages" }, "x-api-key", "/v1/messages"],
+    [{ api: "messages", keyHeader: "authorization" }, "authorization", "/v1/messages"],
+  ] as const)(
+    "a request is spoken as the settings %j say, in its header and its path",
+    async (speech, header, path) => {
+      const seen: { headers: Headers; url: string }[] = [];
+      using server = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: (incoming) => {
+          seen.push({ headers: new Headers(incoming.headers), url: incoming.url });
+          return new Response("{}");
+        },
+      });
+      const timing = { firstByteTimeoutMs: 2_000, idleTimeoutMs: 2_000 };
+      // Without its /v1, which may be left out of an address of Anthropic's API.
+      const url = `http://127.0.0.1:${server.port}${"api" in speech ? "" : "/v1"}`;
+      const how = { ...usualSpeech, ...speech };
+      const target = httpTarget({ name: "up", url, apiKey: "k-123", speech: how, httpClient, ...timing });
+      await read(await postJson(target, { ...request, operation: "message" }, new Cancellation()));
+      const [{ headers, url: asked } = { headers: new Headers(), url: "" }] = seen;
+      expect(asked).toBe(`http://127.0.0.1:${server.port}${path}`);
+      const keys = ["authorization", "api-key", "x-api-key"].filter((name) => headers.has(name));
+      expect(keys).toEqual([header]);
+      expect(headers.get(header)).toBe(header === "authorization" ? "Bearer k-123" : "k-123");
+      expect(headers.get("anthropic-version")).toBe("2023-06-01");
+    },
+  );
+
+  test.each([
+    ["https://api.anthropic.com", "/v1"],
+    ["https://api.anthropic.com/v1", "/v1"],
+    ["https://api.example.com/anthropic/", "/anthropic/v1"],
+    ["https://api.example.com/anthropic/v1", "/anthropic/v1"],
+  ])("a request to Anthropic's API at %s goes below %s", (url, path) => {
+    const timing = { firstByteTimeoutMs: 1, idleTimeoutMs: 1 };
+    expect(
+      httpTarget({ name: "up", url, speech: { ...usualSpeech, api: "messages" }, httpClient, ...timing }).basePath,
+    ).toBe(path);
   });
 
   test("a request follows no redirect: the credential would follow it", async () => {

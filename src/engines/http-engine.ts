@@ -1,11 +1,12 @@
-// Sends requests to a model server over HTTP: headers, time limits, and what an OpenAI `/models` list says.
+// Sends requests to a model server over HTTP: paths, headers and time limits.
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
-import type { EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
-import { byOperation, type Operation } from "../domain/models/operation.ts";
+import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import { byOperation, type Operation, operationPaths } from "../domain/models/operation.ts";
+import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
 import {
   ClientError,
@@ -25,6 +26,8 @@ export interface HttpTargetOptions {
   /** Base URL to which `/chat/completions` and the like are appended; no trailing slash. */
   url: string;
   apiKey?: string | undefined;
+  /** Left out: as most servers are spoken to. */
+  speech?: UpstreamSpeech | undefined;
   /** Path of a Unix domain socket to connect to instead of the URL's host. */
   unix?: string | undefined;
   /** Wait for the status line. */
@@ -38,18 +41,21 @@ export interface HttpTargetOptions {
 /** A server with the connections to it, which are kept between requests: one for as long as it is known. */
 export interface HttpTarget extends HttpTargetOptions {
   readonly client: HttpClient;
+  readonly api: UpstreamApi;
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
+  /** With their query. */
   readonly paths: Readonly<Record<Operation, string>>;
-  /**
-   * Headers of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it
-   * once.
-   */
-  readonly jsonHeaders: HeaderFields;
-  readonly streamHeaders: HeaderFields;
+  readonly headers: Readonly<Record<Operation, RequestHeaders>>;
 }
 
-export const maxListBytes = 8 * 1024 * 1024;
+/**
+ * Headers of every request that asks for JSON, or for a stream: one object each, as the client makes a head of it once.
+ */
+interface RequestHeaders {
+  readonly json: HeaderFields;
+  readonly stream: HeaderFields;
+}
 
 /** Throws a TypeError where the URL is none. */
 export function httpTarget(options: HttpTargetOptions): HttpTarget {
@@ -60,16 +66,40 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     options.httpClient === "fetch"
       ? new FetchClient(url.origin, { unix, errors })
       : new Http1Client(originOf(url, unix), { errors });
-  const basePath = trimSlashes(url.pathname);
-  const headers = { ...requestHeaders(options), "content-type": "application/json" };
+  const { api } = options.speech ?? usualSpeech;
+  const basePath = basePathOf(url, api);
+  const usual = headersFor(requestHeaders(options));
+  const versioned = headersFor({ ...requestHeaders(options), ...anthropicVersion });
   return {
     ...options,
     client,
+    api,
     basePath,
-    paths: byOperation((path) => basePath + path),
-    jsonHeaders: { ...headers, accept: "application/json" },
-    streamHeaders: { ...headers, accept: "text/event-stream" },
+    paths: byOperation((path) => withQuery(basePath + path, options)),
+    headers: byOperation((path) => (path === operationPaths.message ? versioned : usual)),
   };
+}
+
+function headersFor(own: HeaderFields): RequestHeaders {
+  const headers = { ...own, "content-type": "application/json" };
+  return {
+    json: { ...headers, accept: "application/json" },
+    stream: { ...headers, accept: "text/event-stream" },
+  };
+}
+
+/**
+ * Base URLs of servers with Anthropic's API are commonly given without the `/v1` that the paths begin with
+ * (ANTHROPIC_BASE_URL of Claude Code and the SDKs), so it may be left out of them.
+ */
+function basePathOf({ pathname }: URL, api: UpstreamApi): string {
+  const path = trimSlashes(pathname);
+  return api !== "messages" || /\/v\d[^/]*$/.test(path) ? path : `${path}/v1`;
+}
+
+/** Where a server lists its models; without the query of each request, which `getText` adds. */
+export function modelsPath({ basePath }: HttpTarget): string {
+  return `${basePath}/models`;
 }
 
 /**
@@ -81,41 +111,60 @@ export function postJson(
   request: EngineRequest,
   cancellation: Cancellation,
 ): Eventual<EngineResponse> {
-  const { requestId, body, holder } = request;
-  const path = target.paths[request.operation];
-  const headers = request.stream ? target.streamHeaders : target.jsonHeaders;
+  const { requestId, operation, body, holder } = request;
+  const path = target.paths[operation];
+  const { json, stream } = target.headers[operation];
+  const headers = request.stream ? stream : json;
   const sent: ClientRequest = { method: "POST", path, headers, requestId, body, holder };
   // Only these two headers, which are ours, of all that a client may have said of its trace.
   if (request.trace) sent.ownHeaders = { ...request.trace };
   return send(target, sent, cancellation);
 }
 
-/** GET /models. Rejects where the answer is not an OpenAI model list. */
-export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
-  const { status, text } = await getText(target, `${target.basePath}/models`, maxListBytes, signal);
-  if (status !== 200) {
-    throw new GatewayError("upstream_error", `GET /models answered ${status}`, { detail: target.name });
-  }
-  if (text === undefined) throw new GatewayError("upstream_error", "GET /models answered too much");
-  return parseModels(text);
+interface TextAnswer {
+  status: number;
+  /** By the server's clock, as it sent it. */
+  date: string | null;
+  /** Undefined where it is longer than it may be, or not wanted. */
+  text: string | undefined;
 }
 
-/** `text`: of a 200; undefined where it is longer than `mostBytes`. `date`: by the server's clock, as it sent it. */
-export async function getText(
+/** `path`: without the query that the target adds to each. The text is that of a 200. */
+export function getText(target: HttpTarget, path: string, mostBytes: number, signal: AbortSignal): Promise<TextAnswer> {
+  const headers = { ...requestHeaders(target), ...(target.api === "messages" ? anthropicVersion : {}) };
+  const request: ClientRequest = { method: "GET", path: withQuery(path, target), headers };
+  return ask(target, request, (status) => (status === 200 ? mostBytes : 0), signal);
+}
+
+/** Asks for an operation with this JSON text. The text of the answer is there whatever the status is. */
+export function postText(
   target: HttpTarget,
-  path: string,
+  operation: Operation,
+  body: string,
   mostBytes: number,
   signal: AbortSignal,
-): Promise<{ status: number; date: string | null; text: string | undefined }> {
+): Promise<TextAnswer> {
+  const headers = target.headers[operation].json;
+  const request: ClientRequest = { method: "POST", path: target.paths[operation], headers, body };
+  return ask(target, request, () => mostBytes, signal);
+}
+
+async function ask(
+  target: HttpTarget,
+  request: ClientRequest,
+  mostBytesOf: (status: number) => number,
+  signal: AbortSignal,
+): Promise<TextAnswer> {
   signal.throwIfAborted();
   const cancellation = new Cancellation();
   const abort = () => cancellation.cancel(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   try {
-    const response = await send(target, { method: "GET", path, headers: requestHeaders(target) }, cancellation);
+    const response = await send(target, request, cancellation);
     const { status } = response;
     const date = response.headers.get("date");
-    if (status === 200) return { status, date, text: await readText(response, mostBytes, cancellation) };
+    const mostBytes = mostBytesOf(status);
+    if (mostBytes > 0) return { status, date, text: await readText(response, mostBytes, cancellation) };
     response.body.cancel();
     return { status, date, text: undefined };
   } finally {
@@ -136,50 +185,21 @@ async function readText(
   }
 }
 
-/** No control characters, as for models of nodes: PostgreSQL keeps no U+0000, and whatever is stored beside such a name would wait for ever. */
-const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
+/** The version of Anthropic's API whose requests we write (docs.claude.com, "Versions"). */
+const anthropicVersion = { "anthropic-version": "2023-06-01" } as const;
 
-/** Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`). */
-export function parseModels(text: string): EngineModel[] {
-  const value: unknown = JSON.parse(text);
-  const data = (value as { data?: unknown } | null)?.data;
-  if (!Array.isArray(data)) throw new GatewayError("upstream_error", "GET /models answered no model list");
-  const models: EngineModel[] = [];
-  for (const entry of data as Record<string, unknown>[]) {
-    const id = entry?.["id"];
-    if (typeof id !== "string" || id.length > 256 || !namePattern.test(id)) continue;
-    const { created, owned_by: ownedBy, capabilities } = entry;
-    const meta = entry["meta"] as { n_ctx?: unknown } | null | undefined;
-    const context = [entry["context_length"], entry["max_model_len"], entry["max_context_length"], meta?.n_ctx].find(
-      isCount,
-    );
-    models.push({
-      id,
-      ...(typeof ownedBy === "string" && ownedBy !== "" ? { ownedBy } : {}),
-      ...(isCount(created) ? { created } : {}),
-      ...(context === undefined ? {} : { context }),
-      ...readCapabilities(capabilities),
-    });
-  }
-  return models;
-}
-
-/** Only booleans under our own names count; some servers list capability names of their own instead. */
-function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
-  const { chat, completion, embeddings } = value as Record<string, unknown>;
-  const capabilities = {
-    ...(typeof chat === "boolean" ? { chat } : {}),
-    ...(typeof completion === "boolean" ? { completion } : {}),
-    ...(typeof embeddings === "boolean" ? { embeddings } : {}),
-  };
-  return Object.keys(capabilities).length > 0 ? { capabilities } : {};
-}
-
-function requestHeaders(target: HttpTargetOptions): Record<string, string> {
+function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
-  if (target.apiKey) headers["authorization"] = `Bearer ${target.apiKey}`;
+  if (!apiKey) return headers;
+  const header = speech.keyHeader ?? (speech.api === "messages" ? "x-api-key" : "authorization");
+  headers[header] = header === "authorization" ? `Bearer ${apiKey}` : apiKey;
   return headers;
+}
+
+/** A path with the parameters that every request to the server has. */
+export function withQuery(path: string, { speech = usualSpeech }: HttpTargetOptions): string {
+  const query = new URLSearchParams(speech.query).toString();
+  return query === "" ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }
 
 function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Eventual<ClientResponse> {
@@ -201,8 +221,4 @@ function gatewayErrorOf(target: HttpTargetOptions, fault: unknown): unknown {
   }
   if (fault.answerBegan) return fault;
   return new GatewayError("upstream_error", "The model server cannot be reached.", { detail, cause: fault });
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
 }

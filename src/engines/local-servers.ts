@@ -1,6 +1,7 @@
 // The model servers that people commonly run on their own machine, found by asking their default ports on loopback.
 import { GatewayError } from "../base/errors.ts";
-import { getModels, httpTarget } from "./http-engine.ts";
+import { httpTarget } from "./http-engine.ts";
+import { getModels } from "./model-list.ts";
 
 export interface LocalServer {
   /** Name of the upstream it becomes. */

@@ -1,16 +1,20 @@
-// An OpenAI-compatible server as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
+// A model server that is reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Eventual } from "../base/later.ts";
 import type {
   CountRequest,
   Engine,
+  EngineFormats,
   EngineLoad,
   EngineModel,
   EngineRequest,
   EngineResponse,
 } from "../domain/models/engine.ts";
+import type { UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../domain/redaction.ts";
-import { getModels, type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
+import { FoundFormats, knownFormats } from "./found-formats.ts";
+import { type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
+import { getModels } from "./model-list.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
 
@@ -19,6 +23,7 @@ export interface UpstreamOptions {
   /** Base URL, usually ending in `/v1`. */
   url: string;
   apiKey?: string | undefined;
+  speech: UpstreamSpeech;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
   /** Most requests at once; undefined: measured. */
@@ -32,6 +37,7 @@ export class UpstreamEngine implements Engine {
   readonly server: { readonly address: string; readonly port: number };
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
+  readonly #found: FoundFormats;
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
@@ -39,15 +45,24 @@ export class UpstreamEngine implements Engine {
     this.server = serverOf(options.url);
     this.#target = httpTarget(options);
     this.#counter = new TokenCounter(this.#target);
+    this.#found = new FoundFormats(this.#target, knownFormats(options.url, options.speech));
+  }
+
+  get formats(): EngineFormats | undefined {
+    return this.#found.formats;
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
     return postJson(this.#target, request, cancellation);
   }
 
-  /** One that is named after the credential is left out: it could neither be shown nor, masked, be asked for. */
+  /**
+   * One that is named after the credential is left out: it could neither be shown nor, masked, be asked for. Looks for
+   * its formats as well, where it is time.
+   */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
-    const models = await getModels(this.#target, signal);
+    const models = await this.#list(signal);
+    await this.#found.listed(signal);
     return models
       .filter(({ id }) => this.redact(id) === id)
       .map((model) => (model.ownedBy === undefined ? model : { ...model, ownedBy: this.redact(model.ownedBy) }));
@@ -55,6 +70,15 @@ export class UpstreamEngine implements Engine {
 
   countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     return this.#counter.count(request, cancellation);
+  }
+
+  async #list(signal: AbortSignal): Promise<EngineModel[]> {
+    try {
+      return await getModels(this.#target, signal);
+    } catch (error) {
+      this.#found.wasAway();
+      throw error;
+    }
   }
 
   load(signal: AbortSignal): Promise<EngineLoad | undefined> {

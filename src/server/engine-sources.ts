@@ -6,6 +6,7 @@ import type { Engine } from "../domain/models/engine.ts";
 import type { StoredModel } from "../domain/models/model-entry.ts";
 import type { NodeRecord } from "../domain/models/node.ts";
 import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "../domain/models/upstream.ts";
+import { speechOf, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { HttpClientKind } from "../engines/http-engine.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
@@ -15,7 +16,11 @@ import type { FileModel, ModelSources } from "../inference/models/model-view.ts"
 import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
 
 /** Settings of servers that the configuration file does not name: its own defaults. */
-const unnamed = { ...upstreamDefaults, discover: true, environments: defaultEnvironments, maxConcurrency: null };
+const unnamed = {
+  ...upstreamDefaults,
+  ...usualSpeech,
+  ...{ discover: true, environments: defaultEnvironments, maxConcurrency: null },
+};
 
 /** The connection of engines that are asked over none of ours. */
 const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey: false };
@@ -101,8 +106,8 @@ export class EngineSources implements UpstreamSources, ModelSources {
     return this.#former.filter((engine) => engine.name === name);
   }
 
-  probe(url: string, apiKey: string | undefined): Engine {
-    return createUpstream({ ...unnamed, name: url, url, apiKey, httpClient: "own" });
+  probe(url: string, apiKey: string | undefined, speech: UpstreamSpeech): Engine {
+    return createUpstream({ ...unnamed, ...speech, name: url, url, apiKey, httpClient: "own" });
   }
 
   fileModels(): FileModel[] {
@@ -136,7 +141,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
   #wanted(): Wanted[] {
     const ofFile = this.config.upstreams.map(
       ({ maxConcurrency = null, ...upstream }): Wanted => ({
-        ...{ ...upstream, maxConcurrency, environments: defaultEnvironments, source: "file" },
+        ...{ ...upstream, ...speechOf(upstream), maxConcurrency, environments: defaultEnvironments, source: "file" },
       }),
     );
     const stored = this.stored
@@ -164,18 +169,24 @@ interface Wanted extends Connection {
 
 /** The values that make an engine: with other values it is another engine. */
 interface Connection
-  extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency"> {
+  extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">,
+    UpstreamSpeech {
   apiKey: string | undefined;
   httpClient: HttpClientKind;
 }
 
-function identityOf({ name, url, apiKey, timeoutSeconds, idleSeconds, maxConcurrency, httpClient }: Connection) {
-  return JSON.stringify([name, url, apiKey ?? null, timeoutSeconds, idleSeconds, maxConcurrency, httpClient]);
+function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection) {
+  const { timeoutSeconds, idleSeconds, maxConcurrency } = connection;
+  const { api, apis, keyHeader, query } = connection;
+  return JSON.stringify([
+    ...[name, url, apiKey ?? null, timeoutSeconds, idleSeconds, maxConcurrency, httpClient],
+    ...[api, apis, keyHeader, Object.entries(query)],
+  ]);
 }
 
 function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
   return new UpstreamEngine({
-    ...{ name, url, apiKey, httpClient },
+    ...{ name, url, apiKey, httpClient, speech: speechOf(connection) },
     firstByteTimeoutMs: connection.timeoutSeconds * 1000,
     idleTimeoutMs: connection.idleSeconds * 1000,
     maxConcurrency: connection.maxConcurrency ?? undefined,

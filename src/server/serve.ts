@@ -176,7 +176,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     pulledModels: new PulledModels({
       ...{ store: pulledModelStore(config.dataDir), audit: governance.audit, catalog, engine, log },
     }),
-    upstreamTests: new UpstreamTests({ upstreams, probe: (url, apiKey) => sources.probe(url, apiKey), clock }),
+    upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,
     heartbeatMs,
     stopping,

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
+import { apiNames, keyHeaders, upstreamApis } from "../domain/models/upstream-speech.ts";
 import { unixSeconds } from "./parts.ts";
 
 export const healthStates = ["ok", "resting", "ready", "trying"] as const;
@@ -12,28 +13,47 @@ const url = z
   .string()
   .min(1)
   .max(2048)
-  .describe("Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.");
+  .describe("Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.");
 const apiKey = z.string().min(1).max(4096);
 const discover = z.boolean().describe("Whether the models that it lists are served.");
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const seconds = z.int().min(1).max(86_400);
 const maxConcurrency = z.int().min(1).max(1_000_000);
+const api = z
+  .enum(upstreamApis)
+  .describe("The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.");
+const apiList = z.array(z.enum(apiNames)).min(1).max(apiNames.length);
+const keyHeader = z.enum(keyHeaders);
+const query = z
+  .record(z.string(), z.string())
+  .describe("At most 20 parameters that the path of every request to it ends with, such as `api-version` of Azure.");
 
 const firstByte = "Seconds to wait for the first byte of an answer.";
 const silence = "Seconds for which a begun answer may be silent.";
 const most = "Most requests at once; more wait in the queue. null: measured.";
+const named =
+  "Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.";
+const sentIn =
+  "Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.";
+const speech = {
+  api: api.nullish().describe("The API that it speaks: `messages` is Anthropic's own. Default `openai`."),
+  apis: apiList.nullish().describe(named),
+  key_header: keyHeader.nullish().describe(sentIn),
+  query: query.nullish(),
+};
 const whose = "Environments whose keys may use its discovered models.";
 
 export const createUpstreamRequest = z
   .object({
     name: name.describe("For logs and records: lower-case letters, digits, dots, underscores and hyphens."),
     url,
-    api_key: apiKey.nullish().describe("Sent to it as a bearer token. It is kept sealed and not shown again."),
+    api_key: apiKey.nullish().describe("Sent to it as `key_header` says. It is kept sealed and not shown again."),
     discover: discover.nullish().describe("Whether to serve the models that it lists. Default true."),
     environments: environmentList.nullish().describe(`${whose} Default: \`${defaultEnvironments.join("`, `")}\`.`),
     timeout_seconds: seconds.nullish().describe(`${firstByte} Default ${upstreamDefaults.timeoutSeconds}.`),
     idle_seconds: seconds.nullish().describe(`${silence} Default ${upstreamDefaults.idleSeconds}.`),
     max_concurrency: maxConcurrency.nullish().describe(most),
+    ...speech,
   })
   .meta({ id: "CreateUpstreamRequest" });
 export type CreateUpstreamRequest = z.infer<typeof createUpstreamRequest>;
@@ -47,6 +67,8 @@ export const updateUpstreamRequest = z
     timeout_seconds: seconds.optional().describe(firstByte),
     idle_seconds: seconds.optional().describe(silence),
     max_concurrency: maxConcurrency.nullish().describe(most),
+    ...speech,
+    api: api.optional(),
     draining: z
       .boolean()
       .optional()
@@ -72,6 +94,13 @@ export const upstreamShape = z
     timeout_seconds: z.int().nullable().describe(`${firstByte} null for the built-in engine and for nodes.`),
     idle_seconds: z.int().nullable().describe(`${silence} null for the built-in engine and for nodes.`),
     max_concurrency: z.int().nullable().describe(most),
+    api,
+    apis: z
+      .array(z.enum(apiNames))
+      .describe("Formats of conversations that it has, as far as is known now: as it was told, or as it was asked."),
+    names_apis: z.boolean().describe("Whether its settings name `apis`; else it is asked what it has."),
+    key_header: keyHeader.nullable().describe(sentIn),
+    query,
     state: z
       .enum(["ok", "unreachable", "draining", "starting"])
       .describe(
@@ -105,7 +134,8 @@ export const upstreamTestRequest = z
   .object({
     name: name.optional().describe("The name of an upstream that there is; alone."),
     url: url.optional().describe("The address of a server to try; no stored key is sent to it."),
-    api_key: apiKey.nullish().describe("Only with `url`."),
+    api_key: apiKey.nullish().describe("Only with `url`, as are those that follow."),
+    ...speech,
   })
   .meta({ id: "UpstreamTestRequest", description: "Either `name` or `url`." });
 export type UpstreamTestRequest = z.infer<typeof upstreamTestRequest>;
@@ -118,6 +148,7 @@ export const upstreamTestShape = z
     ok: z.boolean(),
     duration_ms: z.int(),
     models: z.array(z.string()).describe(`Ids of its models, at most ${mostModelsShown}.`),
+    apis: z.array(z.enum(apiNames)).describe("Formats of conversations that it has; none where it is not ok."),
     error: z.string().nullable().describe("What went wrong; null where it is ok."),
   })
   .meta({ id: "UpstreamTest" });

@@ -292,6 +292,7 @@ async function portOf() {
   const make = () =>
     createServer((req, res) => {
       if (req.method === "GET") json(res, 200, { object: "list", data: [{ id: "upstream-model" }] });
+      else if (req.url !== "/v1/chat/completions") json(res, 404, {});
       else {
         posts++;
         void chatScript()({ body: {} } as never, res);

@@ -11,6 +11,7 @@ import {
   chatScript,
   chunk,
   defaultModel,
+  json,
   type Script,
   type ScriptedUpstream,
   startUpstream,
@@ -97,6 +98,7 @@ test("one that is added is served with the answer, and its key is seen by it alo
       concurrency: 3,
       error: null,
     },
+    ...{ api: "openai", apis: ["chat"], names_apis: false, key_header: null, query: {} },
     created_at: expect.any(Number),
   });
   expect(await modelIds(server)).toEqual(["upstream-model"]);
@@ -117,6 +119,61 @@ test("one that is added is served with the answer, and its key is seen by it alo
   }
   expect((await ask(server)).status).toBe(200);
   expect(upstream.requests[1]?.headers.authorization).toBe(`Bearer ${upstreamKey}2`);
+});
+
+test("an upstream says which formats it was found to have, and in a test of it as well", async () => {
+  const upstream = await modelServer();
+  upstream.speaks("/v1/responses");
+  const { admin } = await start();
+  const apis = ["chat", "responses"];
+  expect((await admin("POST", "/upstream-tests", { url: upstream.url })).body).toMatchObject({ ok: true, apis });
+  const { body } = await admin("POST", "/upstreams", { name: "added", url: upstream.url });
+  expect(body).toMatchObject({ state: "ok", apis, names_apis: false });
+  const named = await admin("PATCH", "/upstreams/added", { apis: ["messages", "chat"] });
+  expect(named.body).toMatchObject({ apis: ["chat", "messages"], names_apis: true });
+  expect((await admin("PATCH", "/upstreams/added", { apis: null })).body).toMatchObject({ apis, names_apis: false });
+  const failed = await admin("POST", "/upstream-tests", { url: "http://127.0.0.1:9/v1" });
+  expect(failed.body).toMatchObject({ ok: false, apis: [] });
+});
+
+test("a server with Anthropic's API alone answers chat completions, with its own header, version and query", async () => {
+  const upstream = await modelServer((_request, response) =>
+    json(response, 200, {
+      ...{ id: "msg_1", type: "message", role: "assistant", model: "upstream-model", stop_sequence: null },
+      ...{ content: [{ type: "text", text: "Hello" }], stop_reason: "end_turn" },
+      usage: { input_tokens: 3, output_tokens: 1 },
+    }),
+  );
+  const { server, admin } = await start();
+  const settings = { api: "messages", api_key: upstreamKey, query: { tenant: "a+b" } };
+  // Without its /v1, as an address for ANTHROPIC_BASE_URL has none.
+  const url = upstream.url.replace(/\/v1$/, "");
+  const added = await admin("POST", "/upstreams", { name: "claude", url, ...settings });
+  expect(added.body).toMatchObject({ state: "ok", api: "messages", apis: ["messages"], query: settings.query });
+  const { data } = (await (await server.request("/v1/models")).json()) as { data: unknown[] };
+  expect(data).toMatchObject([{ id: "upstream-model", capabilities: { chat: true, embeddings: false } }]);
+  const answer = (await (await ask(server, { max_tokens: 10 })).json()) as Record<string, unknown>;
+  expect(answer).toMatchObject({ object: "chat.completion", choices: [{ message: { content: "Hello" } }] });
+  const [asked] = upstream.requests;
+  expect(asked).toMatchObject({ path: "/v1/messages?tenant=a%2Bb", body: { model: "upstream-model", max_tokens: 10 } });
+  expect(asked?.headers).toMatchObject({ "x-api-key": upstreamKey, "anthropic-version": "2023-06-01" });
+  expect(asked?.headers.authorization).toBeUndefined();
+});
+
+test.each([
+  [{ api: "messages", apis: ["chat"] }, "apis: must be messages alone"],
+  [{ api: "claude" }, "api: "],
+  [{ apis: [] }, "apis: "],
+  [{ key_header: "cookie" }, "key_header: "],
+  [{ query: { "a&b": "c" } }, "query: must have names"],
+  [{ query: { a: "b c" } }, "query: must have names"],
+  [{ query: Object.fromEntries([...Array(21).keys()].map((at) => [`p${at}`, "v"])) }, "query: must have 20"],
+])("an upstream is refused that is spoken to as %j, and so is a test of it", async (more, message) => {
+  const { admin } = await start();
+  const refused = { status: 400, body: { error: { message: expect.stringContaining(message) } } };
+  const url = "http://127.0.0.1:9/v1";
+  expect(await admin("POST", "/upstreams", { name: "added", url, ...more })).toMatchObject(refused);
+  expect(await admin("POST", "/upstream-tests", { url, ...more })).toMatchObject(refused);
 });
 
 test("while an upstream is drained, what it has ends and nothing new comes; undrained, it is asked again", async () => {

@@ -29,6 +29,7 @@ function startCountingUpstream() {
     async fetch(request) {
       if (request.method === "GET")
         return Response.json({ object: "list", data: [{ id: "counted", object: "model" }] });
+      if (!request.url.endsWith("/chat/completions")) return new Response(null, { status: 404 });
       const { max_tokens: tokens } = (await request.json()) as { max_tokens: number };
       answered.set(request.headers.get("x-request-id") ?? "", tokens);
       const usage = { prompt_tokens: 11, completion_tokens: tokens, total_tokens: 11 + tokens };

@@ -34,6 +34,10 @@ async function startCountingUpstream() {
       );
       return;
     }
+    if (req.url !== "/v1/chat/completions") {
+      res.writeHead(404).end();
+      return;
+    }
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString()) as { max_tokens: number; stream?: boolean };

@@ -1,5 +1,6 @@
 // A model server made of a bare socket: it answers with exactly the bytes of a script, however wrong they are.
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { isLook } from "../support/scripted-upstream.ts";
 
 export interface RawUpstreamRequest {
   /** Request line and header lines. */
@@ -16,7 +17,7 @@ export type RawScript = (socket: Socket, request: RawUpstreamRequest) => void | 
 export interface RawUpstream {
   /** Base URL, ends in `/v1`. */
   url: string;
-  /** Every POST, in order of arrival. */
+  /** Every POST, in order of arrival, but for those that only ask which formats there are. */
   requests: RawUpstreamRequest[];
   script(script: RawScript): void;
   /** Runs `script` as soon as the head is there, without waiting for the body. */
@@ -37,7 +38,7 @@ const modelList = JSON.stringify({
   data: [{ id: "upstream-model", object: "model", created: 1_700_000_000, owned_by: "raw" }],
 });
 
-/** Serves `upstream-model`; GET /v1/models always works, POSTs are the script's. */
+/** Serves `upstream-model`; GET /v1/models always works, the only format is chat completions, POSTs are the script's. */
 export async function startRawUpstream(initial: RawScript = (socket) => void socket.destroy()): Promise<RawUpstream> {
   let script = initial;
   let early = false;
@@ -67,6 +68,11 @@ export async function startRawUpstream(initial: RawScript = (socket) => void soc
         }
         const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1] ?? 0);
         const complete = buffer.length >= end + 4 + length;
+        if (complete && isLook(buffer.slice(end + 4, end + 4 + length))) {
+          buffer = buffer.slice(end + 4 + length);
+          socket.write(plainAnswer(404, "{}"));
+          continue;
+        }
         if (!complete && !early) return;
         current = { head, body: buffer.slice(end + 4, end + 4 + length), number: requests.length, hungUp: false };
         buffer = complete ? buffer.slice(end + 4 + length) : "";

@@ -5,7 +5,7 @@ import { GatewayError } from "../../src/base/errors.ts";
 import { trimSlashes } from "../../src/base/text/http-url.ts";
 import { ChunkCollector } from "../../src/dialects/chat/chunk-collector.ts";
 import { redactCredentials } from "../../src/domain/redaction.ts";
-import { parseModels } from "../../src/engines/http-engine.ts";
+import { parseModels } from "../../src/engines/model-list.ts";
 import { prefersCsv } from "../../src/http/content/csv.ts";
 import { readPrefixed } from "../../src/http/decode/query.ts";
 import { clientAddress, trustedProxies } from "../../src/http/exchange/client-address.ts";

@@ -1,5 +1,6 @@
 // A model server that counts every request and token that it generates, and breaks off in the way that a request names.
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { isLook } from "./scripted-upstream.ts";
 
 /** Before the first byte of an answer, or in place of one. */
 export const earlyFaults = [
@@ -115,6 +116,10 @@ async function answer(socket: Socket, head: string, text: string, all: Map<strin
   if (head.startsWith("GET ")) {
     const model = { id: `${name}-model`, object: "model", created: 1_700_000_000, owned_by: "soak" };
     sendJson(socket, 200, { object: "list", data: [model] });
+    return;
+  }
+  if (isLook(text)) {
+    sendJson(socket, 404, { error: { message: "not found" } });
     return;
   }
   const body = JSON.parse(Buffer.from(text, "latin1").toString()) as AskedFor;

@@ -20,6 +20,8 @@ export interface ScriptedUpstream {
   requests: UpstreamRequest[];
   /** Replaces how POSTs are answered. */
   script(script: Script): void;
+  /** Paths, such as `/v1/responses`, that it says it has when it is asked which formats it speaks. None at first. */
+  speaks(...paths: readonly string[]): void;
   /** Replaces the entries of GET /v1/models. */
   serves(models: readonly Record<string, unknown>[]): void;
   [Symbol.asyncDispose](): Promise<void>;
@@ -30,6 +32,7 @@ export const defaultModel = { id: "upstream-model", object: "model", created: 1_
 export async function startUpstream(initial: Script = chatScript()): Promise<ScriptedUpstream> {
   let script = initial;
   let models: readonly Record<string, unknown>[] = [defaultModel];
+  let spoken: readonly string[] = [];
   const requests: UpstreamRequest[] = [];
   const server = createServer(async (req, res) => {
     if (req.method === "GET") {
@@ -39,6 +42,10 @@ export async function startUpstream(initial: Script = chatScript()): Promise<Scr
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
+    if (isLook(text)) {
+      json(res, spoken.includes(req.url ?? "") ? 400 : 404, { error: { message: "that is no request" } });
+      return;
+    }
     const request = { path: req.url ?? "", headers: req.headers, text, body: JSON.parse(text), abandoned: false };
     requests.push(request);
     res.on("close", () => {
@@ -54,6 +61,9 @@ export async function startUpstream(initial: Script = chatScript()): Promise<Scr
     script: (next) => {
       script = next;
     },
+    speaks: (...paths) => {
+      spoken = paths;
+    },
     serves: (next) => {
       models = next;
     },
@@ -62,6 +72,11 @@ export async function startUpstream(initial: Script = chatScript()): Promise<Scr
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Whether a body is none that a client sends: the gateway looks with it for the formats that a server speaks. */
+export function isLook(text: string): boolean {
+  return text === '{"input":false}' || text === '{"messages":false}';
 }
 
 export function json(res: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {

@@ -4449,6 +4449,28 @@ export interface Upstream {
    */
   max_concurrency: number | null;
   /**
+   * The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.
+   */
+  api: "openai" | "messages";
+  /**
+   * Formats of conversations that it has, as far as is known now: as it was told, or as it was asked.
+   */
+  apis: ("chat" | "responses" | "messages")[];
+  /**
+   * Whether its settings name `apis`; else it is asked what it has.
+   */
+  names_apis: boolean;
+  /**
+   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   */
+  key_header: ("authorization" | "api-key" | "x-api-key") | null;
+  /**
+   * At most 20 parameters that the path of every request to it ends with, such as `api-version` of Azure.
+   */
+  query: {
+    [k: string]: string;
+  };
+  /**
    * What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
    */
   state: "ok" | "unreachable" | "draining" | "starting";
@@ -4508,11 +4530,11 @@ export interface CreateUpstreamRequest {
    */
   name: string;
   /**
-   * Base URL of its OpenAI-compatible API, nearly always ending in `/v1`.
+   * Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.
    */
   url: string;
   /**
-   * Sent to it as a bearer token. It is kept sealed and not shown again.
+   * Sent to it as `key_header` says. It is kept sealed and not shown again.
    */
   api_key?: string | null;
   /**
@@ -4535,6 +4557,21 @@ export interface CreateUpstreamRequest {
    * Most requests at once; more wait in the queue. null: measured.
    */
   max_concurrency?: number | null;
+  /**
+   * The API that it speaks: `messages` is Anthropic's own. Default `openai`.
+   */
+  api?: ("openai" | "messages") | null;
+  /**
+   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   */
+  apis?: ("chat" | "responses" | "messages")[] | null;
+  /**
+   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   */
+  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
+  query?: {
+    [k: string]: string;
+  } | null;
 }
 /**
  * What is left out stays as it is.
@@ -4572,6 +4609,21 @@ export interface UpdateUpstreamRequest {
    */
   max_concurrency?: number | null;
   /**
+   * The API that it speaks: `openai`, as most servers do, or `messages`, Anthropic's own.
+   */
+  api?: "openai" | "messages";
+  /**
+   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   */
+  apis?: ("chat" | "responses" | "messages")[] | null;
+  /**
+   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   */
+  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
+  query?: {
+    [k: string]: string;
+  } | null;
+  /**
    * While true, it finishes what it has and gets nothing new. For every source; kept over a restart.
    */
   draining?: boolean;
@@ -4594,9 +4646,24 @@ export interface UpstreamTestRequest {
    */
   url?: string;
   /**
-   * Only with `url`.
+   * Only with `url`, as are those that follow.
    */
   api_key?: string | null;
+  /**
+   * The API that it speaks: `messages` is Anthropic's own. Default `openai`.
+   */
+  api?: ("openai" | "messages") | null;
+  /**
+   * Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.
+   */
+  apis?: ("chat" | "responses" | "messages")[] | null;
+  /**
+   * Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.
+   */
+  key_header?: ("authorization" | "api-key" | "x-api-key") | null;
+  query?: {
+    [k: string]: string;
+  } | null;
 }
 export interface UpstreamTest {
   object: "upstream_test";
@@ -4606,6 +4673,10 @@ export interface UpstreamTest {
    * Ids of its models, at most 1000.
    */
   models: string[];
+  /**
+   * Formats of conversations that it has; none where it is not ok.
+   */
+  apis: ("chat" | "responses" | "messages")[];
   /**
    * What went wrong; null where it is ok.
    */

@@ -1,6 +1,7 @@
 // Model servers that operators add at run time, and which servers get nothing new, as they are stored.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
+import type { UpstreamSpeech } from "./upstream-speech.ts";
 
 /** `found`: on this machine, by asking its usual ports. `node`: it joined, and is managed as a node. */
 export const upstreamSources = ["built-in", "file", "database", "found", "node"] as const;
@@ -12,7 +13,7 @@ export const upstreamDefaults = { timeoutSeconds: 600, idleSeconds: 900 } as con
 /** The rule for names, which the configuration file shares. */
 export const upstreamNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-export interface UpstreamSettings {
+export interface UpstreamSettings extends UpstreamSpeech {
   name: string;
   /** The URL without a slash at its end. */
   url: string;

@@ -16,7 +16,8 @@ import {
   type EngineResponse,
 } from "../../domain/models/engine.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
-import { getModels, type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
+import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
+import { getModels } from "../model-list.ts";
 import { TokenCounter } from "../token-count.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";

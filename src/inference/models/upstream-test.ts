@@ -2,18 +2,19 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
+import { apisOf, type UpstreamSpeech, usualSpeech } from "../../domain/models/upstream-speech.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
 import { mostModelsShown, type UpstreamTestRequest, type UpstreamTestWire } from "../../wire/upstreams.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 import type { Upstreams } from "./manage-upstreams.ts";
-import { upstreamApiKey, upstreamUrl } from "./upstream-values.ts";
+import { requestedSpeech, upstreamApiKey, upstreamUrl } from "./upstream-values.ts";
 
 export interface UpstreamTestsOptions {
   upstreams: Pick<Upstreams, "known">;
   /** An engine for one look, which nothing else uses. */
-  probe(url: string, apiKey: string | undefined): Engine;
+  probe(url: string, apiKey: string | undefined, speech: UpstreamSpeech): Engine;
   clock: Clock;
 }
 
@@ -39,16 +40,22 @@ export class UpstreamTests {
     });
   }
 
-  #engineOf({ name, url, api_key: apiKey }: UpstreamTestRequest): Engine {
+  #engineOf(request: UpstreamTestRequest): Engine {
+    const { name, url, api_key: apiKey } = request;
     if ((name === undefined) === (url === undefined)) {
       throw invalidRequest("name: give either name, of an upstream that there is, or url.");
     }
     if (url !== undefined) {
       const { probe } = this.#options;
-      return probe(upstreamUrl(url), typeof apiKey === "string" ? upstreamApiKey(apiKey) : undefined);
+      const speech = requestedSpeech(usualSpeech, request);
+      return probe(upstreamUrl(url), typeof apiKey === "string" ? upstreamApiKey(apiKey) : undefined, speech);
     }
     if (typeof apiKey === "string") {
       throw invalidRequest("api_key: is only for a url; an upstream is tested with its own key.");
+    }
+    for (const member of ["api", "apis", "key_header", "query"] as const) {
+      if (request[member] == null) continue;
+      throw invalidRequest(`${member}: is only for a url; an upstream is tested with its own settings.`);
     }
     return this.#options.upstreams.known(name ?? "").engine;
   }
@@ -58,7 +65,15 @@ export class UpstreamTests {
     const sinceMs = clock.monotonicMs();
     const end = (models: string[], error: string | null): UpstreamTestWire => {
       const durationMs = Math.round(clock.monotonicMs() - sinceMs);
-      return { object: "upstream_test", ok: error === null, duration_ms: durationMs, models, error };
+      const ok = error === null;
+      return {
+        object: "upstream_test",
+        ok,
+        duration_ms: durationMs,
+        models,
+        apis: ok ? apisOf(engine.formats) : [],
+        error,
+      };
     };
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));

@@ -5,6 +5,14 @@ import { parseHttpUrl, trimSlashes } from "../../base/text/http-url.ts";
 import { defaultEnvironments, inUsualOrder } from "../../domain/api-key.ts";
 import { builtInEngineName } from "../../domain/models/engine.ts";
 import { type UpstreamSettings, upstreamDefaults, upstreamNamePattern } from "../../domain/models/upstream.ts";
+import {
+  apiNames,
+  queryNamePattern,
+  queryValuePattern,
+  speechFault,
+  type UpstreamSpeech,
+  usualSpeech,
+} from "../../domain/models/upstream-speech.ts";
 import type { CreateUpstreamRequest, UpdateUpstreamRequest } from "../../wire/upstreams.ts";
 
 export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
@@ -16,6 +24,7 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
     timeoutSeconds: request.timeout_seconds ?? upstreamDefaults.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? upstreamDefaults.idleSeconds,
     maxConcurrency: request.max_concurrency ?? null,
+    ...requestedSpeech(usualSpeech, request),
   };
 }
 
@@ -28,7 +37,42 @@ export function changedSettings(current: UpstreamSettings, request: UpdateUpstre
     timeoutSeconds: request.timeout_seconds ?? current.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? current.idleSeconds,
     maxConcurrency: request.max_concurrency === undefined ? current.maxConcurrency : request.max_concurrency,
+    ...requestedSpeech(current, request),
   };
+}
+
+type SpeechRequest = Pick<UpdateUpstreamRequest, "api" | "apis" | "key_header" | "query">;
+
+/** What is left out stays as in `current`. Throws `invalid_request`. */
+export function requestedSpeech(current: UpstreamSpeech, request: Nullable<SpeechRequest>): UpstreamSpeech {
+  const { api, apis, key_header: keyHeader, query } = request;
+  const speech: UpstreamSpeech = {
+    api: api ?? current.api,
+    apis: apis === undefined ? current.apis : apis && apiNames.filter((name) => apis.includes(name)),
+    keyHeader: keyHeader === undefined ? current.keyHeader : keyHeader,
+    query: query === undefined ? current.query : upstreamQuery(query ?? usualSpeech.query),
+  };
+  const fault = speechFault(speech);
+  if (fault) throw invalidRequest(`apis: ${fault.message}. ${fault.fix}`);
+  return speech;
+}
+
+type Nullable<Members> = { [Name in keyof Members]: Members[Name] | null };
+
+const mostParameters = 20;
+
+/** It becomes part of a path. */
+function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] {
+  const parameters = Object.entries(query);
+  if (parameters.length > mostParameters)
+    throw invalidRequest(`query: must have ${mostParameters} parameters at most.`);
+  for (const [name, value] of parameters) {
+    if (queryNamePattern.test(name) && queryValuePattern.test(value)) continue;
+    throw invalidRequest(
+      "query: must have names of 1 to 64 letters, digits, hyphens, dots and underscores, and values of 1 to 256 printable ASCII characters without spaces.",
+    );
+  }
+  return query;
 }
 
 /** In the words of the wire, for the audit log. */
@@ -40,6 +84,8 @@ export function settingsToWire(settings: UpstreamSettings) {
     timeout_seconds: settings.timeoutSeconds,
     idle_seconds: settings.idleSeconds,
     max_concurrency: settings.maxConcurrency,
+    ...{ api: settings.api, apis: settings.apis && [...settings.apis] },
+    ...{ key_header: settings.keyHeader, query: { ...settings.query } },
   };
 }
 

@@ -1,6 +1,7 @@
 // What upstreams there are, wherever they come from, and how each is doing, as operators see it.
 import type { Engine } from "../../domain/models/engine.ts";
 import type { StoredUpstream, UpstreamSettings, UpstreamSource } from "../../domain/models/upstream.ts";
+import { apisOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import type { UpstreamWire } from "../../wire/upstreams.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
@@ -13,7 +14,8 @@ export interface OpenedUpstream extends UpstreamSettings {
 }
 
 /** One that there is, wherever it comes from. Has no secret in it. */
-export interface KnownUpstream extends Pick<UpstreamSettings, "name" | "discover" | "environments" | "maxConcurrency"> {
+export interface KnownUpstream
+  extends Pick<UpstreamSettings, "name" | "discover" | "environments" | "maxConcurrency" | keyof UpstreamSpeech> {
   /** null for the built-in engine and for nodes, as are their times. */
   url: string | null;
   timeoutSeconds: number | null;
@@ -72,6 +74,8 @@ export function upstreamToWire(
     timeout_seconds: upstream.timeoutSeconds,
     idle_seconds: upstream.idleSeconds,
     max_concurrency: upstream.maxConcurrency,
+    ...{ api: upstream.api, apis: apisOf(engine.formats), names_apis: upstream.apis !== null },
+    ...{ key_header: upstream.keyHeader, query: { ...upstream.query } },
     state: isDraining ? "draining" : asked,
     health: router.engineState(engine),
     models: models ?? 0,

@@ -4,6 +4,7 @@ import { onEachDatabase, type TestDatabase } from "../../../tests/support/databa
 import type { AuditAction, AuditEvent } from "../../domain/audit.ts";
 import type { ChangeTopic } from "../../domain/change-feed.ts";
 import type { NodeJoinToken, NodeRecord } from "../../domain/models/node.ts";
+import { usualSpeech } from "../../domain/models/upstream-speech.ts";
 import { replicaGoneSeconds } from "../../domain/replica.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAuditLog } from "./audit-log.ts";
@@ -85,7 +86,7 @@ onEachDatabase((databases) => {
     await new SqlUpstreamStore(db).insertUpstream(
       {
         ...{ name: "vllm", url: "http://10.0.0.5/v1", sealedApiKey: null, discover: true, environments: ["live"] },
-        ...{ timeoutSeconds: 1, idleSeconds: 1, maxConcurrency: null, createdAt: 1 },
+        ...{ timeoutSeconds: 1, idleSeconds: 1, maxConcurrency: null, createdAt: 1, ...usualSpeech },
       },
       event("upstream.created"),
     );

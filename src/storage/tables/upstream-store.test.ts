@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { AuditAction, AuditEvent } from "../../domain/audit.ts";
 import type { StoredUpstream } from "../../domain/models/upstream.ts";
+import { usualSpeech } from "../../domain/models/upstream-speech.ts";
 import type { Database } from "../sql/database.ts";
 import { SqlAuditLog } from "./audit-log.ts";
 import { SqlUpstreamStore } from "./upstream-store.ts";
@@ -30,7 +31,7 @@ onEachDatabase((databases) => {
       discover: true,
       environments: ["live", "dev"],
     },
-    ...{ timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: null, createdAt: 10 },
+    ...{ timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: null, createdAt: 10, ...usualSpeech },
     ...more,
   });
 
@@ -43,11 +44,24 @@ onEachDatabase((databases) => {
     (await new SqlAuditLog(db).list({}, { after: undefined, limit: 10 })).map((e) => e.action);
 
   test("an upstream comes back as it was stored, by name", async () => {
-    const odd = upstream("b", { url: "https://ü'\"/v1", sealedApiKey: null, discover: false, maxConcurrency: 8 });
+    const odd = upstream("b", {
+      ...{ url: "https://ü'\"/v1", sealedApiKey: null, discover: false, maxConcurrency: 8 },
+      ...{ apis: ["responses"], keyHeader: "api-key", query: { "api-version": "preview" } },
+    });
     expect(await store.insertUpstream(odd, event("upstream.created"))).toBe(true);
     expect(await store.insertUpstream(upstream("a"), event("upstream.created"))).toBe(true);
     expect(await store.listUpstreams()).toEqual([upstream("a"), odd]);
     expect(await actions()).toEqual(["upstream.created", "upstream.created"]);
+  });
+
+  test("a row of before, which says nothing of how its server is spoken to, is spoken to as all were", async () => {
+    const { name, url, sealedApiKey, createdAt, ...rest } = upstream("old");
+    const { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency } = rest;
+    const settings = JSON.stringify({ discover, environments, timeoutSeconds, idleSeconds, maxConcurrency });
+    await db`
+      INSERT INTO upstreams (name, url, sealed_api_key, settings, created_at)
+      VALUES (${name}, ${url}, ${sealedApiKey}, ${settings}, ${createdAt})`;
+    expect(await store.listUpstreams()).toEqual([upstream("old")]);
   });
 
   test("each change moves the number by which other processes see it, and nothing else does", async () => {

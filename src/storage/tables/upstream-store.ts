@@ -1,6 +1,7 @@
 // Model servers that operators added, and the names of those that are drained, in the database; keys arrive sealed.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { StoredUpstream, UpstreamChange, UpstreamStore } from "../../domain/models/upstream.ts";
+import { speechOf, type UpstreamSpeech, usualSpeech } from "../../domain/models/upstream-speech.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
@@ -8,7 +9,10 @@ import { readRevision } from "./revisions.ts";
 import { changeRouting, setDrained } from "./routing-change.ts";
 
 /** What the column `settings` holds. */
-type Settings = Pick<StoredUpstream, "discover" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">;
+type Settings = Pick<
+  StoredUpstream,
+  "discover" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency" | keyof UpstreamSpeech
+>;
 
 const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Settings }>({
   name: text,
@@ -27,7 +31,8 @@ export class SqlUpstreamStore implements UpstreamStore {
 
   async listUpstreams(): Promise<StoredUpstream[]> {
     const stored = await available(upstreams.all(this.#db`SELECT * FROM upstreams ORDER BY name`));
-    return stored.map(({ settings, ...upstream }) => ({ ...upstream, ...settings }));
+    // Rows that were written before an upstream could be spoken to otherwise say nothing of it.
+    return stored.map(({ settings, ...upstream }) => ({ ...upstream, ...usualSpeech, ...settings }));
   }
 
   async listDrained(): Promise<string[]> {
@@ -75,6 +80,7 @@ export class SqlUpstreamStore implements UpstreamStore {
 
 function inColumns(upstream: StoredUpstream) {
   const { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency } = upstream;
-  const settings: Settings = { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency };
+  const own = { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency };
+  const settings: Settings = { ...own, ...speechOf(upstream) };
   return { ...upstream, settings };
 }

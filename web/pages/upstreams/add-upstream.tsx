@@ -11,7 +11,15 @@ import { useToldChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { suggestedName } from "./suggested-name.ts";
 import { TestResult } from "./test-result.tsx";
-import { ApiKeyField, fieldNames, MoreFields, settingsToWire, usualSettings } from "./upstream-fields.tsx";
+import {
+  ApiField,
+  ApiKeyField,
+  fieldNames,
+  MoreFields,
+  settingsToWire,
+  speechToWire,
+  usualSettings,
+} from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamsPath } from "./upstream-paths.ts";
 
 interface AddUpstreamProps {
@@ -27,7 +35,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
   const [apiKey, setApiKey] = useState("");
   const [name, setName] = useState("");
   const [settings, setSettings] = useState(usualSettings);
-  const server = { url: url.trim(), ...(apiKey === "" ? {} : { api_key: apiKey }) };
+  const server = { url: url.trim(), ...(apiKey === "" ? {} : { api_key: apiKey }), ...speechToWire(settings) };
   const test = useChange((body: typeof server) => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body }), {
     done(_result, tested) {
       if (name === "") setName(suggestedName(tested.url, taken));
@@ -38,9 +46,8 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
     leave: done,
     said: (upstream) => `${upstream.name} is added, with ${counted(upstream.models, "model")}.`,
   });
-  // Not what an address or a key gave that was changed meanwhile.
-  const tested =
-    test.variables?.url === server.url && test.variables.api_key === server.api_key ? test.data : undefined;
+  // Not what an address, a key or another API gave that was changed meanwhile.
+  const tested = JSON.stringify(test.variables) === JSON.stringify(server) ? test.data : undefined;
   const submit = () => {
     if (!tested) {
       add.reset();
@@ -59,7 +66,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
     >
       <TextInput
         label="Address"
-        description="Of its OpenAI-compatible API, nearly always ending in /v1."
+        description="Of its API, nearly always ending in /v1."
         placeholder="http://10.0.0.5:8000/v1"
         value={url}
         onChange={(event) => setUrl(event.currentTarget.value)}
@@ -76,6 +83,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
         change={setApiKey}
         error={problemOf(error, "api_key")}
       />
+      <ApiField settings={settings} change={setSettings} error={error} />
       {tested && <TestResult result={tested} />}
       {tested && (
         <TextInput
@@ -89,7 +97,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
           required
         />
       )}
-      {tested && <MoreFields settings={settings} change={setSettings} error={error} />}
+      <MoreFields settings={settings} change={setSettings} error={error} />
     </Form>
   );
 }

@@ -8,7 +8,7 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
-import { ApiKeyField, fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
+import { ApiField, ApiKeyField, fieldNames, MoreFields, settingsOf, settingsToWire } from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamPath } from "./upstream-paths.ts";
 
 export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): void }) {
@@ -63,6 +63,7 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
           onChange={(event) => setRemovesKey(event.currentTarget.checked)}
         />
       )}
+      <ApiField settings={settings} change={setSettings} error={save.error} />
       <MoreFields settings={settings} change={setSettings} error={save.error} shown />
     </Form>
   );

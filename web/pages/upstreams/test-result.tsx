@@ -3,8 +3,9 @@ import { Alert, Code, Group, ScrollArea, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { UpstreamTest } from "../../api/types.ts";
 import { counted, duration } from "../../parts/words/figures.ts";
+import { apiNames } from "./upstream-state.tsx";
 
-export function TestResult({ result: { ok, error, models, duration_ms } }: { result: UpstreamTest }) {
+export function TestResult({ result: { ok, error, models, apis, duration_ms } }: { result: UpstreamTest }) {
   if (!ok) {
     return (
       <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
@@ -16,7 +17,7 @@ export function TestResult({ result: { ok, error, models, duration_ms } }: { res
   return (
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found}`} role="status">
       <Text size="sm" mb="xs">
-        It answered in {duration(duration_ms)}.
+        It answered in {duration(duration_ms)}. It speaks {apis.map((api) => apiNames[api]).join(", ")}.
         {models.length === 0 && " It lists no models, so there is nothing to call yet."}
       </Text>
       <ScrollArea.Autosize mah={180} viewportProps={{ tabIndex: 0, "aria-label": "Models found" }}>

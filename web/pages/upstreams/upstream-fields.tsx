@@ -1,5 +1,5 @@
 // The settings of a model server that are asked for when it is added and when it is changed.
-import { Group, PasswordInput, Switch } from "@mantine/core";
+import { Group, MultiSelect, NativeSelect, PasswordInput, Switch, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Upstream } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -15,6 +15,13 @@ interface UpstreamSettings {
   idleSeconds: TypedNumber;
   /** Empty: measured. */
   most: TypedNumber;
+  api: Upstream["api"];
+  /** Where there are none, it is asked what it has. */
+  apis: string[];
+  /** Empty: the usual one of its API. */
+  keyHeader: string;
+  /** Written as in an address, without the question mark. */
+  query: string;
 }
 
 export const usualSettings: UpstreamSettings = {
@@ -23,6 +30,7 @@ export const usualSettings: UpstreamSettings = {
   timeoutSeconds: 600,
   idleSeconds: 900,
   most: "",
+  ...{ api: "openai", apis: [], keyHeader: "", query: "" },
 };
 
 export function settingsOf(upstream: Upstream): UpstreamSettings {
@@ -31,11 +39,24 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
     ...{ discover: upstream.discover, environments: [...upstream.environments] },
     ...{ timeoutSeconds: upstream.timeout_seconds ?? "", idleSeconds: upstream.idle_seconds ?? "" },
     most: most ?? "",
+    ...{ api: upstream.api, apis: upstream.names_apis ? [...upstream.apis] : [] },
+    ...{ keyHeader: upstream.key_header ?? "", query: new URLSearchParams(upstream.query).toString() },
   };
 }
 
-export function settingsToWire({ discover, environments, timeoutSeconds, idleSeconds, most }: UpstreamSettings) {
+/** How it is spoken to, which a test of it needs as well. */
+export function speechToWire({ api, apis, keyHeader, query }: UpstreamSettings) {
   return {
+    ...{ api, apis: apis.length === 0 ? null : (apis as Upstream["apis"]) },
+    key_header: keyHeader === "" ? null : (keyHeader as NonNullable<Upstream["key_header"]>),
+    query: Object.fromEntries(new URLSearchParams(query.trim())),
+  };
+}
+
+export function settingsToWire(settings: UpstreamSettings) {
+  const { discover, environments, timeoutSeconds, idleSeconds, most } = settings;
+  return {
+    ...speechToWire(settings),
     ...{ discover, environments: environments as Upstream["environments"] },
     ...(timeoutSeconds === "" ? {} : { timeout_seconds: Number(timeoutSeconds) }),
     ...(idleSeconds === "" ? {} : { idle_seconds: Number(idleSeconds) }),
@@ -46,6 +67,7 @@ export function settingsToWire({ discover, environments, timeoutSeconds, idleSec
 export const fieldNames = [
   ...["name", "url", "api_key", "discover", "environments"],
   ...["timeout_seconds", "idle_seconds", "max_concurrency"],
+  ...["apis", "key_header", "query", "api"],
 ];
 
 interface ApiKeyFieldProps {
@@ -68,6 +90,75 @@ export function ApiKeyField({ change, ...field }: ApiKeyFieldProps) {
   );
 }
 
+const apiChoices = [
+  { value: "openai", label: "OpenAI-compatible" },
+  { value: "messages", label: "Anthropic Messages" },
+];
+
+interface SpeechFieldsProps {
+  settings: UpstreamSettings;
+  error: ApiFailure | null;
+  change(settings: UpstreamSettings): void;
+}
+
+export function ApiField({ settings, error, change }: SpeechFieldsProps) {
+  return (
+    <NativeSelect
+      label="API"
+      data={apiChoices}
+      value={settings.api}
+      onChange={(event) => change({ ...settings, api: event.currentTarget.value as Upstream["api"] })}
+      error={problemOf(error, "api")}
+    />
+  );
+}
+
+const formatChoices = [
+  { value: "chat", label: "Chat completions" },
+  { value: "responses", label: "Responses" },
+  { value: "messages", label: "Messages" },
+];
+
+const headerChoices = [
+  { value: "", label: "The usual one" },
+  { value: "authorization", label: "authorization, as a bearer token" },
+  { value: "api-key", label: "api-key" },
+  { value: "x-api-key", label: "x-api-key" },
+];
+
+function SpeechFields({ settings, error, change }: SpeechFieldsProps) {
+  return (
+    <>
+      <MultiSelect
+        label="Formats that it has"
+        description="None: it is asked. Requests in the others are translated."
+        data={formatChoices}
+        value={settings.apis}
+        onChange={(apis) => change({ ...settings, apis })}
+        error={problemOf(error, "apis")}
+      />
+      <Group grow align="start">
+        <NativeSelect
+          label="Header of the API key"
+          data={headerChoices}
+          value={settings.keyHeader}
+          onChange={(event) => change({ ...settings, keyHeader: event.currentTarget.value })}
+          error={problemOf(error, "key_header")}
+        />
+        <TextInput
+          label="Query of each request"
+          placeholder="api-version=preview"
+          value={settings.query}
+          onChange={(event) => change({ ...settings, query: event.currentTarget.value })}
+          error={problemOf(error, "query")}
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </Group>
+    </>
+  );
+}
+
 interface MoreFieldsProps {
   settings: UpstreamSettings;
   error: ApiFailure | null;
@@ -77,7 +168,7 @@ interface MoreFieldsProps {
 }
 
 export function MoreFields({ settings, error, shown = false, change }: MoreFieldsProps) {
-  const hasProblem = fieldNames.slice(3).some((field) => problemOf(error, field) !== undefined);
+  const hasProblem = fieldNames.slice(3, -1).some((field) => problemOf(error, field) !== undefined);
   return (
     <MoreSettings {...{ shown, hasProblem }}>
       <Switch
@@ -117,6 +208,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
           error={problemOf(error, "idle_seconds")}
         />
       </Group>
+      <SpeechFields {...{ settings, error, change }} />
     </MoreSettings>
   );
 }

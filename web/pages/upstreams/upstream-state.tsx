@@ -14,6 +14,13 @@ export function UpstreamState({ upstream: { state, running } }: { upstream: Upst
   return <State kind={kind}>{state === "draining" && running === 0 ? "Drained" : word}</State>;
 }
 
+/** The formats of conversations. */
+export const apiNames: Record<Upstream["apis"][number], string> = {
+  chat: "chat completions",
+  responses: "Responses",
+  messages: "Messages",
+};
+
 export const sourceNames: Record<Upstream["source"], string> = {
   "built-in": "Built in",
   file: "headrace.yaml",

@@ -19,7 +19,7 @@ import { EditUpstream } from "./edit-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
 import { UnpricedModels } from "./unpriced-models.tsx";
 import { staleWithUpstreams, upstreamPath, upstreamsPath } from "./upstream-paths.ts";
-import { placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
+import { apiNames, placeOf, readOnlyText, sourceNames, UpstreamState } from "./upstream-state.tsx";
 
 export function UpstreamView({ upstream, close }: { upstream: Upstream; close(): void }) {
   const [editing, setEditing] = useState(false);
@@ -87,6 +87,7 @@ function factsOf(upstream: Upstream) {
     ["Waiting", count(waiting)],
     ["Models", discover ? count(models) : `${count(models)}, those that it lists are not served`],
     ["Most at once", most === null ? "measured" : count(most)],
+    ["Speaks", upstream.apis.map((api) => apiNames[api]).join(", ")],
     ["Comes from", sourceNames[source]],
     ["Environments", environmentList(environments)],
     ...(url === null ? [] : [["API key", hasKey ? "kept sealed" : "none"] as const]),

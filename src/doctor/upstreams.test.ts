@@ -1,0 +1,49 @@
+// How the doctor asks a model server for its models: as its settings say, and it tells which formats there are.
+import { expect, test } from "bun:test";
+import { checkFile } from "../config/check-file.ts";
+import { reloadableConfig } from "../config/file-config.ts";
+import { readYaml } from "../config/read-yaml.ts";
+import type { Subject } from "./subject.ts";
+import { judge, upstreamLooks } from "./upstreams.ts";
+
+/** The findings for a server that answers so, under these settings besides its name and URL. */
+async function findings(answer: (request: Request) => Response, settings: string) {
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
+  const text = `upstreams:\n  - { name: up, url: "http://127.0.0.1:${server.port}/v1", api_key: k-123, ${settings} }\n`;
+  const { data, problems } = checkFile(readYaml(text, "headrace.yaml", {}));
+  expect(problems).toEqual([]);
+  const subject = { config: reloadableConfig(data, []) as Subject["config"] };
+  const looks = await Promise.all(upstreamLooks(subject).map(({ look }) => look(AbortSignal.timeout(5_000))));
+  return looks.flatMap(judge);
+}
+
+const list = () => Response.json({ data: [{ id: "m" }] });
+const missing = () => new Response("", { status: 404 });
+
+test("a server with OpenAI's API is asked with its header and query, and for the formats that it has", async () => {
+  const found = await findings((request) => {
+    const { pathname, searchParams } = new URL(request.url);
+    if (request.headers.get("api-key") !== "k-123" || searchParams.get("v") !== "1") {
+      return new Response("", { status: 401 });
+    }
+    if (request.method === "GET") return list();
+    return pathname === "/v1/responses" ? new Response("", { status: 400 }) : missing();
+  }, 'key_header: api-key, query: { v: "1" }');
+  expect(found).toMatchObject([
+    { level: "ok", found: expect.stringMatching(/^1 model in \d+ ms, chat, responses: m$/) },
+  ]);
+});
+
+test("a server with Anthropic's API is asked as that wants it", async () => {
+  const found = await findings((request) => {
+    const { headers, url } = request;
+    const isRight = headers.get("x-api-key") === "k-123" && headers.get("anthropic-version") === "2023-06-01";
+    return isRight && url.endsWith("/v1/models?limit=1000") ? list() : missing();
+  }, "api: messages");
+  expect(found).toMatchObject([{ level: "ok", found: expect.stringMatching(/^1 model in \d+ ms, messages: m$/) }]);
+});
+
+test("a server that has no such path is told of with what to correct", async () => {
+  const found = await findings(missing, "api: openai");
+  expect(found).toMatchObject([{ level: "failure", remedy: expect.stringContaining("api: messages") }]);
+});

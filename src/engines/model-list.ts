@@ -1,0 +1,100 @@
+// The list of models of a server, in OpenAI's shape or Anthropic's, with what common servers add to it.
+import { GatewayError } from "../base/errors.ts";
+import type { EngineModel } from "../domain/models/engine.ts";
+import type { UpstreamApi } from "../domain/models/upstream-speech.ts";
+import { getText, type HttpTarget, modelsPath } from "./http-engine.ts";
+
+export const maxListBytes = 8 * 1024 * 1024;
+
+/** Pages that are read of a list that comes in pages: Anthropic's, with up to 1000 models on each. */
+const mostPages = 10;
+
+/** GET /models. Rejects where the answer is not a model list. */
+export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
+  if (target.api === "openai") return parseModels(await getList(target, modelsPath(target), signal));
+  const models: EngineModel[] = [];
+  let after = "";
+  for (let page = 0; page < mostPages; page++) {
+    const text = await getList(target, `${firstModelsPath(target)}${after}`, signal);
+    models.push(...parseModels(text, target.api));
+    const next = nextOf(text);
+    if (next === undefined) break;
+    after = `&after_id=${encodeURIComponent(next)}`;
+  }
+  return models;
+}
+
+/** The path of the first page, or of the only one. */
+export function firstModelsPath(target: HttpTarget): string {
+  return target.api === "openai" ? modelsPath(target) : `${modelsPath(target)}?limit=1000`;
+}
+
+async function getList(target: HttpTarget, path: string, signal: AbortSignal): Promise<string> {
+  const { status, text } = await getText(target, path, maxListBytes, signal);
+  if (status !== 200) {
+    throw new GatewayError("upstream_error", `GET /models answered ${status}`, { detail: target.name });
+  }
+  if (text === undefined) throw new GatewayError("upstream_error", "GET /models answered too much");
+  return text;
+}
+
+/** The id after which the next page begins; undefined at the last. */
+function nextOf(text: string): string | undefined {
+  const { has_more: hasMore, last_id: last } = JSON.parse(text) as Record<string, unknown>;
+  return hasMore === true && typeof last === "string" && last !== "" && last.length <= 256 ? last : undefined;
+}
+
+/** No control characters, as for models of nodes: PostgreSQL keeps no U+0000, and whatever is stored beside such a name would wait for ever. */
+const namePattern = /^[^\p{Cc}\p{Cs}]+$/u;
+
+/**
+ * Reads a model list, with the extensions of vLLM (`max_model_len`), LM Studio, and llama-server (`meta`), or one of
+ * Anthropic's (`created_at`, `max_input_tokens`), whose models have conversations alone.
+ */
+export function parseModels(text: string, api: UpstreamApi = "openai"): EngineModel[] {
+  const value: unknown = JSON.parse(text);
+  const data = (value as { data?: unknown } | null)?.data;
+  if (!Array.isArray(data)) throw new GatewayError("upstream_error", "GET /models answered no model list");
+  const models: EngineModel[] = [];
+  for (const entry of data as Record<string, unknown>[]) {
+    const id = entry?.["id"];
+    if (typeof id !== "string" || id.length > 256 || !namePattern.test(id)) continue;
+    const { owned_by: ownedBy, capabilities } = entry;
+    const created = entry["created"] ?? unixSeconds(entry["created_at"]);
+    const meta = entry["meta"] as { n_ctx?: unknown } | null | undefined;
+    const { context_length, max_model_len, max_context_length, max_input_tokens } = entry;
+    const context = [context_length, max_model_len, max_context_length, meta?.n_ctx, max_input_tokens].find(isCount);
+    models.push({
+      id,
+      ...(typeof ownedBy === "string" && ownedBy !== "" ? { ownedBy } : {}),
+      ...(isCount(created) ? { created } : {}),
+      ...(context === undefined ? {} : { context }),
+      ...(api === "messages" ? { capabilities: conversationsAlone } : readCapabilities(capabilities)),
+    });
+  }
+  return models;
+}
+
+const conversationsAlone = { chat: true, completion: false, embeddings: false };
+
+/** Reads a time in RFC 3339. */
+function unixSeconds(value: unknown): number | undefined {
+  const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
+}
+
+/** Only booleans under our own names count; some servers list capability names of their own instead. */
+function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  const { chat, completion, embeddings } = value as Record<string, unknown>;
+  const capabilities = {
+    ...(typeof chat === "boolean" ? { chat } : {}),
+    ...(typeof completion === "boolean" ? { completion } : {}),
+    ...(typeof embeddings === "boolean" ? { embeddings } : {}),
+  };
+  return Object.keys(capabilities).length > 0 ? { capabilities } : {};
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
