@@ -3,7 +3,7 @@
 import type { Seal } from "../../domain/seal.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type { ReplyCall } from "../conversation/reply.ts";
-import type { Json } from "./json.ts";
+import { isObject, type Json } from "./json.ts";
 import { sealReasoning } from "./sealed-reasoning.ts";
 
 /** Takes the events of an item; `members` are those beside its type and number, as JSON without braces. */
@@ -21,7 +21,7 @@ function at({ id, index }: ItemPlace): string {
   return `"item_id":${JSON.stringify(id)},"output_index":${index}`;
 }
 
-abstract class OpenItem {
+export abstract class OpenItem {
   protected readonly place: ItemPlace;
   protected readonly events: EventSink;
 
@@ -35,8 +35,11 @@ abstract class OpenItem {
     return this.place.index;
   }
 
-  /** Ends it, as a whole; gives what it became. */
-  abstract done(): Json;
+  /** Ends it; gives what it became. `isWhole`: the answer was not cut off in it. */
+  abstract done(isWhole?: boolean): Json;
+
+  /** What there is of it, where nothing more comes and it is no item to act upon. */
+  abstract cut(): Json;
 
   /** What there is of it, where the answer was cut off: without the events that say that it is whole, as clients act upon them. */
   abstract cut(): Json;
@@ -66,7 +69,7 @@ export class OpenMessage extends OpenItem {
 
   constructor(place: ItemPlace, events: EventSink) {
     super(place, events);
-    this.added({ id: place.id, type: "message", status: "in_progress", role: "assistant", content: [] });
+    this.added(this.#item("in_progress", []));
   }
 
   text(text: string, logprobs: readonly unknown[] | undefined): void {
@@ -100,19 +103,18 @@ export class OpenMessage extends OpenItem {
     this.#logprobs = [];
   }
 
-  done(): Json {
+  done(isWhole = true): Json {
     this.endPart();
-    return this.ended(this.#item("completed"));
+    return this.ended(this.#item(isWhole ? "completed" : "incomplete", this.#content));
   }
 
-  /** Its text is of use as far as it goes. */
   cut(): Json {
-    this.endPart();
-    return this.ended(this.#item("incomplete"));
+    const part = this.#kind === undefined ? [] : [this.#part(this.#kind, this.#text)];
+    return this.#item("incomplete", [...this.#content, ...part]);
   }
 
-  #item(status: string): Json {
-    return { id: this.place.id, type: "message", status, role: "assistant", content: this.#content };
+  #item(status: string, content: readonly Json[]): Json {
+    return { id: this.place.id, type: "message", status, role: "assistant", content };
   }
 
   #open(kind: PartKind): void {
@@ -138,13 +140,16 @@ export interface ReasoningOptions {
 }
 
 export class OpenReasoning extends OpenItem {
+  /** Whether the model server tells it as a summary. */
+  readonly isSummary: boolean;
   readonly #options: ReasoningOptions;
   readonly #at: string;
   #text = "";
   #proof: ReasoningProof | undefined;
 
-  constructor(place: ItemPlace, events: EventSink, options: ReasoningOptions) {
+  constructor(place: ItemPlace, events: EventSink, options: ReasoningOptions, isSummary: boolean) {
     super(place, events);
+    this.isSummary = isSummary;
     this.#options = options;
     this.#at = `${at(place)},"${options.asSummary ? "summary" : "content"}_index":0`;
     this.added({ id: place.id, type: "reasoning", summary: [] });
@@ -162,15 +167,32 @@ export class OpenReasoning extends OpenItem {
   }
 
   done(): Json {
-    const { asSummary, isSealed, seal } = this.#options;
-    const parts = this.#text === "" ? [] : [this.#part(this.#text)];
     if (this.#text !== "") this.#end();
+    return this.ended(this.cut());
+  }
+
+  cut(): Json {
+    const { asSummary } = this.#options;
+    const parts = this.#text === "" ? [] : [this.#part(this.#text)];
+    const sealed = this.#sealed();
+    return {
+      id: this.place.id,
+      type: "reasoning",
+      summary: asSummary ? parts : [],
+      ...(asSummary ? {} : { content: parts }),
+      ...(sealed === "" ? {} : { encrypted_content: sealed }),
+    };
+  }
+
+  /**
+   * What a maker wants to see again goes along in any case: without it the conversation could not go on there. What OpenAI
+   * encrypted is sealed already, and needs no text beside it.
+   */
+  #sealed(): string {
+    const { isSealed, seal } = this.#options;
     const proof = this.#proof;
-    const item: Record<string, unknown> = { id: this.place.id, type: "reasoning", summary: asSummary ? parts : [] };
-    if (!asSummary) item["content"] = parts;
-    // What a maker wants to see again goes along in any case: without it the conversation could not go on there.
-    if (isSealed || proof) item["encrypted_content"] = sealReasoning(seal, { text: this.#text, proof });
-    return this.ended(item);
+    if (proof?.kind === "encrypted") return proof.data;
+    return isSealed || proof ? sealReasoning(seal, { text: this.#text, proof }) : "";
   }
 
   cut(): Json {
@@ -205,6 +227,7 @@ export class OpenCall extends OpenItem {
   readonly #call: ReplyCall;
   readonly #at: string;
   #input = "";
+  isDone = false;
 
   constructor(place: ItemPlace, events: EventSink, call: ReplyCall) {
     super(place, events);
@@ -214,19 +237,36 @@ export class OpenCall extends OpenItem {
   }
 
   input(text: string): void {
+    // What comes behind whole arguments could only spoil them.
+    if (this.isDone) return;
     this.#input += text;
     const type = this.#isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
     this.events.event(type, `${this.#at},"delta":${JSON.stringify(text)}`);
   }
 
-  done(): Json {
+  /**
+   * Whether its arguments are an object, and nothing can come but what would spoil that. `{}` may be what a server sends
+   * before the arguments.
+   */
+  isOver(): boolean {
+    return !this.#isCustom && this.#input.trimEnd().endsWith("}") && isFilledObject(this.#input);
+  }
+
+  /** Clients read the arguments as JSON, and those of a call without any as well. */
+  done(isWhole = true): Json {
+    if (isWhole && this.#input === "" && !this.#isCustom) this.input("{}");
+    this.isDone = true;
     const text = JSON.stringify(this.#input);
     if (this.#isCustom) this.events.event("response.custom_tool_call_input.done", `${this.#at},"input":${text}`);
     else {
       const name = JSON.stringify(this.#call.name);
       this.events.event("response.function_call_arguments.done", `${this.#at},"name":${name},"arguments":${text}`);
     }
-    return this.ended(this.#item("completed"));
+    return this.ended(this.#item(isWhole ? "completed" : "incomplete"));
+  }
+
+  cut(): Json {
+    return this.#item("incomplete");
   }
 
   /** Half of its input must not be run. */
@@ -251,6 +291,15 @@ export class OpenCall extends OpenItem {
       name,
       ...(namespace === undefined ? {} : { namespace }),
     };
+  }
+}
+
+function isFilledObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && Object.keys(value).length > 0;
+  } catch {
+    return false;
   }
 }
 

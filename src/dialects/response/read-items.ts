@@ -3,21 +3,20 @@ import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { AnswerPart, ResultTurn, Turn } from "../conversation/conversation.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
-import { readParts } from "./read-parts.ts";
+import { partTypes, readParts } from "./read-parts.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
 
 /** Calls of tools of the vendor's own that are run by the client: each is one of a function of this name. */
-const ownCalls: Readonly<Record<string, { name: string; input: string }>> = {
-  local_shell_call: { name: "local_shell", input: "action" },
-  shell_call: { name: "shell", input: "action" },
-  apply_patch_call: { name: "apply_patch", input: "operation" },
-  tool_search_call: { name: "tool_search", input: "arguments" },
-};
-const ownOutputs: ReadonlySet<unknown> = new Set(
-  Object.keys(ownCalls)
-    .map((name) => `${name}_output`)
-    .concat("tool_search_output"),
-);
+const ownCalls: ReadonlyMap<unknown, { name: string; input: string }> = new Map([
+  ["local_shell_call", { name: "local_shell", input: "action" }],
+  ["shell_call", { name: "shell", input: "action" }],
+  ["apply_patch_call", { name: "apply_patch", input: "operation" }],
+  ["tool_search_call", { name: "tool_search", input: "arguments" }],
+]);
+const outputs: ReadonlySet<unknown> = new Set([
+  ...["function_call_output", "custom_tool_call_output", "tool_search_output"],
+  ...["local_shell_call_output", "shell_call_output", "apply_patch_call_output"],
+]);
 
 export interface ReadItems {
   turns: Turn[];
@@ -63,14 +62,13 @@ class ItemReader {
 
   add(item: Json, place: string): void {
     const type = item["type"] ?? (item["role"] === undefined || item["role"] === null ? "item_reference" : "message");
-    const own = ownCalls[String(type)];
+    const own = ownCalls.get(type);
     if (type === "message") this.#addMessage(item, place);
     else if (type === "function_call") this.#say(functionCall(item), place);
     else if (type === "custom_tool_call") this.#say(customCall(item), place);
     else if (own) this.#say(ownCall(item, own), place);
-    else if (type === "function_call_output" || type === "custom_tool_call_output" || ownOutputs.has(type)) {
-      this.#add(resultOf(item, place));
-    } else if (type === "reasoning") this.#addReasoning(item, place);
+    else if (outputs.has(type)) this.#add(resultOf(item, place));
+    else if (type === "reasoning") this.#addReasoning(item, place);
     else if (type === "compaction") this.#addCompaction(item, place);
     else if (type === "additional_tools") this.#tools.push({ tools: item["tools"], place: `${place}.tools` });
     else if (type === "item_reference") throw unknownItem(item, place);
@@ -97,7 +95,7 @@ class ItemReader {
     const [content, summary] = [texts(item["content"]), texts(item["summary"])];
     const isSummary = content.length === 0;
     const shown = (isSummary ? summary : content).join("\n\n");
-    const sealed = textOf(item["encrypted_content"]);
+    const sealed = textOf(item["encrypted_content"]) || undefined;
     const ours = sealed === undefined ? undefined : openReasoning(this.#seal, sealed);
     const id = textOf(item["id"]);
     // What is ours holds the thoughts themselves, whatever of them was shown.
@@ -181,11 +179,10 @@ function ownCall(item: Json, { name, input }: { name: string; input: string }): 
 
 function resultOf(item: Json, place: string): ResultTurn {
   const kind = item["type"] === "custom_tool_call_output" ? "custom" : "function";
-  const output = item["output"] ?? item["tools"];
-  const isParts =
-    Array.isArray(output) && output.every((part) => isObject(part) && String(part["type"]).startsWith("input_"));
+  const output = item["output"] ?? item["tools"] ?? undefined;
+  const isParts = Array.isArray(output) && output.every((part) => isObject(part) && partTypes.has(part["type"]));
   const isText = typeof output === "string" || isParts;
-  const parts = readParts(isText ? output : JSON.stringify(output ?? ""), `${place}.output`);
+  const parts = readParts(isText ? output : JSON.stringify(output) ?? "", `${place}.output`);
   return { role: "tool", callId: callIdOf(item), parts, kind, place };
 }
 
@@ -199,6 +196,6 @@ function unknownItem(item: Json, place: string): Error {
   const named = id === undefined ? "" : ` \`${id}\``;
   return fieldError(
     `${place}.id`,
-    `there is no item${named} here. Send the item itself, or go on from a response that was made with \`store: true\`.`,
+    `there is no item${named} here. Nothing is kept, so send the item itself; clients do with \`store: false\`.`,
   );
 }

@@ -3,6 +3,11 @@ import { fieldError } from "../../base/errors.ts";
 import type { MediaSource, Part } from "../conversation/conversation.ts";
 import { isObject, type Json, textOf } from "./json.ts";
 
+/** Types of parts that are read below. */
+export const partTypes: ReadonlySet<unknown> = new Set([
+  ...["input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"],
+]);
+
 /** Throws `invalid_request` for a part that no other format could be told. */
 export function readParts(content: unknown, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
@@ -19,7 +24,7 @@ function readPart(part: Json, place: string): Part {
     case "refusal":
       return { type: "text", text: textOf(part["refusal"]) ?? "" };
     case "input_image":
-      return { type: "image", source: sourceOf(part, "image_url", place), detail: textOf(part["detail"]), place };
+      return { type: "image", source: sourceOf(part, "image_url", place), detail: detailOf(part["detail"]), place };
     case "input_file":
       return { type: "file", source: fileSource(part, place), name: textOf(part["filename"]), place };
     case "input_audio":
@@ -30,6 +35,11 @@ function readPart(part: Json, place: string): Part {
         `\`${String(part["type"])}\` cannot be told to this model's server. Send input_text, input_image, input_file or input_audio.`,
       );
   }
+}
+
+/** `auto` is what it is where nothing is said, too. */
+function detailOf(detail: unknown): string | undefined {
+  return detail === "auto" ? undefined : textOf(detail);
 }
 
 function readAudio(part: Json, place: string): Part {
@@ -57,7 +67,7 @@ function fileSource(part: Json, place: string): MediaSource {
 }
 
 function urlSource(url: string): MediaSource {
-  const found = /^data:([^;,]*)(?:;[^,]*)?;base64,/.exec(url.slice(0, 256));
+  const found = /^data:([^;,]*)(?:;[^,]*)?;base64,/i.exec(url.slice(0, 256));
   if (!found) return { kind: "url", url };
   return { kind: "data", mediaType: found[1] ?? "", data: url.slice(found[0].length) };
 }

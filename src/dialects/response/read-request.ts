@@ -99,11 +99,13 @@ function samplingOf(body: Json): Sampling {
 }
 
 function othersOf(body: Json, leftOut: readonly string[]): Record<string, unknown> {
-  const others: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(body)) {
-    const isDefault = value === null || (name === "truncation" && value === "disabled");
-    if (!known.has(name) && !isDefault) others[name] = value;
+  if (isObject(body["prompt"])) {
+    throw fieldError("prompt", "names a prompt that OpenAI keeps, and this model is another one. Send its text as `instructions`.");
   }
-  for (const place of leftOut) others[place] = true;
-  return others;
+  const others = Object.entries(body).filter(([name, value]) => {
+    const isDefault = value === null || (name === "truncation" && value === "disabled");
+    return !known.has(name) && !isDefault;
+  });
+  // Entries, as a member may have the name of the prototype.
+  return Object.fromEntries([...others, ...leftOut.map((place) => [place, true] as const)]);
 }

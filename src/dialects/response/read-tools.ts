@@ -4,8 +4,8 @@ import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
 /** Tools of the vendor's own that are run by the client, as functions with the arguments that its models give them. */
-const ownTools: Readonly<Record<string, Json>> = {
-  local_shell: {
+const ownTools: ReadonlyMap<string, Json> = new Map([
+  ["local_shell", {
     type: "object",
     properties: {
       type: { type: "string", enum: ["exec"] },
@@ -15,8 +15,8 @@ const ownTools: Readonly<Record<string, Json>> = {
       env: { type: "object", additionalProperties: { type: "string" } },
     },
     required: ["type", "command"],
-  },
-};
+  }],
+]);
 
 export interface ReadTools {
   tools: Tool[];
@@ -43,12 +43,12 @@ function readTool(tool: Json, place: string, namespace: string | undefined, read
     const base = { kind: type, name, namespace, description, place } as const;
     if (type === "custom") read.tools.push({ ...base, format: isObject(tool["format"]) ? tool["format"] : undefined });
     else read.tools.push({ ...base, ...functionMembers(tool) });
-  } else if (ownTools[type]) {
+  } else if (ownTools.has(type)) {
     read.tools.push({
       kind: "function",
       name: type,
       description: "Runs a command on the user's machine.",
-      parameters: ownTools[type],
+      parameters: ownTools.get(type),
       place,
     });
   } else {
@@ -69,8 +69,7 @@ export function readChoice(
   if (choice === "required" && tools.length === 0) throw noTool("tool_choice");
   if (choice === "auto" || choice === "none" || choice === "required") return { choice: { type: choice }, tools };
   if (choice === undefined || choice === null) return { choice: undefined, tools };
-  if (!isObject(choice))
-    throw fieldError("tool_choice", "must be auto, required, none, or an object that names a tool.");
+  if (!isObject(choice)) throw fieldError("tool_choice", "must be none, auto or required, or an object that names a tool.");
   const { type } = choice;
   if (type === "allowed_tools") return allowed(choice, tools);
   if (type === "function" || type === "custom") return { choice: toolOf(choice, type, "tool_choice.name"), tools };

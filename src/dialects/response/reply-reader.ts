@@ -5,18 +5,19 @@ import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
 import { publicFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 
 export class ResponseReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
-  /** Parts of items that were told piece by piece: what comes of them whole is known. */
-  readonly #told = new Set<string>();
-  /** Items that were begun, and those that were told to their end, by their place. */
+  /** Places of items that began, and of those that were told piece by piece: what comes of them whole is known. */
   readonly #begun = new Set<unknown>();
-  readonly #ended = new Set<unknown>();
+  readonly #told = new Set<unknown>();
   #hasCalls = false;
+  #hasRefusal = false;
+  #isOver = false;
 
   /** `engine`: keeps secrets out of its words, which do not reach the client without it. */
   constructor(names: CallNames, engine?: EngineWords) {
@@ -27,22 +28,45 @@ export class ResponseReader implements ReplyReader {
   event(data: Json, to: ReplySink): void {
     this.#sink ??= new ClientCalls(to, this.#names);
     const sink = this.#sink;
-    const { type, delta, output_index: index } = data;
+    const { type, delta, item, output_index: index } = data;
+    if (type === "error") throw this.#fault(data);
+    // Nothing follows the end.
+    if (this.#isOver) return;
     if (typeof delta === "string") {
-      this.#told.add(partKey(index, data));
+      if (delta !== "") this.#told.add(index);
       this.#delta(String(type), delta, data, sink);
-    } else if (type === "response.output_item.added" && isObject(data["item"])) this.#added(data["item"], index, sink);
-    else if (type === "response.output_item.done" && isObject(data["item"])) this.#done(data["item"], index, sink);
-    else if (type === "response.reasoning_summary_part.added" && numberOf(data["summary_index"]) !== 0) {
-      sink.reasoning("\n\n", true);
+    } else if (type === "response.output_item.added" && isObject(item)) this.#added(item, index, sink);
+    else if (type === "response.output_item.done" && isObject(item)) this.#done(item, index, sink);
+    else if (type === "response.content_part.added") this.#partAdded(data, sink);
+    else if (type === "response.reasoning_summary_part.added" && isLater(data["summary_index"])) {
+      sink.reasoning(parting, true);
     } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
-      const response = isObject(data["response"]) ? data["response"] : {};
-      this.#end({ ...response, status: type.slice("response.".length) }, sink);
-    }
+      const { response } = data;
+      if (!isObject(response)) throw malformed("an event without its response");
+      // Some servers tell nothing before.
+      if (this.#begun.size === 0) this.#items(response, sink);
+      this.#end(response, sink);
+    } else if (typeof type !== "string") throw malformed("an event without a type");
   }
 
   whole(answer: Json, to: ReplySink): void {
-    this.#end(answer, new ClientCalls(to, this.#names));
+    const sink = new ClientCalls(to, this.#names);
+    const { output, status } = answer;
+    if (!Array.isArray(output)) throw malformed("a response without output");
+    if (status === "queued" || status === "in_progress") throw malformed("a response that is not finished");
+    this.#items(answer, sink);
+    this.#end(answer, sink);
+  }
+
+  #items({ output }: Json, sink: ReplySink): void {
+    for (const [index, item] of objectsOf(output).entries()) this.#done(item, index, sink);
+  }
+
+  /** Each part of a message is a text of its own; those of reasoning are paragraphs. */
+  #partAdded({ part, content_index: index }: Json, sink: ReplySink): void {
+    if (!isLater(index)) return;
+    if (isObject(part) && part["type"] === "reasoning_text") sink.reasoning(parting, false);
+    else sink.block();
   }
 
   #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
@@ -54,6 +78,7 @@ export class ResponseReader implements ReplyReader {
         break;
       }
       case "response.refusal.delta":
+        this.#hasRefusal = true;
         sink.refusal(delta);
         break;
       case "response.reasoning_text.delta":
@@ -74,6 +99,7 @@ export class ResponseReader implements ReplyReader {
     if (this.#begun.has(index)) return;
     this.#begun.add(index);
     const { type } = item;
+    this.#begun.add(index);
     if (type === "message" || type === "reasoning") sink.block();
     if (type !== "function_call" && type !== "custom_tool_call") return;
     this.#hasCalls = true;
@@ -88,10 +114,8 @@ export class ResponseReader implements ReplyReader {
 
   /** Some servers tell an item only once it is whole, and some only at the end of the answer. */
   #done(item: Json, index: unknown, sink: ReplySink): void {
-    if (this.#ended.has(index)) return;
-    this.#added(item, index, sink);
-    this.#ended.add(index);
-    this.#tellRest(item, numberOf(index) ?? 0, sink);
+    if (!this.#begun.has(index)) this.#added(item, index, sink);
+    if (!this.#told.has(index)) this.#tellWhole(item, numberOf(index) ?? 0, sink);
     const sealed = textOf(item["encrypted_content"]);
     if (item["type"] === "reasoning" && sealed !== undefined && sealed !== "")
       sink.proof({ kind: "encrypted", data: sealed });
@@ -100,46 +124,56 @@ export class ResponseReader implements ReplyReader {
   /** What was not told piece by piece. */
   #tellRest(item: Json, index: number, sink: ReplySink): void {
     const { type, content, summary } = item;
-    const isNew = (part: Json) => !this.#told.has(partKey(index, part));
-    const input = textOf(item["arguments"]) ?? textOf(item["input"]);
     if (type === "function_call" || type === "custom_tool_call") {
-      if (input !== undefined && isNew({})) sink.arguments(index, input);
+      const { arguments: values, input = values } = item;
+      // Some servers send the arguments as an object.
+      const text = isObject(input) ? JSON.stringify(input) : textOf(input);
+      if (text) sink.arguments(index, text);
       return;
     }
     if (type === "reasoning") {
       const [raw, summaries] = [objectsOf(content), objectsOf(summary)];
       const texts = (raw.length > 0 ? raw : summaries).map((part) => textOf(part["text"]) ?? "");
-      const isTold = [...raw.keys(), ...summaries.keys()].some(
-        (at) => !isNew({ content_index: at }) || !isNew({ summary_index: at }),
-      );
-      if (texts.length > 0 && !isTold) sink.reasoning(texts.join("\n\n"), raw.length === 0);
+      if (texts.length > 0) sink.reasoning(texts.join(parting), raw.length === 0);
       return;
     }
     if (type !== "message") return;
-    for (const [at, part] of objectsOf(content).entries()) {
-      if (!isNew({ content_index: at })) continue;
+    for (const part of objectsOf(content)) {
+      sink.block();
       const [text, refusal, logprobs] = [textOf(part["text"]), textOf(part["refusal"]), part["logprobs"]];
       if (text !== undefined) sink.text(text, Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined);
-      else if (refusal !== undefined) sink.refusal(refusal);
+      else if (refusal) {
+        this.#hasRefusal = true;
+        sink.refusal(refusal);
+      }
     }
   }
 
   #end(response: Json, sink: ReplySink): void {
-    for (const [index, item] of objectsOf(response["output"]).entries()) this.#done(item, index, sink);
     const { status, usage, incomplete_details: details, error } = response;
-    if (status === "failed" || status === "cancelled") {
-      const { message, ...fault } = this.#engine ? publicFault(JSON.stringify({ error }), this.#engine) : {};
-      throw new GatewayError(
-        "upstream_error",
-        message ?? "The model server failed in the middle of the answer.",
-        fault,
-      );
-    }
+    if (status === "failed" || status === "cancelled") throw this.#fault({ error });
+    this.#isOver = true;
     if (isObject(usage)) sink.usage(usageOf(usage));
     const reason = isObject(details) ? details["reason"] : undefined;
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
-    else sink.end({ reason: this.#hasCalls ? "calls" : "stop" });
+    else sink.end({ reason: this.#hasCalls ? "calls" : this.#hasRefusal ? "refusal" : "stop" });
   }
+
+  #fault(data: Json): GatewayError {
+    const { message, ...fault } = this.#engine ? publicFault(JSON.stringify(data), this.#engine) : {};
+    return new GatewayError(
+      "upstream_error",
+      message ?? "The model server failed in the middle of the answer.",
+      fault,
+    );
+  }
+}
+
+/** Between parts of what was thought. */
+const parting = "\n\n";
+
+function isLater(index: unknown): boolean {
+  return typeof index === "number" && index > 0;
 }
 
 /** One part of one item: items of other kinds have one alone. */

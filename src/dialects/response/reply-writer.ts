@@ -6,6 +6,7 @@ import {
   type EventSink,
   idPrefixes,
   OpenCall,
+  type OpenItem,
   OpenMessage,
   OpenReasoning,
   type ReasoningOptions,
@@ -16,11 +17,24 @@ import { type ResponseState, responseBase, responseState } from "./response-obje
 const knownCodes: ReadonlySet<string> = new Set([
   ...["context_length_exceeded", "insufficient_quota", "rate_limit_exceeded", "invalid_prompt", "server_is_overloaded"],
 ]);
-const ownCodes: Readonly<Record<string, string>> = {
-  service_unavailable: "server_is_overloaded",
-  invalid_request: "invalid_prompt",
-};
+/** What asking again does not help is `invalid_prompt`, with which it gives up. */
+const ownCodes: ReadonlyMap<string, string> = new Map([
+  ["service_unavailable", "server_is_overloaded"],
+  ...[
+    ...["invalid_request", "string_above_max_length", "content_filter", "content_policy_violation"],
+    ...["unsupported_parameter", "unsupported_value"],
+  ].map((code) => [code, "invalid_prompt"] as const),
+]);
 
+/** The code of a failed response that says what one of ours says. */
+export function failureCode(code: string): string {
+  return ownCodes.get(code) ?? (knownCodes.has(code) ? code : "server_error");
+}
+
+/**
+ * Events are made of an answer to a request with `stream: true`. Calls stay open while others begin, as their arguments may
+ * come side by side; all else is over once another item begins.
+ */
 export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
   readonly #base: Json;
@@ -31,14 +45,20 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #message: OpenMessage | undefined;
   #reasoning: OpenReasoning | undefined;
   readonly #calls = new Map<number, OpenCall>();
+  /** Those of which it was not looked whether they are over. */
+  #newCalls: OpenCall[] = [];
+  readonly #callIds = new Set<string>();
+  readonly #isStream: boolean;
   #items = 0;
   #sequence = 0;
   #events = "";
   #ended: ReplyEnd | undefined;
+  #hasRefusal = false;
 
   constructor(head: ReplyHead) {
     this.#head = head;
     this.#base = responseBase(head);
+    this.#isStream = head.request["stream"] === true;
     const { include, reasoning } = head.request;
     const summary = isObject(reasoning) ? (reasoning["summary"] ?? reasoning["generate_summary"]) : undefined;
     this.#reasoningOptions = {
@@ -49,6 +69,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   event(type: string, members: string): void {
+    if (!this.#isStream) return;
     this.#begin();
     this.#tell(type, members);
   }
@@ -59,19 +80,24 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   text(text: string, logprobs?: readonly unknown[]): void {
-    if (text !== "") this.#openMessage().text(text, logprobs);
+    // Half a character has no text yet, and a probability.
+    if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
 
   refusal(text: string): void {
-    if (text !== "") this.#openMessage().refusal(text);
+    if (text === "") return;
+    this.#hasRefusal = true;
+    this.#openMessage().refusal(text);
   }
 
-  reasoning(text: string): void {
-    if (text !== "") this.#openReasoning().text(text);
+  reasoning(text: string, isSummary: boolean): void {
+    if (text === "") return;
+    if (this.#reasoning && this.#reasoning.isSummary !== isSummary) this.#endReasoning();
+    this.#openReasoning(isSummary).text(text);
   }
 
   proof(proof: ReasoningProof): void {
-    this.#openReasoning().prove(proof);
+    this.#openReasoning(false).prove(proof);
     this.#endReasoning();
   }
 
@@ -79,11 +105,20 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   call(index: number, call: ReplyCall): void {
     this.#endMessage();
     this.#endReasoning();
-    if (!this.#calls.has(index)) this.#calls.set(index, new OpenCall(this.#place(call.kind), this, call));
+    const before = this.#calls.get(index);
+    if (before && !before.isDone) this.#end(before);
+    const place = this.#place(call.kind);
+    // Some servers give no ids, or the same to several calls; results are told apart by them.
+    const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
+    const callId = isFree ? call.callId : place.id.replace(/^[a-z]+/, "call");
+    this.#callIds.add(callId);
+    const begun = new OpenCall(place, this, { ...call, callId });
+    this.#calls.set(index, begun);
+    this.#newCalls.push(begun);
   }
 
   arguments(index: number, text: string): void {
-    this.#calls.get(index)?.input(text);
+    if (text !== "") this.#calls.get(index)?.input(text);
   }
 
   usage(): void {}
@@ -93,7 +128,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   take(): string {
-    this.#begin();
+    if (this.#isStream) this.#begin();
     const events = this.#events;
     this.#events = "";
     return events;
@@ -107,9 +142,13 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   failure({ code, message }: ReplyFault): string {
-    this.#endAll(true);
-    const known = ownCodes[code] ?? (knownCodes.has(code) ? code : "server_error");
-    const state: ResponseState = { status: "failed", output: this.#output, error: { code: known, message } };
+    // Clients act upon items that are done: what was cut off in the middle is none.
+    for (const item of this.#openItems()) this.#output[item.index] = item.cut();
+    const state: ResponseState = {
+      status: "failed",
+      output: this.#output,
+      error: { code: failureCode(code), message },
+    };
     this.event("response.failed", `"response":${this.#response(state)}`);
     return this.take();
   }
@@ -130,7 +169,9 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const output = this.#output;
     if (reason === "length" || reason === "context")
       return { status: "incomplete", incomplete: "max_output_tokens", output, usage };
-    if (reason === "filter") return { status: "incomplete", incomplete: "content_filter", output, usage };
+    // A refusal without words would be taken for an empty answer.
+    if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
+      return { status: "incomplete", incomplete: "content_filter", output, usage };
     return { status: "completed", output, usage };
   }
 
@@ -155,35 +196,54 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   #openMessage(): OpenMessage {
+    if (this.#message) return this.#message;
     this.#endReasoning();
-    this.#message ??= new OpenMessage(this.#place("message"), this);
+    this.#endFinishedCalls();
+    this.#message = new OpenMessage(this.#place("message"), this);
     return this.#message;
   }
 
-  #openReasoning(): OpenReasoning {
+  #openReasoning(isSummary: boolean): OpenReasoning {
+    if (this.#reasoning) return this.#reasoning;
     this.#endMessage();
-    this.#reasoning ??= new OpenReasoning(this.#place("reasoning"), this, this.#reasoningOptions);
+    this.#endFinishedCalls();
+    this.#reasoning = new OpenReasoning(this.#place("reasoning"), this, this.#reasoningOptions, isSummary);
     return this.#reasoning;
   }
 
-  #endMessage(isCut = false): void {
-    this.#keep(this.#message, isCut);
+  #endMessage(): void {
+    if (this.#message) this.#end(this.#message);
     this.#message = undefined;
   }
 
   #endReasoning(): void {
-    this.#keep(this.#reasoning, false);
+    if (this.#reasoning) this.#end(this.#reasoning);
     this.#reasoning = undefined;
   }
 
-  #endAll(isCut: boolean): void {
-    this.#endMessage(isCut);
-    this.#endReasoning();
-    for (const call of this.#calls.values()) this.#keep(call, isCut);
+  #endFinishedCalls(): void {
+    for (const call of this.#newCalls) if (!call.isDone && call.isOver()) this.#end(call);
+    this.#newCalls = [];
+  }
+
+  /** The last item of an answer that was cut off is not whole. */
+  #endAll(): void {
+    const reason = this.#ended?.reason;
+    const isCut = reason === "length" || reason === "context" || reason === "filter";
+    for (const item of this.#openItems()) this.#end(item, !(isCut && item.index === this.#items - 1));
+    this.#message = undefined;
+    this.#reasoning = undefined;
     this.#calls.clear();
   }
 
-  #keep(item: OpenMessage | OpenReasoning | OpenCall | undefined, isCut: boolean): void {
-    if (item) this.#output[item.index] = isCut ? item.cut() : item.done();
+  /** As they stand in the output. */
+  #openItems(): OpenItem[] {
+    const calls = [...this.#calls.values()].filter((call) => !call.isDone);
+    const items = [...calls, this.#message, this.#reasoning].filter((item) => item !== undefined);
+    return items.sort((a, b) => a.index - b.index);
+  }
+
+  #end(item: OpenItem, isWhole?: boolean): void {
+    this.#output[item.index] = item.done(isWhole);
   }
 }

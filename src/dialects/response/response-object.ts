@@ -43,7 +43,7 @@ export function responseBase({ id, model, created, request }: ReplyHead): Json {
     conversation?: unknown;
   };
   base["reasoning"] = { effort: null, summary: null, ...reasoning };
-  base["text"] = { format: { type: "text" }, verbosity: "medium", ...text };
+  base["text"] = { verbosity: "medium", ...text, format: text?.["format"] ?? { type: "text" } };
   base["conversation"] = typeof conversation === "string" ? { id: conversation } : (conversation ?? null);
   return base;
 }

@@ -1,5 +1,5 @@
 // Responses: OpenAI's format for agents, in which a conversation is a list of items.
-import { fieldError } from "../../base/errors.ts";
+import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { responseRequest } from "../../wire/responses.ts";
 import type { AnswerStream } from "../answer.ts";
@@ -9,9 +9,10 @@ import type { Dialect } from "../dialect.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
 import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
-import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
+import { type BegunAnswer, type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { responseFormat } from "./format.ts";
 import type { Json } from "./json.ts";
+import { failureCode } from "./reply-writer.ts";
 
 /** Members that a model is shown. */
 const shown = ["instructions", "input", "tools", "text"];
@@ -19,7 +20,7 @@ const shown = ["instructions", "input", "tools", "text"];
 const events: PassedEvents = {
   format: responseFormat,
   holder: "response",
-  last: new Set(["response.completed", "response.incomplete", "response.failed", "error"]),
+  last: new Set(["response.completed", "response.incomplete", "response.failed"]),
   errorEvent,
 };
 
@@ -65,11 +66,21 @@ export const response: Dialect = {
   readTold,
 };
 
-/** In a stream of an engine's own events, whose numbers and parts are not kept. */
-function errorEvent(rendered: string): string {
+/**
+ * In a stream of an engine's own events. Codex reads of a fault in a failed response, and takes a stream without one for a
+ * connection that broke; before a response began there is none that could fail.
+ */
+function errorEvent(rendered: string, { code, engineCode }: GatewayError, { held, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
-  const { code, message, param } = error;
-  return `event: error\ndata: ${JSON.stringify({ type: "error", code, message, param, sequence_number: 0 })}\n\n`;
+  const { message } = error;
+  const event = held
+    ? {
+        type: "response.failed",
+        sequence_number: number,
+        response: { ...held, status: "failed", error: { code: failureCode(engineCode ?? code), message } },
+      }
+    : { type: "error", code: error.code, message, param: error.param, sequence_number: number };
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 /** Responses are not kept yet, so none can be gone on from, and none be fetched later. */

@@ -13,12 +13,12 @@ export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): str
   return seal.seal(JSON.stringify({ text, ...(proof ? { proof } : {}) }));
 }
 
-/** Undefined where it is not ours. */
+/** Undefined where it is not ours. What we sealed for clients of Messages is the text alone. */
 export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
   const opened = seal.open(sealed);
   if (opened === undefined) return undefined;
   const value = parsed(opened);
-  if (!isObject(value)) return undefined;
+  if (!isObject(value)) return { text: opened, proof: undefined };
   const { proof } = value;
   return { text: textOf(value["text"]) ?? "", proof: isObject(proof) ? proofOf(proof) : undefined };
 }
@@ -36,4 +36,12 @@ function proofOf({ kind, data }: Readonly<Record<string, unknown>>): ReasoningPr
   if ((kind !== "signature" && kind !== "redacted" && kind !== "encrypted") || typeof data !== "string")
     return undefined;
   return { kind, data };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -14,19 +14,19 @@ import type {
   Turn,
   WrittenRequest,
 } from "../conversation/conversation.ts";
+import { pairedCalls } from "../conversation/paired-calls.ts";
 import type { Json } from "./json.ts";
 
 const noNames: WrittenRequest["names"] = new Map();
 
 /** Nothing is kept by the server: what a model thought goes along sealed by its maker. */
 export function writeRequest(conversation: Conversation, model: string): WrittenRequest {
-  const leftOut = Object.keys(conversation.others);
   const { turns, tools, toolChoice, parallelCalls, output, thinking, maxTokens, sampling, stream, hints } =
     conversation;
   requireSayable(conversation);
   const body: Record<string, unknown> = {
     model,
-    input: turns.flatMap(itemsOf),
+    input: pairedCalls(turns).flatMap(itemsOf),
     store: false,
     include: [
       "reasoning.encrypted_content",
@@ -34,18 +34,40 @@ export function writeRequest(conversation: Conversation, model: string): Written
     ],
     stream,
     tools: tools.length === 0 ? undefined : toolsToWire(tools),
-    tool_choice: toolChoice && tools.length > 0 ? choiceToWire(toolChoice) : undefined,
+    tool_choice: toolChoice && choiceToWire(toolChoice, tools),
     parallel_tool_calls: parallelCalls,
     max_output_tokens: maxTokens,
     ...samplingToWire(sampling),
     text: textToWire(output, sampling.verbosity),
     reasoning: thinking && reasoningToWire(thinking),
-    safety_identifier: hints.user,
-    prompt_cache_key: hints.promptCacheKey,
-    service_tier: hints.serviceTier,
+    safety_identifier: isShort(hints.user) ? hints.user : undefined,
+    prompt_cache_key: isShort(hints.promptCacheKey) ? hints.promptCacheKey : undefined,
+    service_tier: tiers.get(hints.serviceTier),
     metadata: hints.metadata,
   };
-  return { body: JSON.stringify(body), leftOut, names: noNames };
+  return { body: JSON.stringify(body), leftOut: leftOutOf(conversation), names: noNames };
+}
+
+/** OpenAI's names of tiers, and Anthropic's, as OpenAI has them. */
+const tiers: ReadonlyMap<string | undefined, string> = new Map([
+  ...["auto", "default", "flex", "scale", "priority"].map((tier) => [tier, tier] as const),
+  ["standard_only", "default"],
+]);
+
+/** OpenAI refuses longer ids and keys; those of Claude Code are. */
+function isShort(hint: string | undefined): boolean {
+  return hint === undefined || hint.length <= 64;
+}
+
+function leftOutOf({ turns, hints, others }: Conversation): string[] {
+  const { user, promptCacheKey, serviceTier } = hints;
+  const names: readonly (readonly [string, boolean])[] = [
+    ["name", turns.some((turn) => (turn.role === "user" || turn.role === "assistant") && turn.name !== undefined)],
+    ["user", !isShort(user)],
+    ["prompt_cache_key", !isShort(promptCacheKey)],
+    ["service_tier", serviceTier !== undefined && !tiers.has(serviceTier)],
+  ];
+  return [...names.flatMap(([name, isLeftOut]) => (isLeftOut ? [name] : [])), ...Object.keys(others)];
 }
 
 /** Throws for what the format has nothing for and may not be lost. */
@@ -105,14 +127,14 @@ function saidItems(parts: readonly AnswerPart[]): Json[] {
 }
 
 function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, { type: "call" }>): Json {
-  const own = kind === "custom" ? { type: "custom_tool_call", input } : { type: "function_call", arguments: input };
+  const own = kind === "custom" ? { type: "custom_tool_call", input } : { type: "function_call", arguments: input || "{}" };
   return { ...own, call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
 /** What another maker proved means nothing to this one, which then gets the text alone. */
 function reasoningItem({ text, isSummary, proof }: Extract<AnswerPart, { type: "reasoning" }>): Json | undefined {
   const sealed = proof?.kind === "encrypted" ? { encrypted_content: proof.data } : {};
-  if (text === "" && !proof) return undefined;
+  if (text === "" && proof?.kind !== "encrypted") return undefined;
   if (isSummary || proof?.kind === "encrypted") {
     return { type: "reasoning", summary: text === "" ? [] : [{ type: "summary_text", text }], ...sealed };
   }
@@ -121,11 +143,10 @@ function reasoningItem({ text, isSummary, proof }: Extract<AnswerPart, { type: "
 
 function resultItem({ callId, parts, kind, failed }: ResultTurn): Json {
   const type = kind === "custom" ? "custom_tool_call_output" : "function_call_output";
-  const texts = parts.every((part) => part.type === "text")
-    ? parts.map((part) => ("text" in part ? part.text : ""))
-    : undefined;
   const prefix = failed ? "The tool failed: " : "";
-  if (texts) return { type, call_id: callId, output: prefix + texts.join("") };
+  const [only] = parts;
+  if (!only) return { type, call_id: callId, output: prefix };
+  if (parts.length === 1 && only.type === "text") return { type, call_id: callId, output: prefix + only.text };
   const output = parts.map(partToWire);
   return { type, call_id: callId, output: failed ? [{ type: "input_text", text: prefix }, ...output] : output };
 }
@@ -194,7 +215,11 @@ function toolToWire({ kind, name, description, parameters, strict, format }: Too
   return { type: "function", name, description, parameters: schema, strict: strict ?? false };
 }
 
-function choiceToWire(choice: ToolChoice): unknown {
+function choiceToWire(choice: ToolChoice, tools: readonly Tool[]): unknown {
+  if (tools.length === 0) {
+    if (choice.type === "auto" || choice.type === "none") return undefined;
+    throw fieldError("tool_choice", "asks for a call, but there are no tools; name them in `tools`, or leave it out.");
+  }
   if (choice.type !== "tool") return choice.type;
   const { kind: type, name, namespace } = choice;
   return { type, name, ...(namespace === undefined ? {} : { namespace }) };

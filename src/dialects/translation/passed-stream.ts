@@ -6,6 +6,8 @@ import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer
 import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyReader } from "../conversation/reply.ts";
+import { isObject } from "../conversation/said.ts";
+import { malformed } from "../malformed.ts";
 import { CountedReply } from "./counted-reply.ts";
 import { type Json, parsedAnswer } from "./engine-answer.ts";
 import { edited, ownMembers } from "./passed-answer.ts";
@@ -20,15 +22,27 @@ export interface PassedEvents {
   readonly holder: "response" | "message";
   /** The types of the events that come last: nothing follows them, and the client gets them once the end is on record. */
   readonly last: ReadonlySet<unknown>;
-  /** The event that tells an error in an open stream. */
-  errorEvent(rendered: string, error: GatewayError): string;
+  /** The event that tells an error in an open stream; `begun`: what came of it so far. */
+  errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
 }
+
+export interface BegunAnswer {
+  /** The answer as it was told last as a whole, with what is ours to say. */
+  readonly held: Json | undefined;
+  /** The events that there were, or, where the format numbers them, the number that comes next. */
+  readonly events: number;
+}
+
+/** What is written into the line of an event's name. */
+const typePattern = /^[\w.]{1,128}$/;
 
 export class PassedStream extends CountedReply implements AnswerStream {
   readonly #events: PassedEvents;
   readonly #names: AnswerNames;
   readonly #request: AskedRequest;
-  readonly #reader: ReplyReader;
+  #reader: ReplyReader;
+  #held: Json | undefined;
+  #eventCount = 0;
   #serving: Serving | undefined;
   /** The event that ends the stream. */
   #last = "";
@@ -48,6 +62,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   servedBy(serving: Serving): void {
     this.#serving = serving;
     this.context = serving.model.context;
+    this.#reader = this.#events.format.reader(noNames, serving.deployment.engine);
   }
 
   takeInPlace(): undefined {
@@ -58,19 +73,21 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return "";
   }
 
-  isEnd(): boolean {
-    return false;
+  /** Nothing follows the last event; some servers send the mark of chat completions behind it. */
+  isEnd(data: string): boolean {
+    return this.finishSeen && data === "[DONE]";
   }
 
   translate(data: string): string {
-    // What some servers send behind the end, as chat completions have it.
-    if (data === "[DONE]") return "";
+    if (this.finishSeen) return "";
     const text = decodeByteText(data);
     const event = parsedAnswer(text, this.#serving);
     this.#serving?.trace?.chunk(event);
+    const { type, sequence_number: number } = event;
+    if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     this.#reader.event(event, this);
-    const { type } = event;
-    const rendered = encodeByteText(`event: ${String(type)}\ndata: ${this.#own(text, event)}\n\n`);
+    this.#eventCount = typeof number === "number" ? number + 1 : this.#eventCount + 1;
+    const rendered = encodeByteText(`event: ${type}\ndata: ${this.#own(text, event)}\n\n`);
     if (!this.#events.last.has(type)) return rendered;
     this.#last = rendered;
     return "";
@@ -80,10 +97,13 @@ export class PassedStream extends CountedReply implements AnswerStream {
   #own(text: string, event: Json): string {
     const line = text.includes("\n") ? JSON.stringify(event) : text;
     const held = event[this.#events.holder];
-    if (typeof held !== "object" || held === null || Array.isArray(held)) return line;
-    const edits = ownMembers(held as Json, this.#serving, this.#names);
+    if (!isObject(held)) return line;
+    this.#held = held;
+    const edits = ownMembers(held, this.#serving, this.#names);
     if (Object.keys(edits).length === 0) return line;
-    return edited(line, { [this.#events.holder]: edited(JSON.stringify(held), edits) });
+    const own = edited(JSON.stringify(held), edits);
+    this.#held = JSON.parse(own) as Json;
+    return edited(line, { [this.#events.holder]: own });
   }
 
   /** A server that ignores that a stream was asked for: its answer is told as if it had been one. */
@@ -106,6 +126,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
-    return encodeByteText(this.#events.errorEvent(rendered, error));
+    const begun = { held: this.#held, events: this.#eventCount };
+    return encodeByteText(this.#events.errorEvent(rendered, error, begun));
   }
 }

@@ -5,6 +5,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyReader, ReplyWriter } from "../conversation/reply.ts";
+import { maskKeys } from "../../domain/api-key.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
@@ -64,7 +65,8 @@ export class TranslatedStream implements AnswerStream {
   isEnd(data: string): boolean {
     if (data !== endMark) return false;
     this.#reader.done?.(this.#reply);
-    return true;
+    // The formats that do not end so have to have ended by an event: else what came is a part of an answer.
+    return this.finishSeen;
   }
 
   translate(data: string): string {
@@ -88,6 +90,7 @@ export class TranslatedStream implements AnswerStream {
   errorEvent(rendered: string, error: GatewayError): string {
     const { code, engineCode, message, param } = error;
     const known = this.#errorEvent?.(rendered);
-    return encodeByteText(known ?? this.#writer.failure({ status: 502, code: engineCode ?? code, message, param }));
+    const fault = { status: 502, code: engineCode ?? code, message: maskKeys(message), param };
+    return encodeByteText(known ?? this.#writer.failure(fault));
   }
 }

@@ -24,6 +24,7 @@ import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
 import { renderError, toGatewayError } from "../exchange/errors.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
+import { ignoredMembers } from "./ignored-members.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
@@ -176,7 +177,7 @@ class HttpCall implements InferenceCall<Answer> {
   }
 
   onIgnored(members: readonly string[]): void {
-    this.#exchange.answerHeaders["x-headrace-ignored"] = members.join(", ");
+    this.#exchange.answerHeaders["x-headrace-ignored"] = ignoredMembers(members);
   }
 
   onLedger(): void {
