@@ -86,12 +86,21 @@ function turnsOf(rounds: readonly Round[], withThoughts: boolean): Turn[] {
   return rounds.flatMap(({ asked, thought, said, calls: called }): Turn[] => {
     const numbered = called.map((one) => ({ ...one, callId: `call_${calls++}` }));
     const parts: AnswerPart[] = [
-      ...(thought !== undefined && withThoughts ? [{ type: "reasoning" as const, text: thought, isSummary: false }] : []),
+      ...(thought !== undefined && withThoughts
+        ? [{ type: "reasoning" as const, text: thought, isSummary: false }]
+        : []),
       ...(said ? [said] : []),
-      ...numbered.map(({ callId, name: of, input }) => ({ type: "call" as const, callId, kind: "function" as const, name: of, input })),
+      ...numbered.map(({ callId, name: of, input }) => ({
+        type: "call" as const,
+        callId,
+        kind: "function" as const,
+        name: of,
+        input,
+      })),
     ];
     const user: Turn = { role: "user", parts: asked, place };
-    if (!said && numbered.length === 0) return [{ ...user }, { role: "assistant", parts: [...parts, { type: "text", text: "." }], place }];
+    if (!said && numbered.length === 0)
+      return [{ ...user }, { role: "assistant", parts: [...parts, { type: "text", text: "." }], place }];
     const results = numbered.map(
       ({ callId, result }): Turn => ({
         role: "tool",
@@ -142,11 +151,18 @@ function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation>
       const chosen = first && choice;
       return {
         turns: [
-          ...(system === undefined ? [] : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),
+          ...(system === undefined
+            ? []
+            : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),
           ...turnsOf(rounds, mayHave(a, b, "thought")),
           { role: "user", parts: last, place },
         ],
-        toolChoice: first && chosen === "tool" ? { type: "tool", kind: "function", name: first.name } : chosen && chosen !== "tool" ? { type: chosen } : undefined,
+        toolChoice:
+          first && chosen === "tool"
+            ? { type: "tool", kind: "function", name: first.name }
+            : chosen && chosen !== "tool"
+              ? { type: chosen }
+              : undefined,
         parallelCalls: chosen && single ? false : undefined,
         thinking: effort === undefined ? undefined : { effort },
         sampling: { temperature, topP, stop },
@@ -201,16 +217,39 @@ function answers(a: FormatName, b: FormatName): fc.Arbitrary<Told> {
     })
     .map(({ thought = [], said, refused, calls, cut, reason, usage }): Told => {
       const steps: Step[] = [
-        ...thought.map((piece): Step => (sink) => sink.reasoning(piece, false)),
-        ...said.map((piece): Step => (sink) => sink.text(piece)),
+        ...thought.map(
+          (piece): Step =>
+            (sink) =>
+              sink.reasoning(piece, false),
+        ),
+        ...said.map(
+          (piece): Step =>
+            (sink) =>
+              sink.text(piece),
+        ),
         ...(refused === undefined ? [] : [(sink: ReplySink) => sink.refusal(refused)]),
-        ...calls.map(({ name: of }, index): Step => (sink) => {
-          sink.call(index, { callId: `call_${index}`, kind: "function", name: of });
-        }),
-        ...calls.map(({ input }, index): Step => (sink) => sink.arguments(index, input.slice(0, cut))),
-        ...calls.map(({ input }, index): Step => (sink) => sink.arguments(index, input.slice(cut))),
+        ...calls.map(
+          ({ name: of }, index): Step =>
+            (sink) => {
+              sink.call(index, { callId: `call_${index}`, kind: "function", name: of });
+            },
+        ),
+        ...calls.map(
+          ({ input }, index): Step =>
+            (sink) =>
+              sink.arguments(index, input.slice(0, cut)),
+        ),
+        ...calls.map(
+          ({ input }, index): Step =>
+            (sink) =>
+              sink.arguments(index, input.slice(cut)),
+        ),
         (sink) => sink.usage(usage),
-        (sink) => sink.end({ reason: reason !== "stop" ? reason : calls.length > 0 ? "calls" : refused === undefined ? "stop" : "refusal" }),
+        (sink) =>
+          sink.end({
+            reason:
+              reason !== "stop" ? reason : calls.length > 0 ? "calls" : refused === undefined ? "stop" : "refusal",
+          }),
       ];
       return { steps, usage };
     });
@@ -250,7 +289,11 @@ function collected(tell: (sink: ReplySink) => void) {
   const reply = new CollectedReply();
   tell(reply);
   const { parts, ended, used } = reply;
-  return { parts: JSON.parse(JSON.stringify(parts.map((one) => ({ ...one, id: undefined, proof: undefined })))), ended, used };
+  return {
+    parts: JSON.parse(JSON.stringify(parts.map((one) => ({ ...one, id: undefined, proof: undefined })))),
+    ended,
+    used,
+  };
 }
 
 describe.each(pairs)("from %s to %s", (a, b) => {

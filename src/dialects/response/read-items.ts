@@ -182,7 +182,7 @@ function resultOf(item: Json, place: string): ResultTurn {
   const output = item["output"] ?? item["tools"] ?? undefined;
   const isParts = Array.isArray(output) && output.every((part) => isObject(part) && partTypes.has(part["type"]));
   const isText = typeof output === "string" || isParts;
-  const parts = readParts(isText ? output : JSON.stringify(output) ?? "", `${place}.output`);
+  const parts = readParts(isText ? output : (JSON.stringify(output) ?? ""), `${place}.output`);
   return { role: "tool", callId: callIdOf(item), parts, kind, place };
 }
 

@@ -42,8 +42,24 @@ describe("the input", () => {
     const turns = turnsOf(
       { role: "developer", content: "Be kind." },
       { type: "message", role: "user", content: [{ type: "input_text", text: "Look." }] },
-      { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "a" }, { type: "summary_text", text: "b" }], encrypted_content: "gAAA" },
-      { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "So." }, { type: "refusal", refusal: "No." }] },
+      {
+        type: "reasoning",
+        id: "rs_1",
+        summary: [
+          { type: "summary_text", text: "a" },
+          { type: "summary_text", text: "b" },
+        ],
+        encrypted_content: "gAAA",
+      },
+      {
+        type: "message",
+        id: "msg_1",
+        role: "assistant",
+        content: [
+          { type: "output_text", text: "So." },
+          { type: "refusal", refusal: "No." },
+        ],
+      },
       { type: "function_call", call_id: "c1", name: "look", arguments: '{"a":1}', namespace: "eyes" },
       { type: "custom_tool_call", call_id: "c2", name: "patch", input: "***" },
       { type: "function_call_output", call_id: "c1", output: "seen" },
@@ -70,13 +86,30 @@ describe("the input", () => {
   });
 
   test.each([
-    ["local_shell_call", { action: { type: "exec", command: ["ls"] } }, "local_shell", { type: "exec", command: ["ls"] }],
+    [
+      "local_shell_call",
+      { action: { type: "exec", command: ["ls"] } },
+      "local_shell",
+      { type: "exec", command: ["ls"] },
+    ],
     ["shell_call", { action: { commands: ["ls"] } }, "shell", { commands: ["ls"] }],
-    ["apply_patch_call", { operation: { type: "delete_file", path: "a" } }, "apply_patch", { type: "delete_file", path: "a" }],
+    [
+      "apply_patch_call",
+      { operation: { type: "delete_file", path: "a" } },
+      "apply_patch",
+      { type: "delete_file", path: "a" },
+    ],
     ["tool_search_call", { arguments: { query: "q" } }, "tool_search", { query: "q" }],
   ])("reads a %s as a call, and its output as the result", (type, more, name, values) => {
     const output = [{ stdout: "a", stderr: "", outcome: { type: "exit", exit_code: 0 } }];
-    const turns = turnsOf({ type, call_id: "c1", ...more }, { type: type.replace(/_call$/, "_call_output").replace("tool_search_call_", "tool_search_"), call_id: "c1", output });
+    const turns = turnsOf(
+      { type, call_id: "c1", ...more },
+      {
+        type: type.replace(/_call$/, "_call_output").replace("tool_search_call_", "tool_search_"),
+        call_id: "c1",
+        output,
+      },
+    );
     expect(turns).toMatchObject([
       { role: "assistant", parts: [{ type: "call", kind: "function", name, input: JSON.stringify(values) }] },
       { role: "tool", callId: "c1", parts: [{ type: "text", text: JSON.stringify(output) }] },
@@ -91,18 +124,24 @@ describe("the input", () => {
     const proof = { kind: "signature", data: "sig" } as const;
     const sealed = sealReasoning(seal, { text: "long thought", proof });
     const item = { type: "reasoning", summary: [{ type: "summary_text", text: "short" }], encrypted_content: sealed };
-    expect(turnsOf(item)[0]?.parts).toEqual([{ type: "reasoning", text: "long thought", isSummary: false, proof, id: undefined }]);
+    expect(turnsOf(item)[0]?.parts).toEqual([
+      { type: "reasoning", text: "long thought", isSummary: false, proof, id: undefined },
+    ]);
     const ofMessages = { type: "reasoning", summary: [], encrypted_content: seal.seal("a thought") };
     expect(turnsOf(ofMessages)[0]?.parts).toMatchObject([{ text: "a thought", proof: undefined }]);
     expect(turnsOf({ type: "reasoning", summary: [], encrypted_content: "" })).toEqual([]);
-    expect(turnsOf({ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "raw" }] })[0]?.parts).toMatchObject([{ text: "raw", isSummary: false }]);
+    expect(
+      turnsOf({ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "raw" }] })[0]?.parts,
+    ).toMatchObject([{ text: "raw", isSummary: false }]);
   });
 
   test("opens a compaction of its own as what the user says", () => {
     expect(turnsOf({ type: "compaction", encrypted_content: seal.seal("the sum") })).toMatchObject([
       { role: "user", parts: [{ type: "text", text: "the sum" }] },
     ]);
-    expect(refusal({ input: [{ type: "compaction", encrypted_content: "gAAA" }] }).param).toBe("input[0].encrypted_content");
+    expect(refusal({ input: [{ type: "compaction", encrypted_content: "gAAA" }] }).param).toBe(
+      "input[0].encrypted_content",
+    );
   });
 
   test("has images, files and sound", () => {
@@ -116,7 +155,12 @@ describe("the input", () => {
         { type: "input_audio", input_audio: { data: "AAAA", format: "wav" } },
       ),
     ).toMatchObject([
-      { type: "image", source: { kind: "url", url: "https://a.test/b.png" }, detail: "low", place: "input[0].content[0]" },
+      {
+        type: "image",
+        source: { kind: "url", url: "https://a.test/b.png" },
+        detail: "low",
+        place: "input[0].content[0]",
+      },
       { type: "image", source: { kind: "data", mediaType: "image/png", data: "AAAA" }, detail: undefined },
       { type: "image", source: { kind: "id", id: "file_1" } },
       { type: "file", source: { kind: "data", mediaType: "application/pdf", data: "AAAA" }, name: "a.pdf" },
@@ -126,7 +170,9 @@ describe("the input", () => {
   });
 
   test("names items that say nothing to another model, such as those with names of the prototype", () => {
-    const { turns, others } = read({ input: [{ type: "web_search_call", id: "ws_1" }, { type: "constructor" }, { type: "__proto__" }] });
+    const { turns, others } = read({
+      input: [{ type: "web_search_call", id: "ws_1" }, { type: "constructor" }, { type: "__proto__" }],
+    });
     expect(turns).toEqual([]);
     expect(Object.keys(others)).toEqual(["input[0]", "input[1]", "input[2]"]);
   });
@@ -136,9 +182,15 @@ describe("the input", () => {
     ["input[0].id", { input: [{ type: "item_reference", id: "msg_1" }] }],
     ["input[0].role", { input: [{ role: "tool", content: "a" }] }],
     ["input[0].content[0].type", { input: [{ role: "user", content: [{ type: "video" }] }] }],
-    ["input[0].content[1].type", { input: [{ role: "assistant", content: [{ type: "output_text", text: "a" }, { type: "input_image" }] }] }],
+    [
+      "input[0].content[1].type",
+      { input: [{ role: "assistant", content: [{ type: "output_text", text: "a" }, { type: "input_image" }] }] },
+    ],
     ["input[0].content[0]", { input: [{ role: "user", content: [{ type: "input_image" }] }] }],
-    ["input[0].content[0]", { input: [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "A" } }] }] }],
+    [
+      "input[0].content[0]",
+      { input: [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "A" } }] }] },
+    ],
     ["tools[1].name", { tools: [{ type: "web_search" }, { type: "function" }] }],
     ["tool_choice", { tool_choice: "any" }],
     ["tool_choice.name", { tool_choice: { type: "function" } }],
@@ -160,10 +212,24 @@ describe("tools", () => {
   test("are functions, custom ones with their grammar, those of groups, and the shell of the client", () => {
     const format = { type: "grammar", syntax: "lark", definition: "start: /a/" };
     const { tools, others } = read({
-      tools: [look, { type: "custom", name: "patch", format }, { type: "namespace", name: "mcp__a", tools: [{ ...look, strict: null }] }, { type: "local_shell" }, { type: "web_search" }, { type: "constructor" }],
+      tools: [
+        look,
+        { type: "custom", name: "patch", format },
+        { type: "namespace", name: "mcp__a", tools: [{ ...look, strict: null }] },
+        { type: "local_shell" },
+        { type: "web_search" },
+        { type: "constructor" },
+      ],
     });
     expect(tools).toMatchObject([
-      { kind: "function", name: "look", description: "Looks.", parameters: { type: "object" }, strict: true, place: "tools[0]" },
+      {
+        kind: "function",
+        name: "look",
+        description: "Looks.",
+        parameters: { type: "object" },
+        strict: true,
+        place: "tools[0]",
+      },
       { kind: "custom", name: "patch", format, namespace: undefined },
       { kind: "function", name: "look", namespace: "mcp__a", strict: undefined, place: "tools[2].tools[0]" },
       { kind: "function", name: "local_shell", parameters: { required: ["type", "command"] } },
@@ -181,8 +247,14 @@ describe("tools", () => {
     ["none", { type: "none" }],
     ["required", { type: "required" }],
     [null, undefined],
-    [{ type: "function", name: "look" }, { type: "tool", kind: "function", name: "look", namespace: undefined }],
-    [{ type: "custom", name: "patch" }, { type: "tool", kind: "custom", name: "patch", namespace: undefined }],
+    [
+      { type: "function", name: "look" },
+      { type: "tool", kind: "function", name: "look", namespace: undefined },
+    ],
+    [
+      { type: "custom", name: "patch" },
+      { type: "tool", kind: "custom", name: "patch", namespace: undefined },
+    ],
   ])("are chosen by %j", (tool_choice, choice) => {
     expect(read({ tools: [look], tool_choice }).toolChoice).toEqual(choice as never);
   });
@@ -200,7 +272,14 @@ describe("members", () => {
   test("say how the answer is to be", () => {
     const schema = { type: "object" };
     const conversation = read({
-      ...{ max_output_tokens: 9, temperature: 0.5, top_p: 0.9, top_logprobs: 2, parallel_tool_calls: false, stream: true },
+      ...{
+        max_output_tokens: 9,
+        temperature: 0.5,
+        top_p: 0.9,
+        top_logprobs: 2,
+        parallel_tool_calls: false,
+        stream: true,
+      },
       text: { verbosity: "low", format: { type: "json_schema", name: "a", schema, strict: true } },
       reasoning: { effort: "low", summary: "auto" },
       ...{ safety_identifier: "u", user: "older", service_tier: "flex", prompt_cache_key: "k", metadata: { a: "b" } },
@@ -214,7 +293,9 @@ describe("members", () => {
   });
 
   test("that it does not know are named, even those of the prototype, and defaults are not", () => {
-    const body = JSON.parse('{"model":"m","input":"a","__proto__":{"x":1},"client_metadata":{},"truncation":"disabled","moderation":null}');
+    const body = JSON.parse(
+      '{"model":"m","input":"a","__proto__":{"x":1},"client_metadata":{},"truncation":"disabled","moderation":null}',
+    );
     const { others } = readRequest(body, seal);
     expect(Object.keys(others)).toEqual(["__proto__", "client_metadata"]);
     expect(Object.getPrototypeOf(others)).toBe(Object.prototype);
@@ -239,9 +320,25 @@ describe("the schema", () => {
         { type: "function_call_output", call_id: "c2", output: [{ type: "input_text", text: "a" }] },
       ],
       tools: [
-        { type: "function", name: "exec_command", description: "Runs.", strict: false, parameters: { type: "object", properties: {} } },
-        { type: "custom", name: "apply_patch", description: "Patches.", format: { type: "grammar", syntax: "lark", definition: "start: x" } },
-        { type: "namespace", name: "mcp__files", description: "Files.", tools: [{ type: "function", name: "list", parameters: {} }] },
+        {
+          type: "function",
+          name: "exec_command",
+          description: "Runs.",
+          strict: false,
+          parameters: { type: "object", properties: {} },
+        },
+        {
+          type: "custom",
+          name: "apply_patch",
+          description: "Patches.",
+          format: { type: "grammar", syntax: "lark", definition: "start: x" },
+        },
+        {
+          type: "namespace",
+          name: "mcp__files",
+          description: "Files.",
+          tools: [{ type: "function", name: "list", parameters: {} }],
+        },
         { type: "web_search", external_web_access: false },
         { type: "image_generation", output_format: "png" },
       ],

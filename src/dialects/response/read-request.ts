@@ -100,7 +100,10 @@ function samplingOf(body: Json): Sampling {
 
 function othersOf(body: Json, leftOut: readonly string[]): Record<string, unknown> {
   if (isObject(body["prompt"])) {
-    throw fieldError("prompt", "names a prompt that OpenAI keeps, and this model is another one. Send its text as `instructions`.");
+    throw fieldError(
+      "prompt",
+      "names a prompt that OpenAI keeps, and this model is another one. Send its text as `instructions`.",
+    );
   }
   const others = Object.entries(body).filter(([name, value]) => {
     const isDefault = value === null || (name === "truncation" && value === "disabled");

@@ -5,17 +5,20 @@ import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
 /** Tools of the vendor's own that are run by the client, as functions with the arguments that its models give them. */
 const ownTools: ReadonlyMap<string, Json> = new Map([
-  ["local_shell", {
-    type: "object",
-    properties: {
-      type: { type: "string", enum: ["exec"] },
-      command: { type: "array", items: { type: "string" }, description: "The program and its arguments." },
-      working_directory: { type: "string" },
-      timeout_ms: { type: "integer" },
-      env: { type: "object", additionalProperties: { type: "string" } },
+  [
+    "local_shell",
+    {
+      type: "object",
+      properties: {
+        type: { type: "string", enum: ["exec"] },
+        command: { type: "array", items: { type: "string" }, description: "The program and its arguments." },
+        working_directory: { type: "string" },
+        timeout_ms: { type: "integer" },
+        env: { type: "object", additionalProperties: { type: "string" } },
+      },
+      required: ["type", "command"],
     },
-    required: ["type", "command"],
-  }],
+  ],
 ]);
 
 export interface ReadTools {
@@ -69,7 +72,8 @@ export function readChoice(
   if (choice === "required" && tools.length === 0) throw noTool("tool_choice");
   if (choice === "auto" || choice === "none" || choice === "required") return { choice: { type: choice }, tools };
   if (choice === undefined || choice === null) return { choice: undefined, tools };
-  if (!isObject(choice)) throw fieldError("tool_choice", "must be none, auto or required, or an object that names a tool.");
+  if (!isObject(choice))
+    throw fieldError("tool_choice", "must be none, auto or required, or an object that names a tool.");
   const { type } = choice;
   if (type === "allowed_tools") return allowed(choice, tools);
   if (type === "function" || type === "custom") return { choice: toolOf(choice, type, "tool_choice.name"), tools };

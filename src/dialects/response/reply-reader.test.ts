@@ -42,7 +42,13 @@ function thrownBy(read: () => unknown): GatewayError {
   throw new Error("no error");
 }
 
-const message = (...content: Json[]) => ({ id: "msg_1", type: "message", role: "assistant", status: "completed", content });
+const message = (...content: Json[]) => ({
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content,
+});
 const said = (text: string, more: Json = {}) => ({ type: "output_text", text, annotations: [], ...more });
 const added = (output_index: number, item: Json) => ({ type: "response.output_item.added", output_index, item });
 const done = (output_index: number, item: Json) => ({ type: "response.output_item.done", output_index, item });
@@ -131,7 +137,17 @@ describe("a stream", () => {
 
   test.each([
     ["items that come whole alone", [done(0, message(said("a"))), done(1, functionCall({ arguments: "{}" })), ended()]],
-    ["items of which nothing came in pieces", [added(0, message()), done(0, message(said("a"))), added(1, functionCall()), delta("function_call_arguments", 1, ""), done(1, functionCall({ arguments: "{}" })), ended()]],
+    [
+      "items of which nothing came in pieces",
+      [
+        added(0, message()),
+        done(0, message(said("a"))),
+        added(1, functionCall()),
+        delta("function_call_arguments", 1, ""),
+        done(1, functionCall({ arguments: "{}" })),
+        ended(),
+      ],
+    ],
     ["an end that has all of it", [ended({ output: [message(said("a")), functionCall({ arguments: "{}" })] })]],
     ["arguments that are an object", [done(0, message(said("a"))), done(1, functionCall({ arguments: {} })), ended()]],
   ])("of %s is read as any other", (_, events) => {
@@ -142,7 +158,12 @@ describe("a stream", () => {
   });
 
   test("is over with its end, whatever follows", () => {
-    const reply = readEvents([done(0, message(said("a"))), ended(), delta("output_text", 0, "b"), ended({ usage: {} })]);
+    const reply = readEvents([
+      done(0, message(said("a"))),
+      ended(),
+      delta("output_text", 0, "b"),
+      ended({ usage: {} }),
+    ]);
     expect(reply.parts).toEqual([{ type: "text", text: "a" }]);
     expect(reply.used).toEqual(used);
   });
@@ -168,7 +189,10 @@ describe("a stream", () => {
   test.each([
     ["an event `error`", { type: "error", code: "server_error", message: "Out of s3cret memory", param: null }],
     ["a nested one", { type: "error", error: { code: "server_error", message: "Out of s3cret memory" } }],
-    ["a failed response", { type: "response.failed", response: { status: "failed", error: { message: "Out of s3cret memory" } } }],
+    [
+      "a failed response",
+      { type: "response.failed", response: { status: "failed", error: { message: "Out of s3cret memory" } } },
+    ],
   ])("that fails by %s throws, without secrets", (_, event) => {
     const error = thrownBy(() => readEvents([event]));
     expect(error.code).toBe("upstream_error");
@@ -192,7 +216,12 @@ describe("a whole answer", () => {
   test("is told item by item", () => {
     const logprobs = [{ token: "a", logprob: -1, bytes: [97], top_logprobs: [] }];
     const reply = readWhole([
-      { id: "rs_1", type: "reasoning", summary: [{ type: "summary_text", text: "s" }], content: [{ type: "reasoning_text", text: "t" }] },
+      {
+        id: "rs_1",
+        type: "reasoning",
+        summary: [{ type: "summary_text", text: "s" }],
+        content: [{ type: "reasoning_text", text: "t" }],
+      },
       message(said("a", { logprobs }), said("b")),
       { type: "web_search_call", id: "ws_1", status: "completed" },
       functionCall({ arguments: '{"a":1}', namespace: "files" }),
@@ -229,7 +258,9 @@ describe("a whole answer", () => {
     ["an end that is still to come", [], { status: "in_progress" }],
     ["a place in the queue", [], { status: "queued" }],
   ])("with %s is malformed", (_, output, more) => {
-    expect(thrownBy(() => readWhole(output, more)).message).toBe("The model server sent an answer that cannot be read.");
+    expect(thrownBy(() => readWhole(output, more)).message).toBe(
+      "The model server sent an answer that cannot be read.",
+    );
   });
 
   test("that failed throws what the engine says", () => {

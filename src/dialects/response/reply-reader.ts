@@ -161,11 +161,7 @@ export class ResponseReader implements ReplyReader {
 
   #fault(data: Json): GatewayError {
     const { message, ...fault } = this.#engine ? publicFault(JSON.stringify(data), this.#engine) : {};
-    return new GatewayError(
-      "upstream_error",
-      message ?? "The model server failed in the middle of the answer.",
-      fault,
-    );
+    return new GatewayError("upstream_error", message ?? "The model server failed in the middle of the answer.", fault);
   }
 }
 

@@ -64,15 +64,16 @@ async function understood(stream: string): Promise<Json> {
   const fetch = async () => new Response(stream, { headers: { "content-type": "text/event-stream" } });
   const client = new OpenAI({ apiKey: "k", baseURL: "http://localhost:1/v1", fetch, maxRetries: 0 });
   const reading = client.responses.stream({ model: "m", input: "x" });
-  const { output_text: _text, ...response } = await reading.finalResponse();
-  const output = response.output.map((item) => {
-    const { parsed_arguments: _arguments, ...members } = item as unknown as Json;
-    const content = members["content"];
-    if (!Array.isArray(content)) return members;
-    return { ...members, content: content.map(({ parsed: _parsed, ...part }: Json) => part) };
-  });
-  const { output_parsed: _parsed, ...members } = response as unknown as Json;
-  return JSON.parse(JSON.stringify({ ...members, output }));
+  const response: Json = JSON.parse(JSON.stringify(await reading.finalResponse()));
+  const { output_text: _text, output_parsed: _parsed, ...members } = response;
+  return { ...members, output: outputOf(response).map(unparsed) };
+}
+
+/** An item without what the client adds to it. */
+function unparsed({ parsed_arguments: _arguments, ...item }: Json): Json {
+  const { content } = item;
+  if (!Array.isArray(content)) return item;
+  return { ...item, content: content.map(({ parsed: _parsed, ...part }: Json) => part) };
 }
 
 const text =
@@ -341,11 +342,16 @@ describe("the response", () => {
       fc.string().map(refuse),
       fc.tuple(fc.string(), fc.boolean()).map(([said, isSummary]) => think(said, isSummary)),
       fc.constant(block),
-      fc.tuple(index, fc.constantFrom("function", "custom") as fc.Arbitrary<ReplyCall["kind"]>).map(([at, kind]) => call(at, { kind })),
+      fc
+        .tuple(index, fc.constantFrom("function", "custom") as fc.Arbitrary<ReplyCall["kind"]>)
+        .map(([at, kind]) => call(at, { kind })),
       fc.tuple(index, fc.constantFrom("", "{}", '{"a":1}', '{"a', "x")).map(([at, piece]) => give(at, piece)),
-      fc.constantFrom("signature", "redacted", "encrypted").map((kind): Told => (sink) => {
-        sink.proof({ kind: kind as "signature", data: "proof" });
-      }),
+      fc.constantFrom("signature", "redacted", "encrypted").map(
+        (kind): Told =>
+          (sink) => {
+            sink.proof({ kind: kind as "signature", data: "proof" });
+          },
+      ),
     );
     const request = fc.record({
       reasoning: fc.constantFrom(null, { summary: "auto" }),

@@ -236,7 +236,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#calls.clear();
   }
 
-  /** As they stand in the output. */
+  /** The items that may go on, in the order of the output. */
   #openItems(): OpenItem[] {
     const calls = [...this.#calls.values()].filter((call) => !call.isDone);
     const items = [...calls, this.#message, this.#reasoning].filter((item) => item !== undefined);

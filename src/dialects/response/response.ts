@@ -70,7 +70,11 @@ export const response: Dialect = {
  * In a stream of an engine's own events. Codex reads of a fault in a failed response, and takes a stream without one for a
  * connection that broke; before a response began there is none that could fail.
  */
-function errorEvent(rendered: string, { code, engineCode }: GatewayError, { held, events: number }: BegunAnswer): string {
+function errorEvent(
+  rendered: string,
+  { code, engineCode }: GatewayError,
+  { held, events: number }: BegunAnswer,
+): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
   const { message } = error;
   const event = held

@@ -127,7 +127,8 @@ function saidItems(parts: readonly AnswerPart[]): Json[] {
 }
 
 function callItem({ kind, callId, name, namespace, input }: Extract<AnswerPart, { type: "call" }>): Json {
-  const own = kind === "custom" ? { type: "custom_tool_call", input } : { type: "function_call", arguments: input || "{}" };
+  const own =
+    kind === "custom" ? { type: "custom_tool_call", input } : { type: "function_call", arguments: input || "{}" };
   return { ...own, call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 

@@ -2,10 +2,10 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../base/errors.ts";
+import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyReader, ReplyWriter } from "../conversation/reply.ts";
-import { maskKeys } from "../../domain/api-key.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
