@@ -41,9 +41,6 @@ export abstract class OpenItem {
   /** What there is of it, where nothing more comes and it is no item to act upon. */
   abstract cut(): Json;
 
-  /** What there is of it, where the answer was cut off: without the events that say that it is whole, as clients act upon them. */
-  abstract cut(): Json;
-
   protected added(item: Json): void {
     this.events.event(
       "response.output_item.added",
@@ -195,10 +192,6 @@ export class OpenReasoning extends OpenItem {
     return isSealed || proof ? sealReasoning(seal, { text: this.#text, proof }) : "";
   }
 
-  cut(): Json {
-    return this.done();
-  }
-
   #begin(): void {
     const type = this.#options.asSummary ? "response.reasoning_summary_part.added" : "response.content_part.added";
     this.events.event(type, `${this.#at},"part":${JSON.stringify(this.#part(""))}`);
@@ -265,11 +258,6 @@ export class OpenCall extends OpenItem {
     return this.ended(this.#item(isWhole ? "completed" : "incomplete"));
   }
 
-  cut(): Json {
-    return this.#item("incomplete");
-  }
-
-  /** Half of its input must not be run. */
   cut(): Json {
     return this.#item("incomplete");
   }

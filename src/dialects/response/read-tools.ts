@@ -69,7 +69,6 @@ export function readChoice(
   choice: unknown,
   tools: readonly Tool[],
 ): { choice: ToolChoice | undefined; tools: readonly Tool[] } {
-  if (choice === "required" && tools.length === 0) throw noTool("tool_choice");
   if (choice === "auto" || choice === "none" || choice === "required") return { choice: { type: choice }, tools };
   if (choice === undefined || choice === null) return { choice: undefined, tools };
   if (!isObject(choice))
@@ -97,14 +96,5 @@ function allowed(choice: Json, tools: readonly Tool[]): { choice: ToolChoice; to
   const left = tools.filter(
     ({ name, namespace }) => names.has(name) || (namespace !== undefined && names.has(namespace)),
   );
-  const isRequired = choice["mode"] === "required";
-  if (isRequired && left.length === 0) throw noTool("tool_choice.tools");
-  return { choice: { type: isRequired ? "required" : "auto" }, tools: left };
-}
-
-function noTool(place: string): Error {
-  return fieldError(
-    place,
-    "demands a call, and there is no tool that can be called. Offer a function or a custom tool.",
-  );
+  return { choice: { type: choice["mode"] === "required" ? "required" : "auto" }, tools: left };
 }

@@ -96,8 +96,6 @@ export class ResponseReader implements ReplyReader {
   }
 
   #added(item: Json, index: unknown, sink: ReplySink): void {
-    if (this.#begun.has(index)) return;
-    this.#begun.add(index);
     const { type } = item;
     this.#begun.add(index);
     if (type === "message" || type === "reasoning") sink.block();
@@ -112,7 +110,6 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
-  /** Some servers tell an item only once it is whole, and some only at the end of the answer. */
   #done(item: Json, index: unknown, sink: ReplySink): void {
     if (!this.#begun.has(index)) this.#added(item, index, sink);
     if (!this.#told.has(index)) this.#tellWhole(item, numberOf(index) ?? 0, sink);
@@ -121,8 +118,7 @@ export class ResponseReader implements ReplyReader {
       sink.proof({ kind: "encrypted", data: sealed });
   }
 
-  /** What was not told piece by piece. */
-  #tellRest(item: Json, index: number, sink: ReplySink): void {
+  #tellWhole(item: Json, index: number, sink: ReplySink): void {
     const { type, content, summary } = item;
     if (type === "function_call" || type === "custom_tool_call") {
       const { arguments: values, input = values } = item;
@@ -170,11 +166,6 @@ const parting = "\n\n";
 
 function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
-}
-
-/** One part of one item: items of other kinds have one alone. */
-function partKey(index: unknown, { content_index: content, summary_index: summary }: Json): string {
-  return `${String(index)} ${String(content ?? "")} ${String(summary ?? "")}`;
 }
 
 function usageOf(usage: Json) {

@@ -39,7 +39,6 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   readonly #head: ReplyHead;
   readonly #base: Json;
   readonly #reasoningOptions: ReasoningOptions;
-  /** Items that are done, at their places. */
   readonly #output: Json[] = [];
   /** The items that are not done: one that is said, or the calls of tools, by their index. */
   #message: OpenMessage | undefined;
@@ -101,7 +100,6 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     this.#endReasoning();
   }
 
-  /** It stays open to the end: its arguments may go on behind what is said after it. */
   call(index: number, call: ReplyCall): void {
     this.#endMessage();
     this.#endReasoning();
@@ -135,7 +133,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   ending(usage: ReplyUsage): string {
-    this.#endAll(this.#isCut);
+    this.#endAll();
     const state = this.#finalState(usage);
     this.event(`response.${state.status}`, `"response":${this.#response(state)}`);
     return this.take();
@@ -154,14 +152,8 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   whole(usage: ReplyUsage): Record<string, unknown> {
-    this.#endAll(this.#isCut);
+    this.#endAll();
     return { ...this.#base, ...responseState(this.#finalState(usage)) };
-  }
-
-  /** Whether the answer ended before all was said. */
-  get #isCut(): boolean {
-    const reason = this.#ended?.reason;
-    return reason === "length" || reason === "context" || reason === "filter";
   }
 
   #finalState(usage: ReplyUsage): ResponseState {

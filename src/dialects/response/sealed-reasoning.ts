@@ -23,15 +23,6 @@ export function openReasoning(seal: Seal, sealed: string): SealedReasoning | und
   return { text: textOf(value["text"]) ?? "", proof: isObject(proof) ? proofOf(proof) : undefined };
 }
 
-/** What is sealed for something else, such as a compaction, is no reasoning. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function proofOf({ kind, data }: Readonly<Record<string, unknown>>): ReasoningProof | undefined {
   if ((kind !== "signature" && kind !== "redacted" && kind !== "encrypted") || typeof data !== "string")
     return undefined;
