@@ -188,7 +188,7 @@ describe("keys that are over or not for here", () => {
 
   test("a test key sees and reaches no model that is not marked for test", async () => {
     const key = await addKey(server, { environment: "test" });
-    expect(await (await get({ "x-api-key": key })).json()).toEqual({ object: "list", data: [] });
+    expect(await (await get({ "x-api-key": key })).json()).toMatchObject({ object: "list", data: [] });
     expect((await fetch(`${server.url}/v1/models/upstream-model`, { headers: { "x-api-key": key } })).status).toBe(404);
     const response = await fetch(`${server.url}/v1/chat/completions`, {
       method: "POST",
