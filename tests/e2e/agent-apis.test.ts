@@ -93,6 +93,17 @@ describe("Responses", () => {
     });
   });
 
+  test("what a server refuses in another format's words is told as that, and names no member of the client's", async () => {
+    const message = "messages[0].content[0]: this model takes only text parts.";
+    upstream.script((_request, res) => json(res, 400, { error: { message, param: "messages[0].content[0]" } }));
+    const refused = openai().responses.create({ model, input: "Hello", store: false });
+    expect(await refused.catch((error: unknown) => error)).toMatchObject({
+      status: 400,
+      param: null,
+      error: { message: `The model server, asked in the format of chat completions, says: ${message}` },
+    });
+  });
+
   test("what is not kept is said so, and what would need it is refused by name", async () => {
     const response = await openai().responses.create({ model, input: "Hello" });
     expect(response).toMatchObject({ store: false });

@@ -1,16 +1,19 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { dialects } from "../../dialects/dialects.ts";
 import { longestMessage, type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
-import { operationPaths } from "../../domain/models/operation.ts";
+import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
 /** The status says enough: what else a broken server has to say is not waited for any longer. */
 const errorBodyMs = 3_000;
+/** Such as `messages[0].content` and `messages.0.content`. */
+const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
 
 /** Whether it says that an engine did not answer, and not that the request is at fault. */
 export function isEngineFault(error: GatewayError): boolean {
@@ -23,15 +26,30 @@ interface Verdict {
   final: boolean;
 }
 
-/** `said`: its own words, fit for operators; undefined where it has none. */
+/**
+ * `asked`: by which it was asked, which need not be the client's. `said`: its own words, fit for operators; undefined where
+ * it has none.
+ */
 export async function refusalOf(
   response: EngineResponse,
   deployment: Deployment,
   request: DecodedRequest,
+  asked: Operation,
 ): Promise<Verdict & { said: string | undefined }> {
   const text = await readStart(response.body);
   const fault = publicFault(text, deployment.engine);
-  return { ...verdictOn(response, fault, deployment, request), said: fault.message ?? plainText(text) };
+  const told = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
+  return { ...verdictOn(response, told, deployment, request, asked), said: fault.message ?? plainText(text) };
+}
+
+/** What it names is a place in a body that the client never saw. */
+function ofAnotherFormat({ message, engineCode, param }: PublicFault, asked: Operation): PublicFault {
+  const isPlaced =
+    message !== undefined && engineCode === undefined && (param !== undefined || placePattern.test(message));
+  const said = isPlaced
+    ? `The model server, asked in the format of ${dialects[asked].endpoint}, says: ${message}`
+    : message;
+  return { message: said, engineCode, param: undefined };
 }
 
 function verdictOn(
@@ -39,9 +57,10 @@ function verdictOn(
   { message: said, ...fault }: PublicFault,
   { engine, model }: Deployment,
   request: DecodedRequest,
+  asked: Operation,
 ): Verdict {
   const { status } = response;
-  const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[request.operation]}`;
+  const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[asked]}`;
   if (status === 400 || status === 422) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),

@@ -7,7 +7,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { Translation } from "../../dialects/translation/translation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
-import { isConversation } from "../../domain/models/operation.ts";
+import { isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
@@ -84,6 +84,8 @@ export class Attempt implements Dispatched {
   readonly #sender: Sender;
   readonly #assignment: Assignment;
   #response: EngineResponse | undefined;
+  /** The format in which the engine was asked. */
+  #asked: Operation | undefined;
   /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
@@ -115,6 +117,7 @@ export class Attempt implements Dispatched {
     const { operation, body, translation, leftOut } = askingOf(request, { engine, model, recording, seal });
     this.translation = translation;
     this.leftOut = leftOut;
+    this.#asked = operation;
     this.#sender.sending(this.#place.sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
@@ -144,7 +147,12 @@ export class Attempt implements Dispatched {
 
   /** Throws where no other deployment would answer otherwise. */
   async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
-    const { error, final, said } = await refusalOf(response, this.deployment, request);
+    const { error, final, said } = await refusalOf(
+      response,
+      this.deployment,
+      request,
+      this.#asked ?? request.operation,
+    );
     const refusal = { result: "refused", status: response.status, said } as const;
     if (final) {
       // It read the request, and said what is wrong with it: it works.
