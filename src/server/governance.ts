@@ -1,4 +1,4 @@
-// Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats, and their background work.
+// Composes what governs requests: keys and tokens, tiers and limits, the ledger, stored chats and responses, and their background work.
 
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -18,6 +18,7 @@ import { type AddressLimit, AddressThrottle } from "../policy/address-throttle.t
 import { Admitter } from "../policy/admit.ts";
 import { AccessTokens } from "../policy/credentials/access-tokens.ts";
 import { Authenticator } from "../policy/credentials/authenticate.ts";
+import { openContentKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
 import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
@@ -38,11 +39,15 @@ import type { Database } from "../storage/sql/database.ts";
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlAuditLog } from "../storage/tables/audit-log.ts";
 import { ChatQueue } from "../storage/tables/chats/chat-queue.ts";
-import { ChatRetention } from "../storage/tables/chats/chat-retention.ts";
 import { SqlChatStore } from "../storage/tables/chats/chat-store.ts";
+import { SqlContentKeyStore } from "../storage/tables/content-key-store.ts";
+import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
 import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
+import { SqlBackgroundStore } from "../storage/tables/responses/background-store.ts";
+import { SqlConversationStore } from "../storage/tables/responses/conversation-store.ts";
+import { SqlResponseStore } from "../storage/tables/responses/response-store.ts";
 import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
@@ -82,6 +87,10 @@ export interface Governance {
   audit: SqlAuditLog;
   chats: SqlChatStore;
   chatWriter: ChatQueue;
+  responses: SqlResponseStore;
+  /** Responses that go on without their client. */
+  background: SqlBackgroundStore;
+  conversations: SqlConversationStore;
   ledger: SpoolLedger;
   /** The rules for how far back records go. */
   retention: Retention;
@@ -149,7 +158,10 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const chatWriter = opened.add(new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays }));
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
-  opened.add(new ChatRetention({ chats, deletionClock, log }));
+  opened.add(new ExpirySweep({ what: "chat", store: chats, deletionClock, log }));
+  const contentSeal = await openContentKey(new SqlContentKeyStore(db), deriveKeys(secrets, "content-key-seal-v1"));
+  const responses = new SqlResponseStore(db, contentSeal);
+  opened.add(new ExpirySweep({ what: "response", store: responses, deletionClock, log }));
 
   const recordRetention = opened.add(
     new Retention({
@@ -243,6 +255,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     audit,
     chats,
     chatWriter,
+    responses,
+    background: new SqlBackgroundStore(db, contentSeal),
+    conversations: new SqlConversationStore(db, contentSeal),
     ledger,
     retention: recordRetention,
     reports: new SqlUsageReports(db, () => ledger.catchUp()),

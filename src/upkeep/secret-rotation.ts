@@ -22,7 +22,7 @@ export interface SecretFigures {
   appSecretsUnderDropped: number;
   /** Join tokens that were made before the secret in use was: they end within a week. */
   joinTokens: number;
-  /** Signing keys and keys of upstreams. */
+  /** Signing keys, keys of upstreams and the key of stored responses. */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
 }
@@ -37,7 +37,11 @@ export interface SecretRotationOptions {
 /** Counting reads all keys. */
 const countAgainMs = 60_000;
 
-const sealPurposes = { signing_keys: "signing-key-seal-v1", upstreams: "upstream-seal-v1" } as const;
+const sealPurposes = {
+  signing_keys: "signing-key-seal-v1",
+  upstreams: "upstream-seal-v1",
+  installation: "content-key-seal-v1",
+} as const;
 
 export class SecretRotation {
   readonly renewals: DigestRenewals;
@@ -162,13 +166,14 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one. Gives their number.
+ * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one, and responses that were
+ * stored are gone; the next start makes a key for new ones. Gives their number.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);
   const lost = (await store.sealedValues(nowSeconds)).filter((value) => opened(value, secrets).text === undefined);
   for (const value of lost) {
-    if (value.table === "upstreams") await store.replaceSealed(value, null);
+    await store.replaceSealed(value, null);
   }
   return lost.length;
 }
@@ -190,10 +195,11 @@ function contextOf({ id, url }: SealedValue): string {
 }
 
 function nounOf(lost: readonly SealedValue[]): string {
-  const upstreams = lost.filter(({ table }) => table === "upstreams").length;
-  const keys = lost.length - upstreams;
+  const count = (of: SealedValue["table"]) => lost.filter(({ table }) => table === of).length;
+  const [upstreams, keys] = [count("upstreams"), count("signing_keys")];
   const parts = [
     ...(keys > 0 ? [`${keys} signing ${keys === 1 ? "key" : "keys"}`] : []),
+    ...(count("installation") > 0 ? ["the key of stored responses"] : []),
     ...(upstreams > 0 ? [`the ${upstreams === 1 ? "key of 1 upstream" : `keys of ${upstreams} upstreams`}`] : []),
   ];
   const text = parts.join(" and ");

@@ -5,7 +5,7 @@ import type { Database } from "../../src/storage/sql/database.ts";
 export function explained(db: Database, plans: Set<string>): Database {
   return new Proxy(db, {
     apply(target, self, [text, ...values]: [TemplateStringsArray, ...unknown[]]) {
-      if (!text[0]?.trimStart().startsWith("SELECT")) return Reflect.apply(target, self, [text, ...values]);
+      if (!isRead(text)) return Reflect.apply(target, self, [text, ...values]);
       const strings = [`EXPLAIN QUERY PLAN ${text[0]}`, ...text.slice(1)];
       Object.defineProperty(strings, "raw", { value: strings });
       return (async () => {
@@ -15,6 +15,11 @@ export function explained(db: Database, plans: Set<string>): Database {
       })();
     },
   });
+}
+
+/** A list of values is no statement. */
+function isRead(text: TemplateStringsArray): boolean {
+  return Object.hasOwn(text, "raw") && text[0]?.trimStart().startsWith("SELECT") === true;
 }
 
 interface PlanNode {
@@ -34,7 +39,7 @@ export function explainedByPostgres(db: Database, plans: Set<string>): Database 
   };
   return new Proxy(db, {
     apply(target, self, [text, ...values]: [TemplateStringsArray, ...unknown[]]) {
-      if (!text[0]?.trimStart().startsWith("SELECT")) return Reflect.apply(target, self, [text, ...values]);
+      if (!isRead(text)) return Reflect.apply(target, self, [text, ...values]);
       const strings = [`EXPLAIN (FORMAT JSON) ${text[0]}`, ...text.slice(1)];
       Object.defineProperty(strings, "raw", { value: strings });
       return (async () => {

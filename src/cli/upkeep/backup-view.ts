@@ -8,6 +8,7 @@ const named: Readonly<Record<string, readonly [one: string, many: string]>> = {
   apps: ["app", "apps"],
   requests: ["request", "requests"],
   chats: ["stored chat", "stored chats"],
+  responses: ["stored response", "stored responses"],
 };
 
 /** `2 accounts, 41 keys, 3 people, 10,234 requests`; what there is none of is left out. */

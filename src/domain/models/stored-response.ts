@@ -58,7 +58,10 @@ export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished
 
 /** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
 export interface ResponseStore {
-  /** All or none; those that are there already are left as they are. Items of a conversation are added to it, too. */
+  /**
+   * All or none; those that are there already are left as they are. One that is completed or incomplete puts its items
+   * behind those of its conversation, as `BackgroundStore.end` does; what failed or was cancelled leaves that as it was.
+   */
   insert(responses: readonly StoredResponse[]): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
   /**
@@ -136,14 +139,17 @@ export interface ConversationStore {
   ): Promise<Conversation | undefined>;
   /** Its items stay with the responses that made them. False where there is none. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
-  /** Puts items, each with an id, behind those that there are. False where there is none. */
+  /**
+   * Puts items, each with an id, behind those that there are, and gives them as they are kept: one whose id the
+   * conversation has already gets another. Undefined where there is no such conversation.
+   */
   add(
     owner: ResponseOwner,
     id: string,
     items: readonly StoredItem[],
     expiresAt: number,
     nowSeconds: number,
-  ): Promise<boolean>;
+  ): Promise<readonly StoredItem[] | undefined>;
   /** Undefined where there is no such conversation, or `after` names no item of it. */
   list(
     owner: ResponseOwner,

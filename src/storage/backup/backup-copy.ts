@@ -34,6 +34,7 @@ const counted: Readonly<Record<string, string>> = {
   apps: "apps",
   requests: "usage_records",
   chats: "stored_chats",
+  responses: "stored_responses",
   events: "audit_log",
 };
 const waitMs = 10_000;

@@ -68,7 +68,8 @@ type Purpose =
   | "setup-link-v1"
   | "node-token-v1"
   | "replica-forward-v1"
-  | "reply-seal-v1";
+  | "reply-seal-v1"
+  | "content-key-seal-v1";
 
 /** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */
 export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {

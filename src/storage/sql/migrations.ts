@@ -494,4 +494,87 @@ const migrations: readonly (readonly string[])[] = [
       created_at BIGINT NOT NULL
     )`,
   ],
+  [
+    // Content is sealed under a key of its own (`content_key` in `installation`). `input_size`, `output_size`: characters of
+    // JSON of the items. `seen_at`: when somebody last worked on it; null: nobody has to. `events_until`: from then on its
+    // events are deleted; null: it has none, or has not ended. `deleted_at`: the content is erased, the row keeps a late
+    // writer from bringing it back until `expires_at`. The large columns come last.
+    `CREATE TABLE stored_responses (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT,
+      person_id TEXT,
+      made_by TEXT,
+      model TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      status TEXT NOT NULL,
+      previous_id TEXT,
+      conversation_id TEXT,
+      background INTEGER NOT NULL,
+      input_size BIGINT NOT NULL,
+      output_size BIGINT NOT NULL,
+      seen_at BIGINT,
+      cancel_requested_at BIGINT,
+      events_until BIGINT,
+      deleted_at BIGINT,
+      input TEXT NOT NULL,
+      response TEXT NOT NULL
+    )`,
+    `CREATE INDEX stored_responses_by_expiry ON stored_responses (expires_at)`,
+    `CREATE INDEX stored_responses_by_seen ON stored_responses (seen_at) WHERE seen_at IS NOT NULL`,
+    `CREATE INDEX stored_responses_by_events ON stored_responses (events_until) WHERE events_until IS NOT NULL`,
+    // Where an item is that a request refers to. `item`: digest of its id, which several responses may have.
+    `CREATE TABLE stored_response_items (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      item TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      response_id TEXT NOT NULL,
+      PRIMARY KEY (account_id, environment, item, created_at, response_id)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX stored_response_items_by_response ON stored_response_items (response_id)`,
+    // `size`: characters of JSON of the events.
+    `CREATE TABLE response_events (
+      response_id TEXT NOT NULL,
+      first_number BIGINT NOT NULL,
+      last_number BIGINT NOT NULL,
+      size BIGINT NOT NULL,
+      events TEXT NOT NULL,
+      PRIMARY KEY (response_id, first_number)
+    )`,
+
+    // `next_place`: of the next item that is put in. `metadata` is sealed.
+    `CREATE TABLE conversations (
+      id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT,
+      person_id TEXT,
+      made_by TEXT,
+      created_at BIGINT NOT NULL,
+      expires_at BIGINT NOT NULL,
+      next_place BIGINT NOT NULL,
+      metadata TEXT NOT NULL
+    )`,
+    `CREATE INDEX conversations_by_expiry ON conversations (expires_at)`,
+    // In a conversation an id is there once. `response_id`: the response that it came with; null: it was put in by itself.
+    `CREATE TABLE conversation_items (
+      conversation_id TEXT NOT NULL,
+      place BIGINT NOT NULL,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      item TEXT NOT NULL,
+      added_at BIGINT NOT NULL,
+      response_id TEXT,
+      size BIGINT NOT NULL,
+      content TEXT NOT NULL,
+      PRIMARY KEY (conversation_id, place)
+    )`,
+    `CREATE UNIQUE INDEX conversation_items_by_item ON conversation_items (conversation_id, item)`,
+    `CREATE INDEX conversation_items_by_owner ON conversation_items (account_id, environment, item, added_at)`,
+  ],
 ];

@@ -28,6 +28,34 @@ export function added<Result>(db: Database, work: (tx: Database) => PromiseLike<
   return available(adding(db, async (tx) => await work(tx)));
 }
 
+const laterSeconds = 5;
+
+/**
+ * Throws `service_unavailable` where the work fails, whatever the reason: what it works on is content of clients, which no
+ * error may quote. `what` names it, such as "Stored chats". A text that the database cannot take is `invalid_request`.
+ */
+export async function reached<Value>(what: string, work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    const known = translated(error);
+    if (known instanceof GatewayError && known.code === "invalid_request") throw known;
+    throw new GatewayError(
+      "service_unavailable",
+      `${what} cannot be reached at the moment. Retry in ${laterSeconds} s.`,
+      {
+        detail: `database: ${databaseErrorCode(error)}`,
+        retryAfterSeconds: laterSeconds,
+      },
+    );
+  }
+}
+
+function databaseErrorCode(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
+  return String(postgresCode(error) ?? code ?? name ?? "unknown");
+}
+
 /** The database's own message may quote values: only its code goes on. */
 export function translated(error: unknown): unknown {
   const code = error instanceof SQL.SQLiteError ? String(error.code) : postgresCode(error);

@@ -2,6 +2,7 @@
 import type { Database } from "../sql/database.ts";
 import { addInstallation, putInstallation, readInstallation } from "../sql/installation.ts";
 import { available, written } from "../sql/outage.ts";
+import { contentKeyName } from "./content-key-store.ts";
 
 /** Names in `installation`. `first`: the secret of rows from before they said theirs; `since`: when the one in use became it. */
 const names = { check: "secret_check", first: "first_secret", since: "secret_since" } as const;
@@ -23,11 +24,12 @@ interface DigestRenewal {
 }
 
 export interface SealedValue {
-  table: "signing_keys" | "upstreams";
+  /** `installation`: the key of content. */
+  table: "signing_keys" | "upstreams" | "installation";
   /** Id or name. */
   id: string;
   sealed: string;
-  /** Where an upstream is; null for a signing key. */
+  /** Where an upstream is; null for what is no upstream's. */
   url: string | null;
 }
 
@@ -153,17 +155,25 @@ export class SqlSecretStore {
       SELECT id, sealed_private_jwk AS sealed FROM signing_keys WHERE retires_at IS NULL OR retires_at > ${nowSeconds}`);
     const upstreams: { id: string; sealed: string; url: string }[] = await available(this.#db`
       SELECT name AS id, sealed_api_key AS sealed, url FROM upstreams WHERE sealed_api_key IS NOT NULL`);
+    const content = await available(readInstallation(this.#db, contentKeyName));
     return [
       ...keys.map((row) => ({ table: "signing_keys" as const, ...row, url: null })),
+      ...(content === undefined
+        ? []
+        : [{ table: "installation" as const, id: contentKeyName, sealed: content, url: null }]),
       ...upstreams.map((row) => ({ table: "upstreams" as const, ...row })),
     ];
   }
 
-  /** Does nothing where the value is no longer as it was found. */
+  /** Does nothing where the value is no longer as it was found. `by`: null gives it up; a signing key stays, for what it signed. */
   async replaceSealed({ table, id, sealed }: SealedValue, by: string | null): Promise<void> {
     await written(this.#db, async (tx) => {
       if (table === "upstreams") {
         await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
+      } else if (table === "installation") {
+        await (by === null
+          ? tx`DELETE FROM installation WHERE name = ${id} AND value = ${sealed}`
+          : tx`UPDATE installation SET value = ${by} WHERE name = ${id} AND value = ${sealed}`);
       } else if (by !== null) {
         await tx`
           UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;

@@ -1,6 +1,4 @@
 // Stored chats in the database.
-import { SQL } from "bun";
-import { GatewayError } from "../../../base/errors.ts";
 import { ChatTextSearch } from "../../../domain/models/chat-text.ts";
 import type {
   ChatFilter,
@@ -10,10 +8,9 @@ import type {
   NewChat,
   StoredChat,
 } from "../../../domain/models/stored-chat.ts";
-import { checkpoint } from "../../sql/checkpointer.ts";
-import { adding, type Database, dialectOf, writing } from "../../sql/database.ts";
-import { translated } from "../../sql/outage.ts";
-import { postgresCode } from "../../sql/postgres-errors.ts";
+import { adding, type Database, writing } from "../../sql/database.ts";
+import { Erasing } from "../../sql/erasing.ts";
+import { reached } from "../../sql/outage.ts";
 import { storedChats, tagOf, tagRows, toRow } from "./chat-rows.ts";
 import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-search.ts";
 
@@ -21,8 +18,6 @@ import { type SearchedPage, type SearchedPlace, searchChats } from "./chat-searc
 const maxPageSize = 16_000_000;
 /** How long a deleted chat marks its place. */
 const deletedMarkSeconds = 3_600;
-/** About the time from a deletion until no file has the content any more. */
-const eraseAfterMs = 1_000;
 /** Pieces of metadata are told apart by how rare they are up to this many. */
 const rarityBound = 1_000;
 
@@ -46,10 +41,11 @@ interface PlacedPage extends Omit<Page, "after"> {
  */
 export class SqlChatStore implements ChatStore {
   readonly #db: Database;
-  #erasing: ReturnType<typeof setTimeout> | undefined;
+  readonly #erasing: Erasing;
 
   constructor(db: Database) {
     this.#db = db;
+    this.#erasing = new Erasing(db);
   }
 
   async insert(chats: readonly NewChat[]): Promise<void> {
@@ -120,37 +116,10 @@ export class SqlChatStore implements ChatStore {
             expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
         if (row) await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
-        this.#eraseSoon();
+        this.#erasing.soon();
         return row !== undefined;
       }),
     );
-  }
-
-  /**
-   * What was deleted stands in SQLite's write-ahead log until that is emptied; many deletions in a row are one. PostgreSQL's
-   * own housekeeping is its operator's.
-   */
-  #eraseSoon(): void {
-    if (dialectOf(this.#db) === "postgres") return;
-    this.#erasing ??= setTimeout(() => {
-      this.#erasing = undefined;
-      void this.#erase();
-    }, eraseAfterMs);
-    this.#erasing.unref();
-  }
-
-  /** A reader or a transaction that is in the way has it tried again. */
-  async #erase(): Promise<void> {
-    try {
-      // What is left to do here then needs no wait for the disk.
-      await checkpoint(this.#db);
-      const [result]: { busy: number }[] = await this.#db.unsafe("PRAGMA wal_checkpoint(TRUNCATE)");
-      if (result?.busy === 0) return;
-    } catch (error) {
-      // Nothing is left to erase where the database is closed.
-      if (!(error instanceof SQL.SQLiteError && /^SQLITE_(BUSY|LOCKED)/.test(String(error.code)))) return;
-    }
-    this.#eraseSoon();
   }
 
   async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
@@ -162,7 +131,7 @@ export class SqlChatStore implements ChatStore {
         const ids = rows.map(({ id }) => id);
         await tx`DELETE FROM stored_chat_tags WHERE chat_id IN ${tx(ids)}`;
         await tx`DELETE FROM stored_chats WHERE id IN ${tx(ids)}`;
-        this.#eraseSoon();
+        this.#erasing.soon();
         return ids.length;
       }),
     );
@@ -283,21 +252,6 @@ export class SqlChatStore implements ChatStore {
   }
 }
 
-/** The database's own message may quote values: only its code goes on. */
-async function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
-  try {
-    return await work;
-  } catch (error) {
-    const known = translated(error);
-    if (known instanceof GatewayError && known.code === "invalid_request") throw known;
-    throw new GatewayError("service_unavailable", "Stored chats cannot be reached at the moment. Retry in 5 s.", {
-      detail: `database: ${databaseErrorCode(error)}`,
-      retryAfterSeconds: 5,
-    });
-  }
-}
-
-function databaseErrorCode(error: unknown): string {
-  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
-  return String(postgresCode(error) ?? code ?? name ?? "unknown");
+function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  return reached("Stored chats", work);
 }

@@ -1,10 +1,10 @@
-// The sweep of expired chats: by itself, all of them, and over when it is closed.
+// The sweep of what has expired: by itself, all of them, and over when it is closed.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
-import type { Log } from "../../../base/log.ts";
-import type { Database } from "../../sql/database.ts";
-import { ChatRetention } from "./chat-retention.ts";
-import { SqlChatStore } from "./chat-store.ts";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import type { Log } from "../../base/log.ts";
+import type { Database } from "../sql/database.ts";
+import { SqlChatStore } from "./chats/chat-store.ts";
+import { ExpirySweep } from "./expiry-sweep.ts";
 
 const day = 86_400;
 let opened: TestDatabase;
@@ -58,7 +58,7 @@ onEachDatabase((databases) => {
   test("a sweep deletes all that has expired, however many, and nothing else", async () => {
     await storeChats(55, nowSeconds + day);
     await storeChats(7, nowSeconds + 2 * day);
-    const retention = new ChatRetention({ chats: store, deletionClock, log });
+    const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
     await retention.sweep();
     expect(await left()).toBe(62);
     nowSeconds += day;
@@ -69,7 +69,7 @@ onEachDatabase((databases) => {
   });
 
   test("it sweeps by itself, again and again, until it is closed", async () => {
-    const retention = new ChatRetention({ chats: store, deletionClock, log, everyMs: 5 });
+    const retention = new ExpirySweep({ what: "chat", store, deletionClock, log, everyMs: 5 });
     for (let round = 0; round < 2; round++) {
       await storeChats(3, nowSeconds);
       const endMs = performance.now() + 5_000;
@@ -86,7 +86,7 @@ onEachDatabase((databases) => {
 
   test("closing ends a sweep between two pieces, so that nothing uses the database afterwards", async () => {
     await storeChats(200, nowSeconds);
-    const retention = new ChatRetention({ chats: store, deletionClock, log });
+    const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
     const sweep = retention.sweep();
     await retention.close();
     await sweep;
@@ -97,7 +97,7 @@ onEachDatabase((databases) => {
 
   test("a failure is logged, and the next sweep makes up for it", async () => {
     await storeChats(3, nowSeconds);
-    const retention = new ChatRetention({ chats: store, deletionClock, log });
+    const retention = new ExpirySweep({ what: "chat", store, deletionClock, log });
     await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
     await retention.sweep();
     expect(logged).toEqual([`chat_retention_failed {"detail":"database: ${databases.missingTable}"}`]);

@@ -1,9 +1,13 @@
-// Deletes stored chats that have expired, in the background and in small pieces.
-import type { Log } from "../../../base/log.ts";
-import type { ChatStore } from "../../../domain/models/stored-chat.ts";
+// Deletes what is stored for clients once it has expired, in the background and in small pieces.
+import type { Log } from "../../base/log.ts";
 
-export interface ChatRetentionOptions {
-  chats: Pick<ChatStore, "deleteExpired">;
+export interface ExpirySweepOptions {
+  /** What the log calls it. */
+  what: "chat" | "response";
+  store: {
+    /** Deletes up to `limit`; gives how many. */
+    deleteExpired(nowSeconds: number, limit: number): Promise<number>;
+  };
   /** The clock by which it deletes: what has expired by another one is not found any more, but still there. */
   deletionClock: { nowSeconds(): Promise<number> };
   log: Log;
@@ -15,13 +19,13 @@ export interface ChatRetentionOptions {
 const batch = 20;
 const pauseMs = 10;
 
-export class ChatRetention {
-  readonly #options: ChatRetentionOptions;
+export class ExpirySweep {
+  readonly #options: ExpirySweepOptions;
   readonly #timer: ReturnType<typeof setInterval>;
   #sweeping: Promise<void> | undefined;
   #closed = false;
 
-  constructor(options: ChatRetentionOptions) {
+  constructor(options: ExpirySweepOptions) {
     this.#options = options;
     this.#timer = setInterval(() => void this.sweep(), options.everyMs ?? 60_000);
   }
@@ -40,21 +44,21 @@ export class ChatRetention {
   }
 
   async #sweep(): Promise<void> {
-    const { chats, deletionClock, log } = this.#options;
+    const { what, store, deletionClock, log } = this.#options;
     let count = 0;
     try {
       while (!this.#closed) {
-        const deleted = await chats.deleteExpired(await deletionClock.nowSeconds(), batch);
+        const deleted = await store.deleteExpired(await deletionClock.nowSeconds(), batch);
         count += deleted;
         if (deleted < batch) break;
         await Bun.sleep(pauseMs);
       }
     } catch (error) {
       const { detail } = error as { detail?: unknown };
-      log.error("chat_retention_failed", { detail: String(detail ?? "unknown") });
+      log.error(`${what}_retention_failed`, { detail: String(detail ?? "unknown") });
     } finally {
       this.#sweeping = undefined;
     }
-    if (count > 0) log.info("chats_expired", { count });
+    if (count > 0) log.info(`${what}s_expired`, { count });
   }
 }

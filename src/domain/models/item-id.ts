@@ -1,0 +1,34 @@
+// Ids of items that come without one, in the form that OpenAI gives them.
+
+/** The API gives these; an item of a type that is not here begins with `item`. */
+const prefixes: Readonly<Record<string, string>> = {
+  message: "msg",
+  reasoning: "rs",
+  function_call: "fc",
+  function_call_output: "fco",
+  custom_tool_call: "ctc",
+  custom_tool_call_output: "ctco",
+  file_search_call: "fs",
+  web_search_call: "ws",
+  computer_call: "cu",
+  computer_call_output: "cuo",
+  image_generation_call: "ig",
+  code_interpreter_call: "ci",
+  local_shell_call: "lsh",
+  local_shell_call_output: "lsho",
+  shell_call: "sh",
+  shell_call_output: "sho",
+  apply_patch_call: "apc",
+  apply_patch_call_output: "apco",
+  mcp_list_tools: "mcpl",
+  mcp_approval_request: "mcpr",
+  mcp_approval_response: "mcpa",
+  mcp_call: "mcp",
+  compaction: "cmp",
+};
+
+/** A new id for an item of this type; undefined: a message, whose type may be left out. */
+export function newItemId(type: unknown): string {
+  const prefix = type === undefined ? "msg" : (prefixes[String(type)] ?? "item");
+  return `${prefix}_${Bun.randomUUIDv7().replaceAll("-", "")}`;
+}

@@ -1,0 +1,178 @@
+// Responses in the background in a real database: what came of them, one end, who is to stop, and whom nobody works on.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import {
+  conversation,
+  day,
+  idsOf,
+  marked,
+  message,
+  now,
+  owner,
+  sealOf,
+  stored,
+  strangers,
+} from "../../../../tests/support/stored-responses.ts";
+import type { EventBatch, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { SealFor } from "../../../domain/seal.ts";
+import { SqlBackgroundStore } from "./background-store.ts";
+import { SqlConversationStore } from "./conversation-store.ts";
+import { SqlResponseStore } from "./response-store.ts";
+
+const large = 1_000_000;
+
+let opened: TestDatabase;
+let sealFor: SealFor;
+let responses: SqlResponseStore;
+let store: SqlBackgroundStore;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    sealFor = await sealOf(opened.db);
+    responses = new SqlResponseStore(opened.db, sealFor);
+    store = new SqlBackgroundStore(opened.db, sealFor);
+  });
+
+  afterEach(() => opened.close());
+
+  const queued = (id: string, more: Partial<StoredResponse> = {}) =>
+    stored(id, { status: "queued", background: true, response: { id, status: "queued", output: [] }, ...more });
+  const output = [message("out", "Hello", "assistant")];
+  const running = (events?: EventBatch) => ({
+    ...{ status: "in_progress" as const, response: { status: "in_progress", output } },
+    ...(events === undefined ? {} : { events }),
+  });
+  const done = (events?: EventBatch) => ({
+    ...{ status: "completed" as const, response: { status: "completed", output } },
+    ...(events === undefined ? {} : { events }),
+  });
+
+  test("progress is seen by whoever looks, and its input stays", async () => {
+    await responses.insert([queued("a")]);
+    expect(await store.progress("a", running(), now)).toEqual({ status: "in_progress", isCancelled: false });
+    const found = await responses.find(owner, "a", now);
+    expect(found).toEqual({ ...queued("a"), status: "in_progress", response: running().response });
+    expect(await store.progress("never", running(), now)).toBeUndefined();
+  });
+
+  test("progress of one that was deleted or has expired says that it is gone, and brings nothing back", async () => {
+    await responses.insert([queued("a"), queued("b", { expiresAt: now })]);
+    await responses.delete(owner, "a", now);
+    for (const id of ["a", "b"]) {
+      const events = { first: 0, events: ["{}"] };
+      expect(await store.progress(id, running(events), now)).toBeUndefined();
+      expect(await store.end(id, done(events), now)).toBe(false);
+      expect(await store.events(id, -1, large)).toEqual([]);
+    }
+    const [row] = await opened.db`SELECT response FROM stored_responses WHERE id = 'a'`;
+    expect(row.response).toBe("");
+  });
+
+  test("the end is there at once: the last status, the items by their ids, and what goes on from it", async () => {
+    await responses.insert([queued("a")]);
+    await store.progress("a", running(), now);
+    expect(await store.end("a", done(), now)).toBe(true);
+    expect(await responses.find(owner, "a", now)).toMatchObject({ status: "completed", response: done().response });
+    expect([...(await responses.items(owner, ["out", "a_in"], now)).keys()].toSorted()).toEqual(["a_in", "out"]);
+    const chain = await responses.chain(owner, "a", now, large);
+    expect("items" in chain && idsOf(chain.items)).toEqual(["a_in", "out"]);
+    expect("size" in chain && chain.size).toBe(JSON.stringify([queued("a").input[0], output[0]]).length - 3);
+  });
+
+  test("of many that end the same response at once exactly one wins, and what it wrote stays", async () => {
+    await responses.insert([queued("a")]);
+    // SQLite is one process's alone.
+    const processes = databases.dialect === "sqlite" ? [] : [await opened.openAgain(), await opened.openAgain()];
+    const others = [store, ...processes.map((one) => new SqlBackgroundStore(one, sealFor))];
+    const ends = Array.from({ length: 12 }, (_, i) => {
+      const state = { ...done({ first: 0, events: [`${i}`] }), response: { output: [], by: i } };
+      return others[i % others.length]?.end("a", state, now);
+    });
+    const won = await Promise.all(ends);
+    expect(won.filter(Boolean)).toHaveLength(1);
+    const by = won.indexOf(true);
+    expect((await responses.find(owner, "a", now))?.response["by"]).toBe(by);
+    expect(await store.events("a", -1, large)).toEqual([{ first: 0, events: [`${by}`] }]);
+    expect(await store.progress("a", running(), now)).toEqual({ status: "completed", isCancelled: false });
+    expect((await responses.find(owner, "a", now))?.response["by"]).toBe(by);
+  });
+
+  test("whoever works on a response hears that it is to be cancelled, until it has ended", async () => {
+    await responses.insert([queued("a", marked)]);
+    const mine = { ...owner, ...marked };
+    for (const other of strangers) {
+      expect(await store.requestCancel({ ...mine, ...other }, "a", now)).toBeUndefined();
+    }
+    expect(await store.progress("a", running(), now)).toMatchObject({ isCancelled: false });
+    expect(await store.requestCancel(mine, "a", now)).toMatchObject({ id: "a", status: "in_progress" });
+    expect(await store.requestCancel(mine, "a", now + 1)).toMatchObject({ id: "a", status: "in_progress" });
+    expect(await store.progress("a", running(), now)).toEqual({ status: "in_progress", isCancelled: true });
+    await store.end("a", { status: "cancelled", response: { output: [] } }, now);
+    expect(await store.requestCancel(mine, "a", now)).toMatchObject({ status: "cancelled" });
+    expect(await store.requestCancel(mine, "never", now)).toBeUndefined();
+  });
+
+  test("one that had ended before is not asked to stop", async () => {
+    await responses.insert([queued("a")]);
+    await store.end("a", done(), now);
+    expect(await store.requestCancel(owner, "a", now)).toMatchObject({ status: "completed" });
+    expect(await store.progress("a", running(), now)).toEqual({ status: "completed", isCancelled: false });
+  });
+
+  test("events come in their order, from the one after the number asked for, about as many as were asked for, each once", async () => {
+    await responses.insert([queued("a"), queued("b")]);
+    await store.progress("a", running({ first: 0, events: ["0", "1", "2"] }), now);
+    await store.progress("a", running({ first: 3, events: ["3"] }), now);
+    // A writer that did not hear that it was written comes again.
+    await store.progress("a", running({ first: 3, events: ["3"] }), now);
+    await store.progress("a", running({ first: 4, events: [] }), now);
+    await store.progress("b", running({ first: 0, events: ["of b"] }), now);
+    await store.end("a", done({ first: 4, events: ["4", "5"] }), now);
+    const [first, second, third] = [
+      { first: 0, events: ["0", "1", "2"] },
+      { first: 3, events: ["3"] },
+      { first: 4, events: ["4", "5"] },
+    ];
+    expect(await store.events("a", -1, large)).toEqual([first, second, third]);
+    expect(await store.events("a", 0, large)).toEqual([{ first: 1, events: ["1", "2"] }, second, third]);
+    expect(await store.events("a", 2, large)).toEqual([second, third]);
+    expect(await store.events("a", 5, large)).toEqual([]);
+    expect(await store.events("a", -1, 3)).toEqual([first]);
+    expect(await store.events("a", -1, 1)).toEqual([first]);
+    expect(await store.events("a", 2, 3)).toEqual([second, third]);
+  });
+
+  test("abandoned are those that nobody worked on since, longest ago first; none that has ended or was deleted", async () => {
+    await responses.insert([
+      queued("waits"),
+      ...["works", "ended", "deleted", "older"].map((id) => queued(id)),
+      stored("not-in-background"),
+    ]);
+    await store.progress("older", running(), now - 5);
+    await store.progress("works", running(), now + 20);
+    await store.end("ended", done(), now);
+    await responses.delete(owner, "deleted", now);
+    expect((await store.abandoned(now + 10, 10)).map(({ id }) => id)).toEqual(["older", "waits"]);
+    expect((await store.abandoned(now + 10, 1)).map(({ id }) => id)).toEqual(["older"]);
+    expect(await store.abandoned(now - 5, 10)).toEqual([]);
+    expect((await store.abandoned(now + 10, 10))[1]).toEqual(queued("waits"));
+  });
+
+  test("a response puts its items into its conversation when it completes, and none when it fails or is cancelled", async () => {
+    const conversations = new SqlConversationStore(opened.db, sealFor);
+    await conversations.create(conversation("conv_1"), [message("m1", "first")]);
+    const more = { conversationId: "conv_1", expiresAt: now + 2 * day };
+    await responses.insert([queued("a", more), queued("b", more), queued("c", more)]);
+    const ids = async () => {
+      const all = await conversations.all(owner, "conv_1", now, large);
+      return "items" in all ? idsOf(all.items) : all;
+    };
+    await store.end("b", { ...done(), status: "failed" }, now);
+    await store.end("c", { ...done(), status: "cancelled" }, now);
+    expect(await ids()).toEqual(["m1"]);
+    await store.end("a", done(), now);
+    expect(await ids()).toEqual(["m1", "a_in", "out"]);
+    expect(await conversations.find(owner, "conv_1", now)).toMatchObject({ expiresAt: now + 2 * day });
+  });
+});

@@ -1,0 +1,153 @@
+// Responses in the background in the database: what came of them so far, their end, and who is to stop.
+import type {
+  BackgroundStore,
+  EventBatch,
+  ResponseOwner,
+  ResponseStatus,
+  RunState,
+  StoredItem,
+  StoredResponse,
+} from "../../../domain/models/stored-response.ts";
+import type { SealFor } from "../../../domain/seal.ts";
+import { adding, type Database, writing } from "../../sql/database.ts";
+import { placesWithin, putIntoConversation } from "./conversation-items.ts";
+import { type ContentColumns, ResponseContent } from "./response-content.ts";
+import { addItems } from "./response-items.ts";
+import { available, outputOf, places, storedResponses, visible } from "./response-rows.ts";
+
+/** How long the events of a response are kept once it has ended. */
+const eventSeconds = 600;
+/** Batches of events that are looked at at once. */
+const batchesAtOnce = 1_000;
+
+interface RunUpdate {
+  status: ResponseStatus;
+  response: StoredItem;
+  events?: EventBatch;
+}
+
+interface EventRow {
+  first_number: number | string;
+  events: string;
+}
+
+export class SqlBackgroundStore implements BackgroundStore {
+  readonly #db: Database;
+  readonly #content: ResponseContent;
+
+  constructor(db: Database, sealFor: SealFor) {
+    this.#db = db;
+    this.#content = new ResponseContent(sealFor);
+  }
+
+  progress(id: string, { status, response, events }: RunUpdate, nowSeconds: number): Promise<RunState> {
+    const columns = { ...this.#content.responseColumns(id, response), status, seen_at: nowSeconds };
+    return available(
+      adding(this.#db, async (tx) => {
+        const [row]: StateRow[] = await tx`
+          UPDATE stored_responses AS c SET ${tx(columns)} WHERE id = ${id} AND ${this.#goesOn(nowSeconds)}
+          RETURNING status, cancel_requested_at`;
+        if (row && events) await this.#addEvents(tx, id, events);
+        if (row) return stateOf(row);
+        const [ended]: StateRow[] = await tx`
+          SELECT status, cancel_requested_at FROM stored_responses
+          WHERE id = ${id} AND deleted_at IS NULL AND expires_at > ${nowSeconds}`;
+        return ended && stateOf(ended);
+      }),
+    );
+  }
+
+  end(id: string, { status, response, events }: RunUpdate, nowSeconds: number): Promise<boolean> {
+    const columns = {
+      ...this.#content.responseColumns(id, response),
+      ...{ status, seen_at: null, events_until: nowSeconds + eventSeconds },
+    };
+    return available(
+      adding(this.#db, async (tx) => {
+        const [row]: ContentColumns[] = await tx`
+          UPDATE stored_responses AS c SET ${tx(columns)} WHERE id = ${id} AND ${this.#goesOn(nowSeconds)}
+          RETURNING ${this.#db.unsafe(storedResponses.list)}, input, response`;
+        if (!row) return false;
+        if (events) await this.#addEvents(tx, id, events);
+        const stored = this.#content.record(row);
+        if (!stored) return true;
+        await addItems(tx, stored, outputOf(response));
+        await putIntoConversation(tx, this.#content, stored, nowSeconds);
+        return true;
+      }),
+    );
+  }
+
+  requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined> {
+    const db = this.#db;
+    return available(
+      writing(db, async (tx) => {
+        await tx`
+          UPDATE stored_responses AS c SET cancel_requested_at = ${nowSeconds}
+          WHERE id = ${id} AND ${visible(db, owner, nowSeconds)} AND ${this.#goesOn(nowSeconds)}
+            AND cancel_requested_at IS NULL`;
+        const [row]: ContentColumns[] = await tx`
+          SELECT ${db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
+          WHERE id = ${id} AND ${visible(db, owner, nowSeconds)}`;
+        return row && this.#content.record(row);
+      }),
+    );
+  }
+
+  events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]> {
+    return available(this.#events(id, after, maxSize));
+  }
+
+  async abandoned(seenBefore: number, limit: number): Promise<readonly StoredResponse[]> {
+    const rows: ContentColumns[] = await available(this.#db`
+      SELECT ${this.#db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
+      WHERE seen_at < ${seenBefore} ORDER BY seen_at, id LIMIT ${limit}`);
+    return rows.flatMap((row) => this.#content.record(row) ?? []);
+  }
+
+  async #events(id: string, after: number, maxSize: number): Promise<EventBatch[]> {
+    const db = this.#db;
+    const found: { place: number | string; size: number | string }[] = await db`
+      SELECT first_number AS place, size FROM response_events
+      WHERE response_id = ${id} AND last_number > ${after} ORDER BY first_number LIMIT ${batchesAtOnce}`;
+    const within = placesWithin(found, maxSize);
+    const [first, last] = [within[0], within.at(-1)];
+    if (!(first && last)) return [];
+    const rows: EventRow[] = await db`
+      SELECT first_number, events FROM response_events
+      WHERE response_id = ${id} AND first_number BETWEEN ${Number(first.place)} AND ${Number(last.place)}
+      ORDER BY first_number`;
+    return rows.flatMap((row) => {
+      const number = Number(row.first_number);
+      const events = this.#content.open<string[]>(places.events(id, number), row.events);
+      const seen = Math.max(0, after + 1 - number);
+      return events ? [{ first: number + seen, events: events.slice(seen) }] : [];
+    });
+  }
+
+  async #addEvents(tx: Database, id: string, { first, events }: EventBatch): Promise<void> {
+    if (events.length === 0) return;
+    const row = {
+      response_id: id,
+      first_number: first,
+      last_number: first + events.length - 1,
+      size: events.reduce((sum, event) => sum + event.length, 0),
+      events: this.#content.seal(places.events(id, first), events),
+    };
+    // A writer that did not hear that it was written comes again.
+    await tx`INSERT INTO response_events ${tx(row)} ON CONFLICT (response_id, first_number) DO NOTHING`;
+  }
+
+  #goesOn(nowSeconds: number) {
+    return this.#db`c.status IN ('queued', 'in_progress') AND c.deleted_at IS NULL AND c.expires_at > ${nowSeconds}`;
+  }
+}
+
+interface StateRow {
+  status: ResponseStatus;
+  cancel_requested_at: number | string | null;
+}
+
+function stateOf(row: StateRow): { status: ResponseStatus; isCancelled: boolean } {
+  return { status: row.status, isCancelled: row.cancel_requested_at !== null };
+}

@@ -1,0 +1,58 @@
+// The content of stored responses, sealed and opened; what does not open is not there.
+import type { StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { SealFor } from "../../../domain/seal.ts";
+import { isEnded, outputOf, places, sizeOf, storedResponses } from "./response-rows.ts";
+
+/** The columns in which the content of a response is. */
+export interface ContentColumns {
+  id: string;
+  input: string;
+  response: string;
+}
+
+export class ResponseContent {
+  readonly #sealFor: SealFor;
+
+  constructor(sealFor: SealFor) {
+    this.#sealFor = sealFor;
+  }
+
+  row(stored: StoredResponse) {
+    return {
+      ...storedResponses.row(stored),
+      input_size: sizeOf(stored.input),
+      seen_at: isEnded(stored) ? null : stored.createdAt,
+      input: this.seal(places.input(stored.id), stored.input),
+      ...this.responseColumns(stored.id, stored.response),
+    };
+  }
+
+  /** The columns that change with what came of it. */
+  responseColumns(id: string, response: StoredItem) {
+    return { output_size: sizeOf(outputOf(response)), response: this.seal(places.response(id), response) };
+  }
+
+  /** Undefined where it does not open: its key was given up. */
+  record(row: ContentColumns): StoredResponse | undefined {
+    const input = this.open<StoredItem[]>(places.input(row.id), row.input);
+    const response = this.open<StoredItem>(places.response(row.id), row.response);
+    return input && response && { ...storedResponses.record(row), input, response };
+  }
+
+  /** The input and then the output. */
+  items(row: ContentColumns): StoredItem[] | undefined {
+    const input = this.open<StoredItem[]>(places.input(row.id), row.input);
+    const response = this.open<StoredItem>(places.response(row.id), row.response);
+    return input && response && [...input, ...outputOf(response)];
+  }
+
+  seal(place: string, value: unknown): string {
+    return this.#sealFor(place).seal(JSON.stringify(value));
+  }
+
+  /** `Value`: what was sealed for this place. */
+  open<Value>(place: string, sealed: string): Value | undefined {
+    const opened = this.#sealFor(place).open(sealed);
+    return opened === undefined ? undefined : (JSON.parse(opened) as Value);
+  }
+}

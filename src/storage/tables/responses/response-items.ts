@@ -1,0 +1,106 @@
+// Where the items of responses are found by their own ids.
+import type { ResponseOwner, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { Database } from "../../sql/database.ts";
+import type { ContentColumns, ResponseContent } from "./response-content.ts";
+import { idOf, inPieces, itemKeyOf, ownedBy, places, visible } from "./response-rows.ts";
+
+/** Ids of one statement: each is a query of its own within it. */
+const idsAtOnce = 50;
+
+/** Notes which response has these items. */
+export async function addItems(
+  tx: Database,
+  { id, accountId, environment, createdAt }: Pick<StoredResponse, "id" | "accountId" | "environment" | "createdAt">,
+  items: readonly StoredItem[],
+): Promise<void> {
+  const keys = new Set(items.flatMap((item) => idOf(item) ?? []).map(itemKeyOf));
+  const rows = [...keys].map((item) => ({
+    ...{ account_id: accountId, environment, item, created_at: createdAt, response_id: id },
+  }));
+  for (const some of inPieces(rows)) {
+    // A response may have what it was asked with.
+    await tx`INSERT INTO stored_response_items ${tx(some)} ON CONFLICT DO NOTHING`;
+  }
+}
+
+/** Those that are there, the newest of each id; of responses first, then of conversations. */
+export async function findItems(
+  db: Database,
+  content: ResponseContent,
+  owner: ResponseOwner,
+  ids: readonly string[],
+  nowSeconds: number,
+): Promise<Map<string, StoredItem>> {
+  const found = new Map<string, StoredItem>();
+  const wanted = new Map([...new Set(ids)].map((id) => [itemKeyOf(id), id]));
+  for (const keys of inPieces([...wanted.keys()], idsAtOnce)) {
+    const holders = await holdersOf(db, owner, keys, nowSeconds);
+    for (const responseId of new Set(holders.values())) {
+      const [row]: ContentColumns[] = await db`
+        SELECT id, input, response FROM stored_responses AS c WHERE id = ${responseId} AND ${visible(db, owner, nowSeconds)}`;
+      for (const item of (row && content.items(row)) ?? []) {
+        const id = idOf(item);
+        if (id !== undefined && holders.get(itemKeyOf(id)) === responseId) found.set(id, item);
+      }
+      await new Promise(setImmediate);
+    }
+    const left = keys.filter((key) => !found.has(wanted.get(key) ?? ""));
+    for (const [id, item] of await ofConversations(db, content, owner, { keys: left, wanted }, nowSeconds)) {
+      found.set(id, item);
+    }
+  }
+  return found;
+}
+
+/** The newest response of each item. */
+async function holdersOf(
+  db: Database,
+  owner: ResponseOwner,
+  keys: readonly string[],
+  nowSeconds: number,
+): Promise<Map<string, string>> {
+  const rows: { item: string; response_id: string }[] = await anyOf(
+    db,
+    keys.map(
+      (key) => db`
+        (SELECT i.item, i.response_id FROM stored_response_items AS i JOIN stored_responses AS c ON c.id = i.response_id
+        WHERE i.account_id = ${owner.accountId} AND i.environment = ${owner.environment} AND i.item = ${key}
+          AND ${visible(db, owner, nowSeconds)}
+        ORDER BY i.created_at DESC, i.response_id DESC LIMIT 1)`,
+    ),
+  );
+  return new Map(rows.map((row) => [row.item, row.response_id]));
+}
+
+async function ofConversations(
+  db: Database,
+  content: ResponseContent,
+  owner: ResponseOwner,
+  { keys, wanted }: { keys: readonly string[]; wanted: ReadonlyMap<string, string> },
+  nowSeconds: number,
+): Promise<[string, StoredItem][]> {
+  if (keys.length === 0) return [];
+  const rows: { conversation_id: string; item: string; content: string }[] = await anyOf(
+    db,
+    keys.map(
+      (key) => db`
+        (SELECT i.conversation_id, i.item, i.content FROM conversation_items AS i
+        JOIN conversations AS c ON c.id = i.conversation_id
+        WHERE i.account_id = ${owner.accountId} AND i.environment = ${owner.environment} AND i.item = ${key}
+          AND ${ownedBy(db, owner)} AND c.expires_at > ${nowSeconds}
+        ORDER BY i.added_at DESC LIMIT 1)`,
+    ),
+  );
+  return rows.flatMap((row) => {
+    const item = content.open<StoredItem>(places.item(row.conversation_id, row.item), row.content);
+    return item ? [[wanted.get(row.item) ?? "", item] satisfies [string, StoredItem]] : [];
+  });
+}
+
+/** One statement for all of these queries, each in brackets. */
+function anyOf<Row>(db: Database, queries: readonly PromiseLike<Row>[]): PromiseLike<Row> {
+  const all = queries
+    .map((query) => db`${query} AS one`)
+    .reduce((some, one) => db`${some} UNION ALL SELECT * FROM ${one}`);
+  return db`SELECT * FROM ${all}`;
+}

@@ -1,0 +1,100 @@
+// Stored responses, their events and conversations between their rows, which are sealed, and their records.
+import { createHash } from "node:crypto";
+import type {
+  Conversation,
+  ResponseOwner,
+  ResponseRow,
+  StoredItem,
+  StoredResponse,
+} from "../../../domain/models/stored-response.ts";
+import type { Database } from "../../sql/database.ts";
+import { reached } from "../../sql/outage.ts";
+import { flag, integer, table, text } from "../../sql/table.ts";
+
+const ownerColumns = { accountId: text, environment: text, keyId: text, appId: text, personId: text, madeBy: text };
+
+/** What is told of a response beside its content. */
+export const storedResponses = table<ResponseRow>({
+  id: text,
+  ...ownerColumns,
+  model: text,
+  createdAt: integer,
+  expiresAt: integer,
+  status: text,
+  previousId: text,
+  conversationId: text,
+  background: flag,
+});
+
+/** A conversation but for its metadata, which are sealed. */
+export const conversations = table<Omit<Conversation, "metadata">>({
+  id: text,
+  ...ownerColumns,
+  createdAt: integer,
+  expiresAt: integer,
+});
+
+/** What the seals of content are for: a sealed text opens in its own row and column alone. */
+export const places = {
+  input: (id: string) => `stored_responses.input ${id}`,
+  response: (id: string) => `stored_responses.response ${id}`,
+  events: (id: string, first: number) => `response_events ${id} ${first}`,
+  metadata: (id: string) => `conversations ${id}`,
+  /** `item`: as `itemKeyOf` has it. */
+  item: (conversationId: string, item: string) => `conversation_items ${conversationId} ${item}`,
+} as const;
+
+/** By which an item is found. A client may give any text as the id of an item: the database does not have it. */
+export function itemKeyOf(itemId: string): string {
+  return createHash("sha256").update(itemId).digest("base64url");
+}
+
+/** Undefined where an item has none, which is no item to refer to. */
+export function idOf(item: StoredItem): string | undefined {
+  const id = item["id"];
+  return typeof id === "string" ? id : undefined;
+}
+
+export function outputOf(response: StoredItem): readonly StoredItem[] {
+  const output = response["output"];
+  return Array.isArray(output) ? output : [];
+}
+
+/** Characters of JSON. */
+export function sizeOf(items: readonly StoredItem[]): number {
+  return items.reduce((sum, item) => sum + JSON.stringify(item).length, 0);
+}
+
+export function isEnded({ status }: Pick<StoredResponse, "status">): boolean {
+  return status !== "queued" && status !== "in_progress";
+}
+
+/** Written so that no index serves it: what is read is read by its id, however much the account has. `c`: the table. */
+export function ownedBy(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
+  const ofApp = appId === null ? db`` : db`AND c.app_id || '' = ${appId}`;
+  const ofPerson = personId === null ? db`` : db`AND c.person_id || '' = ${personId}`;
+  const ofMaker = madeBy === null ? db`` : db`AND c.made_by || '' = ${madeBy}`;
+  return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
+}
+
+/** The conversation, `c`, of who made this: what is put in by itself must not reach anybody else's. */
+export function ownerIs(db: Database, { accountId, environment }: Pick<ResponseOwner, "accountId" | "environment">) {
+  return db`c.account_id || '' = ${accountId} AND c.environment || '' = ${environment}`;
+}
+
+/** A response that this owner may see. `c`: `stored_responses`. */
+export function visible(db: Database, owner: ResponseOwner, nowSeconds: number) {
+  return db`${ownedBy(db, owner)} AND c.expires_at > ${nowSeconds} AND c.deleted_at IS NULL`;
+}
+
+/** Throws `service_unavailable` where the work fails; quotes nothing of what it works on. */
+export function available<Value>(work: Promise<Value> | PromiseLike<Value>): Promise<Value> {
+  return reached("Stored responses", work);
+}
+
+/** Rows of one statement: a database takes so many values with it. */
+const rowsAtOnce = 1_000;
+
+export function* inPieces<Part>(all: readonly Part[], most = rowsAtOnce): Generator<readonly Part[]> {
+  for (let start = 0; start < all.length; start += most) yield all.slice(start, start + most);
+}

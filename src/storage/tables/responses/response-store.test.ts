@@ -1,0 +1,394 @@
+// Stored responses in a real database: who sees what, what they go on from, what is sealed, and what is gone.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import { explained, explainedByPostgres } from "../../../../tests/support/query-plans.ts";
+import {
+  conversation,
+  day,
+  idsOf,
+  marked,
+  message,
+  now,
+  owner,
+  sealOf,
+  stored,
+  strangers,
+} from "../../../../tests/support/stored-responses.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { SealFor } from "../../../domain/seal.ts";
+import type { Database } from "../../sql/database.ts";
+import { SqlBackgroundStore } from "./background-store.ts";
+import { SqlConversationStore } from "./conversation-store.ts";
+import { SqlResponseStore } from "./response-store.ts";
+
+const large = 1_000_000;
+
+let opened: TestDatabase;
+let db: Database;
+let sealFor: SealFor;
+let store: SqlResponseStore;
+let conversations: SqlConversationStore;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    ({ db } = opened);
+    sealFor = await sealOf(db);
+    store = new SqlResponseStore(db, sealFor);
+    conversations = new SqlConversationStore(db, sealFor);
+  });
+
+  afterEach(() => opened.close());
+
+  /** Each goes on from the one before. */
+  const line = (...ids: string[]): StoredResponse[] =>
+    ids.map((id, i) => stored(id, { previousId: i === 0 ? null : (ids[i - 1] ?? null) }));
+
+  async function count(table: string): Promise<number> {
+    const [row] = await db.unsafe(`SELECT count(*) AS n FROM ${table}`);
+    return Number(row.n);
+  }
+
+  test("a response is found as it was stored, with all of its members", async () => {
+    const one = stored("a", {
+      ...marked,
+      ...{ previousId: "b", conversationId: "conv_1", background: true, status: "incomplete", expiresAt: now + 5 },
+    });
+    await store.insert([one, stored("b")]);
+    expect(await store.find(owner, "a", now)).toEqual(one);
+    expect(await store.find(owner, "b", now)).toEqual(stored("b"));
+    expect(await store.find(owner, "c", now)).toBeUndefined();
+  });
+
+  test("a response that is there already is left as it is, and so are its items", async () => {
+    await store.insert([stored("a")]);
+    await store.insert([stored("a", { model: "other", input: [message("x", "new")] }), stored("b")]);
+    expect(await store.find(owner, "a", now)).toEqual(stored("a"));
+    expect((await store.items(owner, ["x"], now)).size).toBe(0);
+    expect(await store.find(owner, "b", now)).toEqual(stored("b"));
+  });
+
+  test("another account, environment, app, person or maker of keys, each alone, neither sees a response nor changes it", async () => {
+    await store.insert([stored("a", marked)]);
+    const mine = { ...owner, ...marked };
+    expect(await store.find(mine, "a", now)).toBeDefined();
+    for (const other of strangers) {
+      const stranger = { ...mine, ...other };
+      expect(await store.find(stranger, "a", now)).toBeUndefined();
+      expect(await store.chain(stranger, "a", now, large)).toEqual({ missing: "a" });
+      expect((await store.items(stranger, ["a_in", "a_out"], now)).size).toBe(0);
+      expect(await store.delete(stranger, "a", now)).toBe(false);
+    }
+    expect(await store.find(mine, "a", now)).toBeDefined();
+  });
+
+  test("what nobody's app, person or key made is not seen by an app, a member or a key that a key made", async () => {
+    await store.insert([stored("a")]);
+    for (const narrower of [{ appId: "app_1" }, { personId: "usr_1" }, { madeBy: "lim_1" }]) {
+      expect(await store.find({ ...owner, ...narrower }, "a", now)).toBeUndefined();
+    }
+  });
+
+  describe("a chain", () => {
+    test("a chain has the items of the first response first, of each its input and then its output, and says their size", async () => {
+      const all = line("a", "b", "c");
+      await store.insert(all);
+      const chain = await store.chain(owner, "c", now, large);
+      const items = all.flatMap(({ input, response }) => [...input, ...(response["output"] as typeof input)]);
+      const size = items.reduce((sum, item) => sum + JSON.stringify(item).length, 0);
+      expect(chain).toEqual({ items, size });
+      expect(await store.chain(owner, "b", now, large)).toMatchObject({ items: items.slice(0, 4) });
+    });
+
+    test("a chain that has more characters than are allowed is too large, and one that has as many is read", async () => {
+      await store.insert(line("a", "b", "c"));
+      const whole = await store.chain(owner, "c", now, large);
+      const size = "size" in whole ? whole.size : 0;
+      expect(await store.chain(owner, "c", now, size)).toEqual(whole);
+      expect(await store.chain(owner, "c", now, size - 1)).toEqual({ tooLarge: true });
+      expect(await store.chain(owner, "c", now, 10)).toEqual({ tooLarge: true });
+    });
+
+    test("a chain names the response that was never there, was deleted, has expired or is another's", async () => {
+      await store.insert(line("a", "b", "c"));
+      await store.insert([
+        stored("of-nobody", { previousId: "never" }),
+        stored("old", { expiresAt: now }),
+        stored("of-old", { previousId: "old" }),
+        stored("others", { accountId: "acct_2" }),
+        stored("of-others", { previousId: "others" }),
+      ]);
+      expect(await store.chain(owner, "never", now, large)).toEqual({ missing: "never" });
+      expect(await store.chain(owner, "of-nobody", now, large)).toEqual({ missing: "never" });
+      expect(await store.chain(owner, "of-old", now, large)).toEqual({ missing: "old" });
+      expect(await store.chain(owner, "of-others", now, large)).toEqual({ missing: "others" });
+      await store.delete(owner, "b", now);
+      expect(await store.chain(owner, "c", now, large)).toEqual({ missing: "b" });
+    });
+
+    test("what runs still cannot be gone on from, what failed or was cancelled can", async () => {
+      await store.insert([
+        stored("a", { status: "failed" }),
+        stored("b", { status: "cancelled", previousId: "a" }),
+        stored("c", { status: "queued", previousId: "b", background: true }),
+        stored("d", { status: "in_progress", previousId: "b", background: true }),
+        stored("e", { previousId: "d" }),
+      ]);
+      expect(await store.chain(owner, "b", now, large)).toMatchObject({ items: { length: 4 } });
+      expect(await store.chain(owner, "c", now, large)).toEqual({ unfinished: "c" });
+      expect(await store.chain(owner, "e", now, large)).toEqual({ unfinished: "d" });
+    });
+
+    test("a chain that leads back to itself ends as one that is too large", async () => {
+      await store.insert([
+        stored("a", { previousId: "b", input: [], response: {} }),
+        stored("b", { previousId: "a", input: [], response: {} }),
+      ]);
+      expect(await store.chain(owner, "a", now, large)).toEqual({ tooLarge: true });
+    });
+
+    test("a chain of thousands of responses is read in its order, with turns for others in between", async () => {
+      const ids = Array.from({ length: 2_500 }, (_, i) => `r${i}`);
+      const all = line(...ids);
+      for (let i = 0; i < all.length; i += 500) await store.insert(all.slice(i, i + 500));
+      let turns = 0;
+      let next = setImmediate(function turn() {
+        turns += 1;
+        next = setImmediate(turn);
+      });
+      const chain = await store.chain(owner, "r2499", now, 100_000_000);
+      clearImmediate(next);
+      expect("items" in chain && idsOf(chain.items)).toEqual(ids.flatMap((id) => [`${id}_in`, `${id}_out`]));
+      expect(turns).toBeGreaterThan(10);
+    }, 30_000);
+
+    test("a chain begins with what was in its conversation before the first response came", async () => {
+      await conversations.create(conversation("conv_1"), [message("m1", "first")]);
+      await store.insert([stored("a", { conversationId: "conv_1" })]);
+      await conversations.add(owner, "conv_1", [message("m2", "later")], now + day, now);
+      await store.insert([stored("b", { previousId: "a" })]);
+      const chain = await store.chain(owner, "b", now, large);
+      expect("items" in chain && idsOf(chain.items)).toEqual(["m1", "a_in", "a_out", "b_in", "b_out"]);
+      await conversations.delete(owner, "conv_1", now);
+      expect(await store.chain(owner, "b", now, large)).toEqual({ missing: "conv_1" });
+    });
+  });
+
+  describe("items by their ids", () => {
+    test("items are found by their ids, of the input and the output, and those that are not there are left out", async () => {
+      await store.insert([stored("a"), stored("b")]);
+      const found = await store.items(owner, ["b_out", "a_in", "nowhere", "a_in"], now);
+      expect([...found.keys()].toSorted()).toEqual(["a_in", "b_out"]);
+      expect(found.get("a_in")).toEqual(message("a_in", "Hi"));
+      expect(found.get("b_out")).toEqual(message("b_out", "Hello", "assistant"));
+    });
+
+    test("an id that two owners have gives each its own item", async () => {
+      await store.insert([
+        stored("a", { input: [message("msg_1", "mine")] }),
+        stored("b", { accountId: "acct_2", input: [message("msg_1", "theirs")] }),
+        stored("c", { ...marked, createdAt: now + 1, input: [message("msg_1", "the member's")] }),
+        stored("d", { personId: "usr_2", createdAt: now + 2, input: [message("msg_1", "another member's")] }),
+      ]);
+      const textFor = async (of: Partial<typeof owner>) =>
+        JSON.stringify((await store.items({ ...owner, ...of }, ["msg_1"], now)).get("msg_1"));
+      expect(await textFor({ accountId: "acct_2" })).toContain("theirs");
+      expect(await textFor(marked)).toContain("the member's");
+      expect(await textFor({ personId: "usr_2" })).toContain("another member's");
+    });
+
+    test("of several responses with an item of the same id the newest says what it is, and what was before once that is deleted", async () => {
+      await store.insert([
+        stored("new", { createdAt: now + 1, input: [message("msg_1", "new")] }),
+        stored("old", { createdAt: now, input: [message("msg_1", "old"), message("msg_2", "beside")] }),
+      ]);
+      const texts = async () => JSON.stringify([...(await store.items(owner, ["msg_1", "msg_2"], now)).values()]);
+      expect(await texts()).toContain("new");
+      expect(await texts()).not.toContain("old");
+      await store.delete(owner, "new", now);
+      expect(await texts()).toContain("old");
+    });
+
+    test("items of conversations are found by their ids as well, by who may see the conversation", async () => {
+      await conversations.create(conversation("conv_1", marked), [message("msg_1", "here")]);
+      const mine = { ...owner, ...marked };
+      expect((await store.items(mine, ["msg_1"], now)).get("msg_1")).toEqual(message("msg_1", "here"));
+      for (const other of strangers) {
+        expect((await store.items({ ...mine, ...other }, ["msg_1"], now)).size).toBe(0);
+      }
+      expect((await store.items(mine, ["msg_1"], now + day)).size).toBe(0);
+    });
+
+    test("very many items of a response are stored and found", async () => {
+      const input = Array.from({ length: 5_000 }, (_, i) => message(`m${i}`, "x"));
+      await store.insert([stored("a", { input })]);
+      const ids = idsOf(input).map(String);
+      expect((await store.items(owner, ids.slice(0, 120), now)).size).toBe(120);
+      expect((await store.items(owner, ["m4999"], now)).size).toBe(1);
+    });
+  });
+
+  describe("deletion", () => {
+    test("deletion is at once and final: not found, not gone on from, not deleted again, not brought back by a late writer", async () => {
+      await store.insert(line("a", "b"));
+      expect(await store.delete(owner, "a", now)).toBe(true);
+      expect(await store.find(owner, "a", now)).toBeUndefined();
+      expect((await store.items(owner, ["a_in"], now)).size).toBe(0);
+      expect(await store.chain(owner, "b", now, large)).toEqual({ missing: "a" });
+      expect(await store.delete(owner, "a", now)).toBe(false);
+      await store.insert([stored("a")]);
+      expect(await store.find(owner, "a", now)).toBeUndefined();
+    });
+
+    test("deletion erases the sealed content, the events and where items are, of this response alone", async () => {
+      const background = new SqlBackgroundStore(db, sealFor);
+      await store.insert([stored("a", { status: "in_progress", background: true }), stored("b")]);
+      const response = { output: [] };
+      await background.progress("a", { status: "in_progress", response, events: { first: 0, events: ["{}"] } }, now);
+      await store.delete(owner, "a", now);
+      const [row] = await db`SELECT input, response FROM stored_responses WHERE id = 'a'`;
+      expect(row).toEqual({ input: "", response: "" });
+      expect(await count("response_events")).toBe(0);
+      expect(await count("stored_response_items")).toBe(2);
+      expect(await store.find(owner, "b", now)).toEqual(stored("b"));
+    });
+  });
+
+  describe("expiry", () => {
+    test("what has expired is not found before anybody sweeps", async () => {
+      await store.insert([stored("a", { expiresAt: now + 1 })]);
+      expect(await store.find(owner, "a", now)).toBeDefined();
+      expect(await store.find(owner, "a", now + 1)).toBeUndefined();
+      expect((await store.items(owner, ["a_in"], now + 1)).size).toBe(0);
+      expect(await store.delete(owner, "a", now + 1)).toBe(false);
+    });
+
+    test("a sweep deletes what has expired up to the limit, with its items, and says how many", async () => {
+      const old = Array.from({ length: 5 }, (_, i) => stored(`old${i}`, { expiresAt: now }));
+      await store.insert([...old, stored("new")]);
+      expect(await store.deleteExpired(now, 3)).toBe(3);
+      expect(await store.deleteExpired(now, 3)).toBe(2);
+      expect(await store.deleteExpired(now, 3)).toBe(0);
+      expect(await count("stored_responses")).toBe(1);
+      expect(await count("stored_response_items")).toBe(2);
+    });
+
+    test("a sweep deletes conversations that have expired with all of their items, a few at a time", async () => {
+      const items = Array.from({ length: 7 }, (_, i) => message(`m${i}`, "x"));
+      await conversations.create(conversation("old", { expiresAt: now }), []);
+      await conversations.create(conversation("long"), items);
+      await conversations.create(conversation("new", { expiresAt: now + 2 * day }), items);
+      const later = now + day;
+      const rounds: number[] = [];
+      for (let deleted = 1; deleted > 0; rounds.push(deleted)) deleted = await store.deleteExpired(later, 3);
+      expect(rounds).toEqual([3, 3, 3, 0]);
+      expect(await count("conversations")).toBe(1);
+      expect(await count("conversation_items")).toBe(7);
+    });
+
+    test("events of a response go ten minutes after its end, the response itself stays", async () => {
+      const background = new SqlBackgroundStore(db, sealFor);
+      await store.insert([stored("a", { status: "in_progress", background: true })]);
+      const response = { output: [] };
+      for (let first = 0; first < 5; first++) {
+        await background.progress("a", { status: "in_progress", response, events: { first, events: ["{}"] } }, now);
+      }
+      expect(await store.deleteExpired(now + 3_600, 3)).toBe(0);
+      await background.end("a", { status: "completed", response, events: { first: 5, events: ["{}"] } }, now);
+      expect(await store.deleteExpired(now + 599, 3)).toBe(0);
+      expect(await store.deleteExpired(now + 600, 3)).toBe(3);
+      expect(await store.deleteExpired(now + 600, 4)).toBe(3);
+      expect(await background.events("a", -1, large)).toEqual([]);
+      expect(await store.find(owner, "a", now)).toBeDefined();
+    });
+  });
+
+  describe("at rest", () => {
+    test("no text of a response, of its items' ids, of its events or of a conversation is readable in any row", async () => {
+      const background = new SqlBackgroundStore(db, sealFor);
+      const secret = message("CANARY-ID", "CANARY");
+      await conversations.create(conversation("conv_1", { metadata: { CANARY: "CANARY" } }), [secret]);
+      await store.insert([
+        stored("a", { input: [secret], response: { output: [secret], metadata: { k: "CANARY" } } }),
+        stored("b", { conversationId: "conv_1", input: [secret] }),
+        stored("c", { status: "in_progress" }),
+      ]);
+      const events = { first: 0, events: ["CANARY"] };
+      await background.end("c", { status: "completed", response: { output: [secret] }, events }, now);
+      for (const table of [
+        ...["stored_responses", "stored_response_items", "response_events", "conversations", "conversation_items"],
+        "installation",
+      ]) {
+        const rows = [...(await db.unsafe(`SELECT * FROM ${table}`))];
+        expect(rows).not.toBeEmpty();
+        expect(JSON.stringify(rows)).not.toContain("CANARY");
+      }
+    });
+
+    test("content that was moved into another row or column does not open there", async () => {
+      await store.insert([stored("a"), stored("b")]);
+      await db`UPDATE stored_responses SET response = (SELECT response FROM stored_responses WHERE id = 'b') WHERE id = 'a'`;
+      expect(await store.find(owner, "a", now)).toBeUndefined();
+      expect(await store.chain(owner, "a", now, large)).toEqual({ missing: "a" });
+      await db`UPDATE stored_responses SET input = response WHERE id = 'b'`;
+      expect(await store.find(owner, "b", now)).toBeUndefined();
+    });
+
+    // SQLite is one process's alone.
+    databases.only("postgres", "of several first starts at once all get one key", async () => {
+      await db`DELETE FROM installation WHERE name = 'content_key'`;
+      const others = await Promise.all(Array.from({ length: 3 }, () => opened.openAgain()));
+      const seals = await Promise.all([db, ...others].map(sealOf));
+      const sealed = seals.map((one) => one("here").seal("text"));
+      for (const one of seals) expect(sealed.map((text) => one("here").open(text))).toEqual(Array(4).fill("text"));
+      expect(seals[0]?.("there").open(sealed[0] ?? "")).toBeUndefined();
+    });
+  });
+
+  test("reads take their way by keys, whoever asks and however much there is", async () => {
+    const some = Array.from({ length: 200 }, (_, i) => stored(`r${i}`, { ...marked, conversationId: "conv_1" }));
+    await conversations.create(conversation("conv_1", marked), []);
+    await store.insert(some);
+    if (databases.dialect === "postgres") await db.unsafe("ANALYZE");
+    const plans = new Set<string>();
+    const seen = databases.dialect === "sqlite" ? explained(db, plans) : explainedByPostgres(db, plans);
+    const mine = { ...owner, ...marked };
+    const [reading, talking] = [new SqlResponseStore(seen, sealFor), new SqlConversationStore(seen, sealFor)];
+    expect(await reading.find(mine, "r7", now)).toBeDefined();
+    expect((await reading.items(mine, ["r7_in", "r8_in", "none"], now)).size).toBe(2);
+    expect(await talking.findItem(mine, "conv_1", "r7_in", now)).toBeDefined();
+    const page = { after: "r7_in", limit: 2, order: "asc" } as const;
+    expect((await talking.list(mine, "conv_1", page, now))?.items).toHaveLength(2);
+    await new SqlBackgroundStore(seen, sealFor).events("r7", -1, large);
+    await new SqlBackgroundStore(seen, sealFor).abandoned(now, 10);
+    // There is one conversation here and no event, which PostgreSQL reads as they are.
+    const scans = [...plans].filter((step) => /^SCAN (?!one)|^all of (?!conversations$|response_events$)/.test(step));
+    expect(scans).toEqual([]);
+  });
+
+  test("a database that fails is a clear 503, and quotes nothing", async () => {
+    await db.unsafe("ALTER TABLE stored_responses RENAME TO gone");
+    const calls = [
+      () => store.insert([stored("CANARY")]),
+      () => store.find(owner, "CANARY", now),
+      () => store.chain(owner, "CANARY", now, large),
+      () => store.items(owner, ["CANARY"], now),
+      () => store.delete(owner, "CANARY", now),
+      () => store.deleteExpired(now, 1),
+    ];
+    for (const call of calls) {
+      const error: unknown = await call().then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toBeInstanceOf(GatewayError);
+      const { code, message: text, detail } = error as GatewayError;
+      expect(code).toBe("service_unavailable");
+      expect(text).toStartWith("Stored responses cannot be reached at the moment.");
+      expect(`${text} ${detail}`).not.toContain("CANARY");
+      expect(detail).toBe(`database: ${databases.missingTable}`);
+    }
+    await db.unsafe("ALTER TABLE gone RENAME TO stored_responses");
+  });
+});

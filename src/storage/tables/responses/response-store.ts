@@ -1,0 +1,93 @@
+// Stored responses in the database.
+import type {
+  ChainFault,
+  ResponseChain,
+  ResponseOwner,
+  ResponseStore,
+  StoredItem,
+  StoredResponse,
+} from "../../../domain/models/stored-response.ts";
+import type { SealFor } from "../../../domain/seal.ts";
+import { adding, type Database, writing } from "../../sql/database.ts";
+import { Erasing } from "../../sql/erasing.ts";
+import { putIntoConversation } from "./conversation-items.ts";
+import { readChain } from "./response-chain.ts";
+import { type ContentColumns, ResponseContent } from "./response-content.ts";
+import { deleteExpired } from "./response-expiry.ts";
+import { addItems, findItems } from "./response-items.ts";
+import { available, outputOf, storedResponses, visible } from "./response-rows.ts";
+
+/** How long a deleted response keeps a late writer from bringing it back. */
+const deletedMarkSeconds = 3_600;
+
+/** Every write is a transaction of its own, single statements included: see `SqlChatStore`. */
+export class SqlResponseStore implements ResponseStore {
+  readonly #db: Database;
+  readonly #content: ResponseContent;
+  readonly #erasing: Erasing;
+
+  constructor(db: Database, sealFor: SealFor) {
+    this.#db = db;
+    this.#content = new ResponseContent(sealFor);
+    this.#erasing = new Erasing(db);
+  }
+
+  async insert(responses: readonly StoredResponse[]): Promise<void> {
+    if (responses.length === 0) return;
+    const rows = responses.map((stored) => this.#content.row(stored));
+    await available(
+      adding(this.#db, async (tx) => {
+        const inserted: { id: string }[] =
+          await tx`INSERT INTO stored_responses ${tx(rows)} ON CONFLICT (id) DO NOTHING RETURNING id`;
+        const ids = new Set(inserted.map(({ id }) => id));
+        const added = responses.filter(({ id }) => ids.has(id));
+        for (const stored of added) await addItems(tx, stored, [...stored.input, ...outputOf(stored.response)]);
+        // In one order everywhere: who adds to several conversations waits for nobody who waits for them.
+        for (const stored of added.toSorted(byConversation)) await putIntoConversation(tx, this.#content, stored);
+      }),
+    );
+  }
+
+  async find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined> {
+    const [row]: ContentColumns[] = await available(this.#db`
+      SELECT ${this.#db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
+      WHERE id = ${id} AND ${visible(this.#db, owner, nowSeconds)}`);
+    return row && this.#content.record(row);
+  }
+
+  chain(owner: ResponseOwner, id: string, nowSeconds: number, maxSize: number): Promise<ResponseChain | ChainFault> {
+    return available(readChain(this.#db, this.#content, owner, { id, maxSize }, nowSeconds));
+  }
+
+  items(owner: ResponseOwner, ids: readonly string[], nowSeconds: number): Promise<ReadonlyMap<string, StoredItem>> {
+    return available(findItems(this.#db, this.#content, owner, ids, nowSeconds));
+  }
+
+  delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const markUntil = nowSeconds + deletedMarkSeconds;
+    return available(
+      writing(this.#db, async (tx) => {
+        const [row] = await tx`
+          UPDATE stored_responses AS c SET deleted_at = ${nowSeconds}, seen_at = NULL, events_until = NULL,
+            input_size = 0, output_size = 0, input = '', response = '',
+            expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
+          WHERE id = ${id} AND ${visible(this.#db, owner, nowSeconds)} RETURNING id`;
+        if (!row) return false;
+        await tx`DELETE FROM stored_response_items WHERE response_id = ${id}`;
+        await tx`DELETE FROM response_events WHERE response_id = ${id}`;
+        this.#erasing.soon();
+        return true;
+      }),
+    );
+  }
+
+  async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
+    const deleted = await available(writing(this.#db, (tx) => deleteExpired(tx, nowSeconds, limit)));
+    if (deleted > 0) this.#erasing.soon();
+    return deleted;
+  }
+}
+
+function byConversation(a: StoredResponse, b: StoredResponse): number {
+  return (a.conversationId ?? "") < (b.conversationId ?? "") ? -1 : 1;
+}
