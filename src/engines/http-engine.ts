@@ -5,6 +5,12 @@ import { GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import {
+  type MessageHeaders,
+  type MessageVersion,
+  messageVersions,
+  usualMessageVersion,
+} from "../domain/models/message-headers.ts";
 import { byOperation, type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
@@ -47,6 +53,8 @@ export interface HttpTarget extends HttpTargetOptions {
   /** With their query. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
+  /** Headers of requests of Messages, by the version that their body is of. */
+  readonly messageHeaders: Readonly<Record<MessageVersion, RequestHeaders>>;
 }
 
 /**
@@ -69,14 +77,17 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
   const { api } = options.speech ?? usualSpeech;
   const basePath = basePathOf(url, api);
   const usual = headersFor(requestHeaders(options));
-  const versioned = headersFor({ ...requestHeaders(options), ...anthropicVersion });
+  const messageHeaders = Object.fromEntries(
+    messageVersions.map((version) => [version, headersFor({ ...requestHeaders(options), ...versionHeader(version) })]),
+  ) as Record<MessageVersion, RequestHeaders>;
   return {
     ...options,
     client,
     api,
     basePath,
     paths: byOperation((path) => withQuery(basePath + path, options)),
-    headers: byOperation((path) => (path === operationPaths.message ? versioned : usual)),
+    headers: byOperation((path) => (path === operationPaths.message ? messageHeaders[usualMessageVersion] : usual)),
+    messageHeaders,
   };
 }
 
@@ -102,9 +113,29 @@ export function modelsPath({ basePath }: HttpTarget): string {
   return `${basePath}/models`;
 }
 
+/** Headers of a request for JSON, or for a stream. */
+export function headersOf(
+  target: HttpTarget,
+  { operation, messageHeaders }: Pick<EngineRequest, "operation" | "messageHeaders">,
+): RequestHeaders {
+  const isOfClient = operation === "message" && messageHeaders;
+  return isOfClient ? target.messageHeaders[messageHeaders.version] : target.headers[operation];
+}
+
+/** Those of this request alone. */
+export function ownHeadersOf({
+  operation,
+  messageHeaders,
+  trace,
+}: Pick<EngineRequest, "operation" | "messageHeaders" | "trace">): HeaderFields | undefined {
+  const betas = operation === "message" ? messageHeaders?.betas : undefined;
+  if (betas === undefined) return trace && { ...trace };
+  return { ...trace, "anthropic-beta": betas };
+}
+
 /**
- * POSTs the body. Nothing of the client's headers goes along, redirects are not followed (the credential would follow
- * them), and compression is not asked for (an event stream must not wait in a decoder).
+ * POSTs the body. Of the client's headers those of Messages alone go along, and only there; redirects are not followed (the
+ * credential would follow them), and compression is not asked for (an event stream must not wait in a decoder).
  */
 export function postJson(
   target: HttpTarget,
@@ -113,11 +144,11 @@ export function postJson(
 ): Eventual<EngineResponse> {
   const { requestId, operation, body, holder } = request;
   const path = target.paths[operation];
-  const { json, stream } = target.headers[operation];
+  const { json, stream } = headersOf(target, request);
   const headers = request.stream ? stream : json;
   const sent: ClientRequest = { method: "POST", path, headers, requestId, body, holder };
-  // Only these two headers, which are ours, of all that a client may have said of its trace.
-  if (request.trace) sent.ownHeaders = { ...request.trace };
+  const ownHeaders = ownHeadersOf(request);
+  if (ownHeaders) sent.ownHeaders = ownHeaders;
   return send(target, sent, cancellation);
 }
 
@@ -131,7 +162,8 @@ interface TextAnswer {
 
 /** `path`: without the query that the target adds to each. The text is that of a 200. */
 export function getText(target: HttpTarget, path: string, mostBytes: number, signal: AbortSignal): Promise<TextAnswer> {
-  const headers = { ...requestHeaders(target), ...(target.api === "messages" ? anthropicVersion : {}) };
+  const version = target.api === "messages" ? versionHeader(usualMessageVersion) : {};
+  const headers = { ...requestHeaders(target), ...version };
   const request: ClientRequest = { method: "GET", path: withQuery(path, target), headers };
   return ask(target, request, (status) => (status === 200 ? mostBytes : 0), signal);
 }
@@ -185,8 +217,9 @@ async function readText(
   }
 }
 
-/** The version of Anthropic's API whose requests we write (docs.claude.com, "Versions"). */
-const anthropicVersion = { "anthropic-version": "2023-06-01" } as const;
+function versionHeader(version: MessageHeaders["version"]) {
+  return { "anthropic-version": version };
+}
 
 function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };

@@ -4,7 +4,7 @@ import type { Cancellation } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
 import type { CountRequest } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
-import { type HttpTarget, withQuery } from "./http-engine.ts";
+import { type HttpTarget, headersOf, ownHeadersOf, withQuery } from "./http-engine.ts";
 
 /** llama-server and OpenAI have `input_tokens`, Anthropic `count_tokens`; vLLM has `/tokenize` beside the API. */
 const paths: Readonly<Record<ConversationOperation, string>> = {
@@ -38,10 +38,11 @@ export class TokenCounter {
 
   async #ask(path: string, request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if ((this.#missing.get(path) ?? 0) > exactMs()) return undefined;
-    const { client, headers } = this.#target;
-    const { requestId, operation, body, holder } = request;
-    const whole = { path: withQuery(path, this.#target), headers: headers[operation].json };
-    const sent = { method: "POST", ...whole, requestId, body, holder } as const;
+    const { client } = this.#target;
+    const { requestId, body, holder } = request;
+    const ownHeaders = ownHeadersOf(request);
+    const whole = { path: withQuery(path, this.#target), headers: headersOf(this.#target, request).json };
+    const sent = { method: "POST", ...whole, ...(ownHeaders && { ownHeaders }), requestId, body, holder } as const;
     const response = await client.send(sent, this.#target, cancellation);
     if (response.status !== 200) {
       response.body.cancel();

@@ -31,10 +31,16 @@ export async function countTokens(
     for (const { engine, model: engineModel } of model.deployments) {
       if (!engine.countTokens || engine.accepts === false) continue;
       const seal = deps.sealFor(principal.account.id);
-      const { operation, body } = askingOf(request, { engine, model: engineModel, recording: false, seal });
+      const { operation, body, translation } = askingOf(request, {
+        engine,
+        model: engineModel,
+        recording: false,
+        seal,
+      });
       if (!isConversation(operation)) continue;
       const { requestId, holder } = call;
-      const sent = { requestId, operation, model: engineModel, body, holder };
+      const messageHeaders = translation ? undefined : request.messageHeaders;
+      const sent = { requestId, operation, model: engineModel, body, holder, messageHeaders };
       const tokens = await engine.countTokens(sent, cancellation).catch(() => undefined);
       if (tokens !== undefined) return { tokens, estimated: false };
       if (cancellation.cancelled) break;

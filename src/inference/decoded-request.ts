@@ -2,6 +2,7 @@
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import { type Corrections, correctionsOf, limitOf, type RequestFacts, type RequestMarks } from "./facts.ts";
 
@@ -30,6 +31,8 @@ export class DecodedRequest implements RequestFacts {
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
+  /** What its client said in headers, of a request of Messages that came by HTTP. */
+  messageHeaders: MessageHeaders | undefined;
 
   /** `marks` are copied: they may be lent. */
   constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
@@ -49,6 +52,7 @@ export class DecodedRequest implements RequestFacts {
     this.corrections = correctionsOf(dialect, marks);
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
+    this.messageHeaders = undefined;
     if (parsed) keep({ of: this, ...parsed });
   }
 

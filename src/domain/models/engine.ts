@@ -8,6 +8,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
+import type { MessageHeaders } from "./message-headers.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
@@ -29,10 +30,13 @@ export interface EngineRequest {
   holder: Holder;
   /** Sent along, where the request is traced. */
   trace?: TraceHeaders;
+  /** Sent along with the body of a client of Messages; left out: the body is ours, or in another format. */
+  messageHeaders?: MessageHeaders | undefined;
 }
 
 /** A request whose prompt is to be counted, as it would be sent to be answered. */
-export interface CountRequest extends Pick<EngineRequest, "requestId" | "model" | "body" | "holder"> {
+export interface CountRequest
+  extends Pick<EngineRequest, "requestId" | "model" | "body" | "holder" | "messageHeaders"> {
   operation: ConversationOperation;
 }
 

@@ -25,6 +25,7 @@ import { renderError, toGatewayError } from "../exchange/errors.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
 import { ignoredMembers } from "./ignored-members.ts";
+import { readMessageHeaders } from "./message-headers.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
@@ -99,6 +100,7 @@ export async function countFor(
   const request = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
   exchange.line["model"] = maskKeys(request.model);
   const { requestId, req } = exchange;
+  if (request.dialect.maker === "anthropic") request.messageHeaders = readMessageHeaders(req.headers, request);
   return countTokens({ request, principal, requestId, left: req.left, holder: req.holder }, deps);
 }
 
@@ -138,8 +140,10 @@ class HttpCall implements InferenceCall<Answer> {
 
   constructor(exchange: Exchange, principal: Principal, request: DecodedRequest, deps: Pick<InferenceDeps, "clock">) {
     this.#deps = deps;
-    if (request.dialect.maker === "anthropic")
+    if (request.dialect.maker === "anthropic") {
+      request.messageHeaders = readMessageHeaders(exchange.req.headers, request);
       Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
+    }
     this.#exchange = exchange;
     this.principal = principal;
     this.request = request;

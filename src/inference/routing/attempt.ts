@@ -120,6 +120,8 @@ export class Attempt implements Dispatched {
     this.#asked = operation;
     this.#sender.sending(this.#place.sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
+    // A translated request is ours: what its client says of its own is about another one.
+    if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     return engine.send(sent, this.#sender.cancellation);

@@ -1,0 +1,30 @@
+// The headers of a client of Messages: which version of the API it means, and what it wants of it beyond that.
+import { fieldError } from "../../base/errors.ts";
+import { requireVersion } from "../../dialects/message/version.ts";
+import {
+  areBetas,
+  longestBetas,
+  type MessageHeaders,
+  messageVersions,
+  usualMessageVersion,
+} from "../../domain/models/message-headers.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import type { DecodedRequest } from "../../inference/decoded-request.ts";
+
+/**
+ * Checks the request against the version that it names. Throws `invalid_request` for a version that is none, as Anthropic
+ * does; one has to be named there, which is no reason to refuse a request here.
+ */
+export function readMessageHeaders(headers: IncomingRequest["headers"], request: DecodedRequest): MessageHeaders {
+  const named = headers.get("anthropic-version") ?? usualMessageVersion;
+  const version = messageVersions.find((known) => known === named);
+  if (version === undefined) {
+    throw fieldError("anthropic-version", `must be a version that there is: ${messageVersions.join(" or ")}.`);
+  }
+  const betas = headers.get("anthropic-beta")?.trim() || undefined;
+  if (betas !== undefined && !areBetas(betas)) {
+    throw fieldError("anthropic-beta", `must be names of at most ${longestBetas} characters in all, in ASCII.`);
+  }
+  requireVersion(request.body, version);
+  return { version, betas };
+}
