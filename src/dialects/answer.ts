@@ -60,6 +60,8 @@ export interface AnswerNames {
   created: number;
   /** Whether `id` replaces the engine's. */
   ownId: boolean;
+  /** Unix seconds of the moment; left out: answers were whole when they began. */
+  nowSeconds?(): number;
 }
 
 /** A whole answer, as the client was promised it. */

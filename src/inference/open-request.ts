@@ -162,6 +162,10 @@ export class OpenRequest<Result>
     return this.#begin.at;
   }
 
+  nowSeconds(): number {
+    return this.deps.clock.nowSeconds();
+  }
+
   /** A completion that is kept needs an id that no engine can repeat. */
   get ownId(): boolean {
     return this.recording;

@@ -77,6 +77,8 @@ export interface ReplyHead {
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
+  /** Unix seconds of the moment, for formats that tell when an answer was whole; left out: it is not told. */
+  nowSeconds?(): number;
   /** An estimate or a count of the prompt's tokens, for formats that tell it first. */
   readonly promptTokens: number;
   /** The client's request, parsed: some formats repeat parts of it. */

@@ -72,8 +72,9 @@ export class OpenMessage extends OpenItem {
   text(text: string, logprobs: readonly unknown[] | undefined): void {
     this.#open("output_text");
     this.#text += text;
-    const told = logprobs === undefined ? "[]" : JSON.stringify(logprobs);
-    if (logprobs) for (const one of logprobs) this.#logprobs.push(one);
+    const own = (logprobs ?? []).map(logprobToWire);
+    for (const one of own) this.#logprobs.push(one);
+    const told = own.length === 0 ? "[]" : JSON.stringify(own);
     this.events.event("response.output_text.delta", `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
   }
 
@@ -126,6 +127,18 @@ export class OpenMessage extends OpenItem {
     if (kind === "refusal") return { type: "refusal", refusal: text };
     return { type: "output_text", annotations: [], logprobs: this.#logprobs, text };
   }
+}
+
+/** Servers of chat completions may leave out what clients of Responses are promised. */
+function logprobToWire(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { bytes, top_logprobs: top } = value;
+  const others = Array.isArray(top) ? top.map(likelyTokenToWire) : [];
+  return { ...value, bytes: bytes ?? [], top_logprobs: others };
+}
+
+function likelyTokenToWire(value: unknown): unknown {
+  return isObject(value) ? { ...value, bytes: value["bytes"] ?? [] } : value;
 }
 
 export interface ReasoningOptions {

@@ -164,7 +164,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     // A refusal without words would be taken for an empty answer.
     if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
       return { status: "incomplete", incomplete: "content_filter", output, usage };
-    return { status: "completed", output, usage };
+    return { status: "completed", output, usage, completedAt: this.#head.nowSeconds?.() };
   }
 
   #begin(): void {

@@ -1,22 +1,23 @@
 // The response object: what it repeats of its request, and what there is of its answer.
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
-import type { Json } from "./json.ts";
+import { isObject, type Json } from "./json.ts";
 
 /** Members that a response repeats of its request, with what they are where the request does not say. */
 const repeated: Readonly<Record<string, unknown>> = {
   background: false,
+  frequency_penalty: 0,
   instructions: null,
   max_output_tokens: null,
   max_tool_calls: null,
   metadata: {},
   parallel_tool_calls: true,
+  presence_penalty: 0,
   previous_response_id: null,
   prompt_cache_key: null,
   safety_identifier: null,
   service_tier: "default",
   temperature: 1,
   tool_choice: "auto",
-  tools: [],
   top_logprobs: 0,
   top_p: 1,
   truncation: "disabled",
@@ -27,6 +28,8 @@ export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly Json[];
   usage?: ReplyUsage | undefined;
+  /** Unix seconds. */
+  completedAt?: number | undefined;
   incomplete?: string | undefined;
   error?: { code: string; message: string } | undefined;
 }
@@ -37,20 +40,35 @@ export function responseBase({ id, model, created, request }: ReplyHead): Json {
   for (const [name, value] of Object.entries(repeated)) base[name] = request[name] ?? value;
   // Nothing is kept, whatever was asked for.
   base["store"] = false;
-  const { reasoning, text, conversation } = request as {
+  const { reasoning, text, conversation, tools } = request as {
     reasoning?: Json | null;
     text?: Json | null;
     conversation?: unknown;
+    tools?: readonly Json[] | null;
   };
+  base["tools"] = (tools ?? []).map(toolToWire);
   base["reasoning"] = { effort: null, summary: null, ...reasoning };
-  base["text"] = { verbosity: "medium", ...text, format: text?.["format"] ?? { type: "text" } };
+  base["text"] = { verbosity: "medium", ...text, format: formatToWire(text?.["format"]) };
   base["conversation"] = typeof conversation === "string" ? { id: conversation } : (conversation ?? null);
   return base;
 }
 
-export function responseState({ status, output, usage, incomplete, error }: ResponseState): Json {
+/** With the members that the document of Open Responses demands, empty or not. */
+function toolToWire(tool: Json): Json {
+  return tool["type"] === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool;
+}
+
+function formatToWire(format: unknown): unknown {
+  if (!isObject(format)) return { type: "text" };
+  return format["type"] === "json_schema"
+    ? { ...format, description: format["description"] ?? null, strict: format["strict"] ?? false }
+    : format;
+}
+
+export function responseState({ status, output, usage, completedAt, incomplete, error }: ResponseState): Json {
   return {
     status,
+    completed_at: completedAt ?? null,
     error: error ?? null,
     incomplete_details: incomplete === undefined ? null : { reason: incomplete },
     output,

@@ -76,14 +76,15 @@ function errorEvent(
   { held, events: number }: BegunAnswer,
 ): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
-  const { message } = error;
+  const { message, param } = error;
   const event = held
     ? {
         type: "response.failed",
         sequence_number: number,
         response: { ...held, status: "failed", error: { code: failureCode(engineCode ?? code), message } },
       }
-    : { type: "error", code: error.code, message, param: error.param, sequence_number: number };
+    : // OpenAI's clients read the members of the event, those of Open Responses its `error`.
+      { type: "error", sequence_number: number, code: error.code, message, param, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 

@@ -245,7 +245,10 @@ describe("a stream of responses that is passed on", () => {
   test("that fails before it began tells an error", () => {
     const { events } = passed({ type: "error", code: "server_error", message: "s3cret", param: null });
     expect(dataOf(events)).toEqual([
-      { type: "error", code: "upstream_error", message: "[secret]", param: null, sequence_number: 0 },
+      {
+        ...{ type: "error", code: "upstream_error", message: "[secret]", param: null, sequence_number: 0 },
+        error: { type: "api_error", code: "upstream_error", message: "[secret]", param: null },
+      },
     ]);
   });
 

@@ -29,6 +29,7 @@ export function headOf(
     id: names.id,
     model: serving.model.id,
     created: names.created,
+    nowSeconds: () => names.nowSeconds?.() ?? names.created,
     // The count comes while the engine reads the prompt, mostly before its first token.
     get promptTokens() {
       return translation.promptTokens ?? request.promptTokens;

@@ -1,7 +1,7 @@
 // Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { isObject, objectsOf, textOf } from "../../dialects/response/json.ts";
+import { isObject, type Json, objectsOf, textOf } from "../../dialects/response/json.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readJsonBody } from "../content/body.ts";
 import { decodeRequest } from "../decode/decode-request.ts";
@@ -40,12 +40,19 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   const id = `cmp_${exchange.requestId.replace(/^req_/, "")}`;
   const sealed = deps.sealFor(principal.account.id).seal(summary);
   const said = objectsOf(items).filter(({ role }) => role === "user");
+  const kept = said.map((item, index) => messageItem(item, `msg_${id.slice("cmp_".length)}_${index}`));
   const compaction = {
     ...{ id: response["id"], object: "response.compaction", created_at: response["created_at"] },
-    output: [...said, { type: "compaction", id, encrypted_content: sealed }],
+    output: [...kept, { type: "compaction", id, encrypted_content: sealed }],
     usage: response["usage"],
   };
   return { ...answer, body: JSON.stringify(compaction) };
+}
+
+/** A message as items of a response are, where the client left out what is usual of it. */
+function messageItem({ content, ...item }: Json, id: string): Json {
+  const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content;
+  return { id, status: "completed", ...item, type: "message", content: parts };
 }
 
 function parsedResponse(body: string | Uint8Array | { readonly solid: { readonly text: string } }) {
