@@ -20,7 +20,7 @@ import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
-import { responseRoutes } from "./api/response-routes.ts";
+import { responseRoutes } from "./api/responses/response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
 import { tokenRoutes } from "./api/token-routes.ts";
 import { overviewRoutes } from "./api/usage/overview-routes.ts";

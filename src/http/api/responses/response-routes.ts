@@ -1,22 +1,22 @@
 // OpenAI's Responses: a model is asked.
 import { z } from "zod";
-import { encodeByteText } from "../../base/bytes/byte-text.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
-import { invalidApiKey } from "../../base/invalid-api-key.ts";
-import { dialects } from "../../dialects/dialects.ts";
-import { responseFormat } from "../../dialects/response/format.ts";
-import { requireScope } from "../../policy/authorize.ts";
-import type { Authenticator } from "../../policy/credentials/authenticate.ts";
-import { asksForWebSocket } from "../../websocket/handshake.ts";
-import { compaction, compactRequest, responseEvent, responseObject } from "../../wire/responses.ts";
-import { apiKeyOf } from "../exchange/api-key-header.ts";
-import { renderError } from "../exchange/errors.ts";
-import type { Answer, Exchange, ScopedRoute } from "../exchange/route.ts";
-import { answerInference, countErrors, countFor, type InferenceRouteDeps, streamHeaders } from "./inference-answer.ts";
-import { inferenceErrors } from "./inference-routes.ts";
+import { encodeByteText } from "../../../base/bytes/byte-text.ts";
+import { GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import { dialects } from "../../../dialects/dialects.ts";
+import { responseFormat } from "../../../dialects/response/format.ts";
+import { requireScope } from "../../../policy/authorize.ts";
+import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import { asksForWebSocket } from "../../../websocket/handshake.ts";
+import { compaction, compactRequest, responseEvent, responseObject } from "../../../wire/responses.ts";
+import { apiKeyOf } from "../../exchange/api-key-header.ts";
+import { renderError } from "../../exchange/errors.ts";
+import type { Answer, Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { answerInference, countErrors, countFor, type InferenceRouteDeps, streamHeaders } from "../inference-answer.ts";
+import { inferenceErrors } from "../inference-routes.ts";
+import { noteRefused } from "../usage/refused-inference.ts";
 import { compact } from "./response-compaction.ts";
 import { upgradeToResponses } from "./response-socket.ts";
-import { noteRefused } from "./usage/refused-inference.ts";
 
 const tokenCount = z
   .looseObject({

@@ -1,25 +1,25 @@
 // The WebSocket of Responses: each message asks for a response, whose events come back as messages.
 import { isUtf8 } from "node:buffer";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { decodeByteText } from "../../base/bytes/byte-text.ts";
-import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { MessageLinkListener } from "../../base/bytes/message-link.ts";
-import { Cancellation } from "../../base/cancellation.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
-import type { Principal } from "../../domain/principal.ts";
-import type { InferenceAnswer, InferenceCall } from "../../inference/call.ts";
-import type { DecodedRequest } from "../../inference/decoded-request.ts";
-import { run } from "../../inference/run.ts";
-import { closeCodes } from "../../websocket/frame-format.ts";
-import { checkUpgradeRequest } from "../../websocket/handshake.ts";
-import { WebSocketLink } from "../../websocket/websocket-link.ts";
-import { decodeRequest } from "../decode/decode-request.ts";
-import { errorTable, renderError, toGatewayError } from "../exchange/errors.ts";
-import { newRequestId } from "../exchange/request-id.ts";
-import type { Exchange, UpgradeAnswer } from "../exchange/route.ts";
-import type { InferenceRouteDeps } from "./inference-answer.ts";
-import { noteRefused } from "./usage/refused-inference.ts";
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { decodeByteText } from "../../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Holder } from "../../../base/bytes/held-bytes.ts";
+import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
+import { Cancellation } from "../../../base/cancellation.ts";
+import { GatewayError, invalidRequest } from "../../../base/errors.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
+import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import { run } from "../../../inference/run.ts";
+import { closeCodes } from "../../../websocket/frame-format.ts";
+import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
+import { WebSocketLink } from "../../../websocket/websocket-link.ts";
+import { decodeRequest } from "../../decode/decode-request.ts";
+import { errorTable, renderError, toGatewayError } from "../../exchange/errors.ts";
+import { newRequestId } from "../../exchange/request-id.ts";
+import type { Exchange, UpgradeAnswer } from "../../exchange/route.ts";
+import type { InferenceRouteDeps } from "../inference-answer.ts";
+import { noteRefused } from "../usage/refused-inference.ts";
 
 /** OpenAI closes a connection after an hour; clients open another one. */
 const longestMs = 60 * 60_000;

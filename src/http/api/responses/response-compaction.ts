@@ -1,12 +1,12 @@
 // Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../base/errors.ts";
-import { isObject, type Json, objectsOf, textOf } from "../../dialects/response/json.ts";
-import type { Principal } from "../../domain/principal.ts";
-import { readJsonBody } from "../content/body.ts";
-import { decodeRequest } from "../decode/decode-request.ts";
-import type { Answer, Exchange } from "../exchange/route.ts";
-import { type InferenceRouteDeps, runFor } from "./inference-answer.ts";
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { readJsonBody } from "../../content/body.ts";
+import { decodeRequest } from "../../decode/decode-request.ts";
+import type { Answer, Exchange } from "../../exchange/route.ts";
+import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 
 /** What the model is asked at the end of the conversation. */
 const prompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
