@@ -12,6 +12,7 @@ export const errorCodes = [
   "permission_denied",
   "insufficient_quota",
   "model_not_found",
+  "previous_response_not_found",
   "not_found",
   "method_not_allowed",
   "request_too_large",

@@ -62,6 +62,27 @@ export interface AnswerNames {
   ownId: boolean;
   /** Unix seconds of the moment; left out: answers were whole when they began. */
   nowSeconds?(): number;
+  /** Other members that are ours to say, whoever made it: whether it is kept, and what it goes on from. */
+  readonly members?: OwnMembers | undefined;
+}
+
+export type OwnMembers = Readonly<Record<string, unknown>>;
+
+/** What of the things that are kept here a request goes on from, as far as it names them. */
+export interface GoesOnFrom {
+  /** Id of the response before it. */
+  readonly previousId: string | null;
+  readonly conversationId: string | null;
+}
+
+/** How answers of a format are kept. */
+export interface KeptAnswers {
+  readonly as: "chat" | "response";
+  /** Whether all events of a stream have to be seen for that; else the last ones, which come with its end, tell all. */
+  readonly ofAllEvents: boolean;
+  collector(): AnswerCollector;
+  /** See `AnswerNames.members`. */
+  members(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers | undefined;
 }
 
 /** A whole answer, as the client was promised it. */

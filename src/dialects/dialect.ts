@@ -3,15 +3,7 @@ import type { z } from "zod";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { capabilityNames } from "../domain/models/capabilities.ts";
 import type { Operation } from "../domain/models/operation.ts";
-import type {
-  Answer,
-  AnswerCollector,
-  AnswerFormat,
-  AnswerNames,
-  AnswerStream,
-  AskedRequest,
-  Serving,
-} from "./answer.ts";
+import type { Answer, AnswerFormat, AnswerNames, AnswerStream, AskedRequest, KeptAnswers, Serving } from "./answer.ts";
 import type { ConversationFormat } from "./conversation/format.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 
@@ -60,8 +52,10 @@ export interface Dialect extends AnswerFormat {
   readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
   /** Makes of a streamed answer what the client was promised. */
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
-  /** For answers that may be kept, and read again by their id; undefined where they are not. */
-  readonly collector: (() => AnswerCollector) | undefined;
+  /** How answers are kept, to be read again by their id; undefined where they are not. */
+  readonly kept: KeptAnswers | undefined;
+  /** Whether a request names what is kept here, such as the response before it; undefined where none can. */
+  readonly namesKept: ((body: Readonly<Record<string, unknown>>) => boolean) | undefined;
   /** Whether a stream of it begins with the tokens of the prompt. */
   readonly tellsPromptFirst: boolean;
   /** The event that tells an error in an open stream; `rendered`: its JSON. Undefined where it depends on what came before. */

@@ -160,6 +160,14 @@ export function actorOf({ person, appId, keys }: Principal): { type: "key" | "pe
 }
 
 /**
+ * The limit id of the key that made the presented one, which a rotation keeps: what such a key makes is for keys of the same
+ * maker. Null where no key made it.
+ */
+export function makerOf({ keys }: Pick<Principal, "keys">): string | null {
+  return keys[1]?.limitId ?? null;
+}
+
+/**
  * The member whose own keys, apps and chats are all that the principal sees and manages; null for the account's. That of
  * owners and admins who are signed in, and of the account's own keys, is the account's.
  */

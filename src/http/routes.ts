@@ -21,6 +21,7 @@ import { memberRoutes } from "./api/people/member-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
 import { responseRoutes } from "./api/responses/response-routes.ts";
+import { storedResponseRoutes } from "./api/responses/stored-response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
 import { tokenRoutes } from "./api/token-routes.ts";
 import { overviewRoutes } from "./api/usage/overview-routes.ts";
@@ -40,6 +41,7 @@ const makers = [
   responseRoutes,
   messageRoutes,
   chatRoutes,
+  storedResponseRoutes,
   modelRoutes,
   modelStatusRoutes,
   overviewRoutes,

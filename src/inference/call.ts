@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
@@ -55,6 +56,8 @@ export interface InferenceDeps {
   usageDoubts: Pick<UsageDoubts, "understated">;
   /** Keeps the completions that somebody asked to keep. */
   chatWriter: ChatWriter;
+  /** Keeps responses, before their clients hear that they have ended. */
+  responseKeeper: ResponseKeeper;
   /** Seals what the clients of an account keep for us. */
   sealFor(accountId: string): Seal;
   clock: Clock;

@@ -1,9 +1,11 @@
 // A request as it was decoded: what the rest of its way is made of.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
+import type { GoesOnFrom } from "../dialects/answer.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { StoredItem } from "../domain/models/stored-response.ts";
 import { type Corrections, correctionsOf, limitOf, type RequestFacts, type RequestMarks } from "./facts.ts";
 
 /**
@@ -33,6 +35,8 @@ export class DecodedRequest implements RequestFacts {
   readonly store: boolean | null | undefined;
   /** What its client said in headers, of a request of Messages that came by HTTP. */
   messageHeaders: MessageHeaders | undefined;
+  /** Set by whoever put what is kept into the body, in the place of what names it. */
+  goesOn: GoesOn | undefined;
 
   /** `marks` are copied: they may be lent. */
   constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
@@ -53,6 +57,7 @@ export class DecodedRequest implements RequestFacts {
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
     this.messageHeaders = undefined;
+    this.goesOn = undefined;
     if (parsed) keep({ of: this, ...parsed });
   }
 
@@ -81,6 +86,14 @@ export class DecodedRequest implements RequestFacts {
   get maxCompletionTokens(): number | undefined {
     return this.dialect.generates ? this.tokenLimit : 0;
   }
+}
+
+/** What of the things that are kept here a request goes on from, and what it adds itself. */
+export interface GoesOn extends GoesOnFrom {
+  /** The response before it, where that is in the store; one that its connection alone holds is part of `input`. */
+  readonly keptAfter: string | null;
+  /** The items of its own input, each with an id, those that it names included. */
+  readonly input: readonly StoredItem[];
 }
 
 /** What was made of a request that had to be parsed to be checked. */

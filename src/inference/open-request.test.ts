@@ -131,6 +131,7 @@ function reset(): void {
     refusalCounts: { count() {} },
     usageDoubts: { understated() {} },
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
+    responseKeeper: { retentionDays: 0, keep: async () => {}, notStored() {} },
     clock: systemClock,
     stopping: new Stopping(),
     heartbeatMs: 1_000,

@@ -5,7 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
-import type { Answer, AnswerNames } from "../dialects/answer.ts";
+import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { Seal } from "../domain/seal.ts";
@@ -17,7 +17,7 @@ import { mayUseModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
-import type { ChatRecorder } from "./answer/chat-recorder.ts";
+import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
@@ -58,8 +58,8 @@ export class OpenRequest<Result>
   readonly call: InferenceCall<Result>;
   readonly deps: InferenceDeps;
   readonly meter: Meter;
-  /** Where the completion is to be kept. */
-  readonly recorder: ChatRecorder | undefined;
+  /** Where the answer is to be kept. */
+  readonly recorder: AnswerRecorder | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
   understated = false;
@@ -92,7 +92,7 @@ export class OpenRequest<Result>
     call: InferenceCall<Result>,
     deps: InferenceDeps,
     model: Model,
-    recorder: ChatRecorder | undefined,
+    recorder: AnswerRecorder | undefined,
     begin: UsageBegin,
     meter: Meter,
   ) {
@@ -166,9 +166,14 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** A completion that is kept needs an id that no engine can repeat. */
+  /** An answer that is kept needs an id that no engine can repeat. */
   get ownId(): boolean {
     return this.recording;
+  }
+
+  get members(): OwnMembers | undefined {
+    const { dialect, goesOn } = this.request;
+    return dialect.kept?.members(this.recording, goesOn);
   }
 
   get standIn(): string | undefined {
@@ -402,17 +407,29 @@ export class OpenRequest<Result>
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
       if (maxCompletionTokens === undefined) deps.admitter.learn(served, end.completionTokens / width);
-      this.recorder?.keep(this.created, end);
     }
-    this.recorder?.release();
+    const stored = this.#keep(outcome, end);
     call.onEnd(outcome, end, error);
-    return kept;
+    return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
+  }
+
+  /** Settles when the answer is kept; undefined where nobody has to wait for that. */
+  #keep(outcome: UsageOutcome, usage: TokenUsage): Eventual<void> | undefined {
+    const { recorder } = this;
+    if (!recorder) return undefined;
+    const stored = outcome === "cancelled" ? undefined : recorder.keep({ createdAt: this.created, usage, outcome });
+    const release = () => recorder.release();
+    if (stored) whenSettled(stored, release, release);
+    else release();
+    return stored;
   }
 }
 
 // What tells a request of its waits: closures of its own would be made for each of them, and of every request.
 
 type AnyRequest = OpenRequest<unknown>;
+
+function nothingMore(): void {}
 
 function onBegun(_: unknown, request: AnyRequest): void {
   request.begun();

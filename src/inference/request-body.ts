@@ -28,6 +28,8 @@ export function rewriteRequest(request: DecodedRequest, engineModel: string, rec
     const options = request.body["stream_options"] as object | null | undefined;
     edits["stream_options"] = JSON.stringify({ ...options, include_usage: true });
   }
-  if (recording) for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
+  // Where servers keep answers unless they are told not to, that is among the corrections.
+  if (recording && !request.dialect.isKeptUnlessTold)
+    for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
 }

@@ -115,6 +115,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     refusalCounts: { count() {} },
     usageDoubts: { understated() {} },
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
+    responseKeeper: { retentionDays: 0, keep: async () => {}, notStored() {} },
     // The timers of a test go on within one event.
     clock: { ...systemClock, monotonicMs: exactMs },
     stopping,

@@ -8,7 +8,8 @@ import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
-import { type ChatRecorder, recorderFor } from "./answer/chat-recorder.ts";
+import type { AnswerRecorder } from "./answer/answer-recorder.ts";
+import { recorderFor } from "./answer/recorder.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
@@ -31,7 +32,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const { request, principal } = call;
   const model = requireModel(principal, found, request.model);
   requireServable(model, request);
-  const recorder = recorderFor(principal, request, model.id, deps.chatWriter, call.holder);
+  const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width } = request;
   const size = { model, promptTokens, maxCompletionTokens, width };
   let admission: Admitted | Promise<Admitted>;
@@ -50,7 +51,7 @@ function begin<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
   model: Model,
-  recorder: ChatRecorder | undefined,
+  recorder: AnswerRecorder | undefined,
   admitted: Admitted,
 ): Eventual<Result> {
   const { request, principal, requestId } = call;
@@ -73,7 +74,7 @@ async function beginLater<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
   model: Model,
-  recorder: ChatRecorder | undefined,
+  recorder: AnswerRecorder | undefined,
   admission: Promise<Admitted>,
 ): Promise<Result> {
   const goesOn = call.trace?.waits("admission");

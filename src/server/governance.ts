@@ -30,6 +30,7 @@ import { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import { RefusalLog } from "../policy/records/refusal-log.ts";
 import { RefusedRequests } from "../policy/records/refused-requests.ts";
 import { RequestHistory } from "../policy/records/request-history.ts";
+import { ResponseWriter } from "../policy/records/response-writer.ts";
 import { Retention } from "../policy/records/retention.ts";
 import { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { Throttle } from "../policy/throttle.ts";
@@ -88,6 +89,8 @@ export interface Governance {
   chats: SqlChatStore;
   chatWriter: ChatQueue;
   responses: SqlResponseStore;
+  /** Keeps responses before their clients hear that they have ended. */
+  responseKeeper: ResponseWriter;
   /** Responses that go on without their client. */
   background: SqlBackgroundStore;
   conversations: SqlConversationStore;
@@ -161,6 +164,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   opened.add(new ExpirySweep({ what: "chat", store: chats, deletionClock, log }));
   const contentSeal = await openContentKey(new SqlContentKeyStore(db), deriveKeys(secrets, "content-key-seal-v1"));
   const responses = new SqlResponseStore(db, contentSeal);
+  const responseKeeper = opened.add(
+    new ResponseWriter({ responses, log, retentionDays: () => reloadable.chatRetentionDays }),
+  );
   opened.add(new ExpirySweep({ what: "response", store: responses, deletionClock, log }));
 
   const recordRetention = opened.add(
@@ -256,6 +262,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     chats,
     chatWriter,
     responses,
+    responseKeeper,
     background: new SqlBackgroundStore(db, contentSeal),
     conversations: new SqlConversationStore(db, contentSeal),
     ledger,

@@ -80,12 +80,19 @@ export const responseRequest = z
       .max(64)
       .nullish()
       .describe("What the response has beside its usual members, such as `reasoning.encrypted_content`."),
-    store: z.boolean().nullish().describe("Whether the response is kept. None is, for now: the answer says so."),
-    previous_response_id: id.describe("A kept response that this one goes on from; none is kept for now."),
+    store: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Whether the response is kept, to be gone on from and read later. Default true; the answer says whether it is.",
+      ),
+    previous_response_id: id.describe("A kept response that this one goes on from; not together with `conversation`."),
     conversation: z
       .union([z.string().max(256), z.looseObject({ id: z.string().max(256) })])
       .nullish()
-      .describe("A conversation that this response is part of; none is kept for now."),
+      .describe(
+        "A conversation that this response goes on with: its items come before the input. Unless `store` is false, input and output are added to it.",
+      ),
     background: z.boolean().nullish().describe("Answer at once, and work on it in the background; not for now."),
     stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
     truncation: z
@@ -116,11 +123,25 @@ export const responseObject = z
   })
   .meta({ id: "Response" });
 
+/** An item of a conversation, as it is kept. */
+export const responseItem = z
+  .looseObject({ id: z.string(), type: z.string() })
+  .meta({ id: "ResponseItem", description: "A message, a call of a tool, its output, and so on." });
+
+export const deletedResponse = z
+  .object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })
+  .meta({ id: "DeletedResponse" });
+
 const { model: compactedModel, input: compactedInput, instructions: compactedInstructions } = responseRequest.shape;
 
 /** POST /responses/compact. */
 export const compactRequest = z
-  .looseObject({ model: compactedModel, input: compactedInput, instructions: compactedInstructions })
+  .looseObject({
+    model: compactedModel,
+    input: compactedInput.nullish(),
+    previous_response_id: id.describe("A kept response whose conversation is made short."),
+    instructions: compactedInstructions,
+  })
   .meta({ id: "CompactRequest" });
 
 export const compaction = z

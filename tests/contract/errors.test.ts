@@ -16,6 +16,7 @@ const decided: Readonly<Record<string, readonly [status: number, type: string]>>
   permission_denied: [403, "permission_error"],
   insufficient_quota: [403, "insufficient_quota"],
   model_not_found: [404, "invalid_request_error"],
+  previous_response_not_found: [400, "invalid_request_error"],
   not_found: [404, "invalid_request_error"],
   method_not_allowed: [405, "invalid_request_error"],
   request_too_large: [413, "invalid_request_error"],

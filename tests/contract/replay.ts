@@ -79,6 +79,8 @@ export async function replay(
       onPiece: () => {},
       recorded: false,
       record() {},
+      recordsEnd: false,
+      recordEnd() {},
       async onEnd(observed, error) {
         if (ended) throw new Error("onEnd was called twice");
         ended = { observed: seenNow(observed), error };

@@ -106,18 +106,6 @@ describe("Responses", () => {
     });
   });
 
-  test("what is not kept is said so, and what would need it is refused by name", async () => {
-    const response = await openai().responses.create({ model, input: "Hello" });
-    expect(response).toMatchObject({ store: false });
-    for (const more of [{ previous_response_id: response.id }, { conversation: "conv_1" }, { background: true }]) {
-      const refused = openai().responses.create({ model, input: "Hello", ...more });
-      expect(await refused.catch((error: unknown) => error)).toMatchObject({
-        status: 400,
-        param: Object.keys(more)[0],
-      });
-    }
-  });
-
   test("a conversation that was made short goes on from what the user said and a sealed summary", async () => {
     upstream.script(chatScript(["They met ", "in Oslo."]));
     const compacted = await openai().responses.compact({

@@ -1,6 +1,8 @@
 // The WebSocket of Responses: events as messages, errors that leave the connection open, and what ends it.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { saidIn } from "../support/response-script.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml, usage } from "../support/scripted-upstream.ts";
 
 let upstream: ScriptedUpstream;
@@ -21,8 +23,9 @@ const model = "upstream-model";
 interface Event {
   type: string;
   status?: number;
-  error?: { code: string };
-  response?: { status: string; usage: unknown; output: unknown };
+  stream_id?: string;
+  error?: { code: string; param?: string | null };
+  response?: { id: string; status: string; usage: unknown; output: unknown };
 }
 
 /** A client that collects what it is told. */
@@ -43,6 +46,10 @@ async function connect(key = server.key) {
   return {
     events,
     send: (message: object) => socket.send(JSON.stringify(message)),
+    /** The id of the response that ended last. */
+    get lastId() {
+      return events.findLast(({ type }) => type === "response.completed")?.response?.id ?? "";
+    },
     async until(type: string, count = 1): Promise<void> {
       while (events.filter((event) => event.type === type).length < count) {
         await new Promise<void>((resolve) => {
@@ -121,4 +128,128 @@ test("a key that was revoked gets nothing more on a connection that it opened be
 test("a request without an upgrade is told by 426 that one is needed", async () => {
   const response = await server.request("/v1/responses");
   expect([response.status, response.headers.get("upgrade")]).toEqual([426, "websocket"]);
+});
+
+/** What the model server was asked last. */
+const lastSaid = () => saidIn(upstream.requests.at(-1) ?? { body: { messages: [] } });
+
+test("with store: false a response is gone on from over its own connection alone, and over it as far as the last four", async () => {
+  using client = await connect();
+  client.send(create("One"));
+  await client.until("response.completed");
+  const first = client.lastId;
+  client.send(create("Two", { previous_response_id: first }));
+  await client.until("response.completed", 2);
+  expect(lastSaid()).toEqual(["user: One", "assistant: Hello world", "user: Two"]);
+  expect(client.events.at(-1)?.response).toMatchObject({ store: false, previous_response_id: first });
+  const second = client.lastId;
+  using other = await connect();
+  other.send(create("Three", { previous_response_id: second }));
+  await other.until("error");
+  const unknown = { status: 400, error: { code: "previous_response_not_found", param: "previous_response_id" } };
+  expect(other.events.at(-1)).toMatchObject(unknown);
+  for (let turn = 3; turn <= 6; turn++) {
+    client.send(create("More", { previous_response_id: second }));
+    await client.until("response.completed", turn);
+  }
+  client.send(create("Too late", { previous_response_id: first }));
+  await client.until("error");
+  expect(client.events.at(-1)).toMatchObject(unknown);
+  await notKept(first);
+});
+
+async function notKept(id: string): Promise<void> {
+  expect((await server.request(`/v1/responses/${id}`)).status).toBe(404);
+}
+
+test("a response that is kept is gone on from by HTTP, and one that was asked for by HTTP over a connection", async () => {
+  const ask = async (body: object) =>
+    (await (await server.request("/v1/responses", { body: { model, ...body } })).json()) as { id: string };
+  const { id } = await ask({ input: "One" });
+  using client = await connect();
+  client.send(create("Two", { previous_response_id: id, store: true }));
+  await client.until("response.completed");
+  await ask({ input: "Three", previous_response_id: client.lastId });
+  expect(lastSaid()).toHaveLength(5);
+  // What the connection alone held is kept with what goes on from it.
+  client.send(create("Four"));
+  await client.until("response.completed", 2);
+  client.send(create("Five", { previous_response_id: client.lastId, store: true }));
+  await client.until("response.completed", 3);
+  await ask({ input: "Six", previous_response_id: client.lastId });
+  expect(lastSaid().filter((said) => said.startsWith("user"))).toEqual(["user: Four", "user: Five", "user: Six"]);
+});
+
+test("generate: false asks no model, and what comes next goes on from what it was given", async () => {
+  upstream.requests.length = 0;
+  using client = await connect();
+  client.send(create("One", { generate: false }));
+  await client.until("response.completed");
+  expect(client.events.map(({ type }) => type)).toEqual([
+    "response.created",
+    "response.in_progress",
+    "response.completed",
+  ]);
+  expect(client.events.at(-1)?.response).toMatchObject({ output: [], store: false, status: "completed" });
+  expect(upstream.requests).toHaveLength(0);
+  client.send(create("Two", { previous_response_id: client.lastId }));
+  await client.until("response.completed", 2);
+  expect(lastSaid()).toEqual(["user: OneTwo"]);
+  client.send(create("Three", { generate: false, model: "unknown" }));
+  client.send(create("Three", { generate: "no" }));
+  client.send(create("Three", { background: true }));
+  await client.until("error", 3);
+  expect(client.events.slice(-3)).toMatchObject([
+    { status: 404, error: { code: "model_not_found" } },
+    { status: 400, error: { param: "generate" } },
+    { status: 400, error: { param: "background" } },
+  ]);
+});
+
+test("events repeat the name that a message gives its line of conversation, errors too", async () => {
+  using client = await connect();
+  client.send(create("One", { stream_id: "a" }));
+  client.send(create("Two", { stream_id: "b", model: "unknown" }));
+  client.send(create("Three"));
+  await client.until("response.completed", 2);
+  const named = client.events.filter(({ stream_id }) => stream_id === "a");
+  expect(named.at(0)?.type).toBe("response.created");
+  expect(named.at(-1)?.type).toBe("response.completed");
+  expect(client.events.find(({ type }) => type === "error")).toMatchObject({ stream_id: "b", status: 404 });
+  expect(client.events.at(-1)?.stream_id).toBeUndefined();
+});
+
+test("each message has a line in the log as a request has, and one that is refused is noted once", async () => {
+  using client = await connect();
+  const before = server.logged("request").length;
+  client.send(create("One"));
+  client.send(create("Two", { model: "unknown" }));
+  await client.until("error");
+  const lines = server.logged("request").slice(before);
+  expect(lines).toMatchObject([
+    { websocket: true, route: "/v1/responses", model, status: 200, outcome: "completed", stream: true },
+    { websocket: true, model: "unknown", status: 404, code: "model_not_found" },
+  ]);
+  expect(new Set(lines.map(({ id }) => id)).size).toBe(2);
+});
+
+test("messages that wait are on the account of their key, and are given back when the connection ends", async () => {
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  upstream.script(async (request, res) => {
+    await held;
+    await chatScript()(request, res);
+  });
+  const idle = heldBytes.byKind.requests;
+  {
+    using client = await connect();
+    for (let n = 0; n < 4; n++) client.send(create("x".repeat(50_000)));
+    await until(() => heldBytes.byKind.requests >= idle + 200_000, "that all of them are held");
+    client.send(create("y".repeat(1_000)));
+  }
+  goOn();
+  await until(() => heldBytes.byKind.requests === idle, "that nothing is held");
+  expect(heldBytes.byKind.chats).toBe(0);
 });

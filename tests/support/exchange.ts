@@ -58,6 +58,9 @@ export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> =
     clientAddress: "127.0.0.1",
     isLocal: () => true,
     whyNotLocal: () => undefined,
+    message: () => {
+      throw new Error("It is no connection for messages.");
+    },
     answerHeaders: {},
     line: {},
     defer: () => ({ finish: (error) => void ended.push(error?.code ?? "ok") }),

@@ -170,6 +170,8 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       onPiece: (observed) => void started.pieces.push(seenNow(observed)),
       recorded: true,
       record: (events) => void started.recorded.push(events),
+      recordsEnd: false,
+      recordEnd() {},
       onEnd: async (observed, error) => void started.ends.push({ observed: seenNow(observed), error }),
       abort: () => {
         started.aborts++;

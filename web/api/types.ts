@@ -885,6 +885,9 @@ export interface Shapes {
   DeletedChatCompletion?: DeletedChatCompletion;
   StoredChatMessageList?: StoredChatMessageList;
   StoredChatMessage?: StoredChatMessage;
+  DeletedResponse?: DeletedResponse;
+  ResponseItemList?: ResponseItemList;
+  ResponseItem?: ResponseItem;
   ModelList?: ModelList;
   Model?: Model;
   CodexModel?: CodexModel;
@@ -1038,6 +1041,7 @@ export interface Error {
       | "permission_denied"
       | "insufficient_quota"
       | "model_not_found"
+      | "previous_response_not_found"
       | "not_found"
       | "method_not_allowed"
       | "request_too_large"
@@ -1447,10 +1451,11 @@ export interface CompactRequest {
    * Model ID to use; `GET /v1/models` lists them.
    */
   model: string;
+  input?: (string | ResponseInputItem[]) | null;
   /**
-   * A text, or the items of the conversation so far.
+   * A kept response whose conversation is made short.
    */
-  input: string | ResponseInputItem[];
+  previous_response_id?: string | null;
   /**
    * What the model is told first; it does not carry over to later responses.
    */
@@ -1582,15 +1587,15 @@ export interface ResponseRequest {
    */
   include?: string[] | null;
   /**
-   * Whether the response is kept. None is, for now: the answer says so.
+   * Whether the response is kept, to be gone on from and read later. Default true; the answer says whether it is.
    */
   store?: boolean | null;
   /**
-   * A kept response that this one goes on from; none is kept for now.
+   * A kept response that this one goes on from; not together with `conversation`.
    */
   previous_response_id?: string | null;
   /**
-   * A conversation that this response is part of; none is kept for now.
+   * A conversation that this response goes on with: its items come before the input. Unless `store` is false, input and output are added to it.
    */
   conversation?:
     | (
@@ -2267,6 +2272,35 @@ export interface StoredChatMessage {
         [k: string]: unknown;
       }[]
     | null;
+  [k: string]: unknown;
+}
+export interface DeletedResponse {
+  id: string;
+  object: "response";
+  deleted: true;
+}
+export interface ResponseItemList {
+  object: "list";
+  data: ResponseItem[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+/**
+ * A message, a call of a tool, its output, and so on.
+ */
+export interface ResponseItem {
+  id: string;
+  type: string;
   [k: string]: unknown;
 }
 export interface ModelList {

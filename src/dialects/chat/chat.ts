@@ -44,7 +44,8 @@ export const chat: Dialect = {
   stream: streamChunks,
   tellsPromptFirst: false,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
-  collector: () => new ChunkCollector(),
+  kept: { as: "chat", ofAllEvents: true, collector: () => new ChunkCollector(), members: () => undefined },
+  namesKept: undefined,
 
   asked: messagesSaid,
   answered: choicesSaid,

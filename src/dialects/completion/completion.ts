@@ -40,7 +40,8 @@ export const completion: Dialect = {
   stream: streamChunks,
   tellsPromptFirst: false,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
-  collector: undefined,
+  kept: undefined,
+  namesKept: undefined,
 
   asked: textsSaid,
   answered: choicesSaid,

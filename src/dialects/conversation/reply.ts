@@ -1,5 +1,7 @@
 // A model's answer, in no format in particular, as it comes: the reader of one format tells it, the writer of another writes it.
+
 import type { Seal } from "../../domain/seal.ts";
+import type { OwnMembers } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
@@ -83,6 +85,8 @@ export interface ReplyHead {
   readonly promptTokens: number;
   /** The client's request, parsed: some formats repeat parts of it. */
   readonly request: Readonly<Record<string, unknown>>;
+  /** Members of the answer that the gateway answers for: see `AnswerNames`. */
+  readonly members?: OwnMembers | undefined;
   readonly seal: Seal;
 }
 

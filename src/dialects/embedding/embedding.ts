@@ -44,7 +44,8 @@ export const embedding: Dialect = {
   stream: streamChunks,
   tellsPromptFirst: false,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
-  collector: undefined,
+  kept: undefined,
+  namesKept: undefined,
 
   asked: textsSaid,
   answered: choicesSaid,

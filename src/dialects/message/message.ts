@@ -54,7 +54,8 @@ export const message: Dialect = {
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: true,
   errorEvent,
-  collector: undefined,
+  kept: undefined,
+  namesKept: undefined,
 
   asked: itemsSaid,
   answered,

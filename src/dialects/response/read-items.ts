@@ -61,7 +61,7 @@ class ItemReader {
   }
 
   add(item: Json, place: string): void {
-    const type = item["type"] ?? (item["role"] === undefined || item["role"] === null ? "item_reference" : "message");
+    const type = item["type"] ?? "message";
     const own = ownCalls.get(type);
     if (type === "message") this.#addMessage(item, place);
     else if (type === "function_call") this.#say(functionCall(item), place);
@@ -71,7 +71,6 @@ class ItemReader {
     else if (type === "reasoning") this.#addReasoning(item, place);
     else if (type === "compaction") this.#addCompaction(item, place);
     else if (type === "additional_tools") this.#tools.push({ tools: item["tools"], place: `${place}.tools` });
-    else if (type === "item_reference") throw unknownItem(item, place);
     else this.#leftOut.push(place);
   }
 
@@ -189,13 +188,4 @@ function resultOf(item: Json, place: string): ResultTurn {
 /** Some servers name a call by the id of its item alone. */
 function callIdOf(item: Json): string {
   return textOf(item["call_id"]) ?? textOf(item["id"]) ?? "";
-}
-
-function unknownItem(item: Json, place: string): Error {
-  const id = textOf(item["id"]);
-  const named = id === undefined ? "" : ` \`${id}\``;
-  return fieldError(
-    `${place}.id`,
-    `there is no item${named} here. Nothing is kept, so send the item itself; clients do with \`store: false\`.`,
-  );
 }

@@ -178,8 +178,6 @@ describe("the input", () => {
   });
 
   test.each([
-    ["input[0].id", { input: [{ id: "msg_1" }] }],
-    ["input[0].id", { input: [{ type: "item_reference", id: "msg_1" }] }],
     ["input[0].role", { input: [{ role: "tool", content: "a" }] }],
     ["input[0].content[0].type", { input: [{ role: "user", content: [{ type: "video" }] }] }],
     [

@@ -12,7 +12,6 @@ const repeated: Readonly<Record<string, unknown>> = {
   metadata: {},
   parallel_tool_calls: true,
   presence_penalty: 0,
-  previous_response_id: null,
   prompt_cache_key: null,
   safety_identifier: null,
   service_tier: "default",
@@ -23,6 +22,9 @@ const repeated: Readonly<Record<string, unknown>> = {
   truncation: "disabled",
   user: null,
 };
+
+/** Those that say what is kept of it, where nothing is. */
+const notKept = { store: false, previous_response_id: null, conversation: null };
 
 export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
@@ -35,22 +37,18 @@ export interface ResponseState {
 }
 
 /** What does not change in the course of an answer. */
-export function responseBase({ id, model, created, request }: ReplyHead): Json {
+export function responseBase({ id, model, created, request, members }: ReplyHead): Json {
   const base: Record<string, unknown> = { id, object: "response", created_at: created, model };
   for (const [name, value] of Object.entries(repeated)) base[name] = request[name] ?? value;
-  // Nothing is kept, whatever was asked for.
-  base["store"] = false;
-  const { reasoning, text, conversation, tools } = request as {
+  const { reasoning, text, tools } = request as {
     reasoning?: Json | null;
     text?: Json | null;
-    conversation?: unknown;
     tools?: readonly Json[] | null;
   };
   base["tools"] = (tools ?? []).map(toolToWire);
   base["reasoning"] = { effort: null, summary: null, ...reasoning };
   base["text"] = { verbosity: "medium", ...text, format: formatToWire(text?.["format"]) };
-  base["conversation"] = typeof conversation === "string" ? { id: conversation } : (conversation ?? null);
-  return base;
+  return Object.assign(base, notKept, members);
 }
 
 /** With the members that the document of Open Responses demands, empty or not. */

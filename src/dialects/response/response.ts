@@ -2,7 +2,7 @@
 import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { responseRequest } from "../../wire/responses.ts";
-import type { AnswerStream } from "../answer.ts";
+import type { AnswerStream, GoesOnFrom, OwnMembers } from "../answer.ts";
 import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
@@ -12,7 +12,9 @@ import { passedAnswer } from "../translation/passed-answer.ts";
 import { type BegunAnswer, type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { responseFormat } from "./format.ts";
 import type { Json } from "./json.ts";
+import { namesKept } from "./kept-items.ts";
 import { failureCode } from "./reply-writer.ts";
+import { ResponseCollector } from "./response-collector.ts";
 
 /** Members that a model is shown. */
 const shown = ["instructions", "input", "tools", "text"];
@@ -58,7 +60,8 @@ export const response: Dialect = {
   tellsPromptFirst: false,
   // What it depends on is what was told before: a failed response repeats what there was of it.
   errorEvent: undefined,
-  collector: undefined,
+  kept: { as: "response", ofAllEvents: false, collector: () => new ResponseCollector(), members: ownMembers },
+  namesKept,
 
   asked: itemsSaid,
   answered,
@@ -88,18 +91,18 @@ function errorEvent(
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Responses are not kept yet, so none can be gone on from, and none be fetched later. */
 function requireSupported(body: Json): void {
-  for (const name of ["previous_response_id", "conversation"]) {
-    if (body[name] !== undefined && body[name] !== null) {
-      throw fieldError(
-        name,
-        "names nothing here, as responses are not kept. Send the items of the conversation as `input`.",
-      );
-    }
-  }
   if (body["background"] === true)
     throw fieldError("background", "must be false: responses are answered at once, or streamed.");
+}
+
+function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
+  const { previousId = null, conversationId = null } = from ?? {};
+  return {
+    store: isKept,
+    previous_response_id: previousId,
+    conversation: conversationId === null ? null : { id: conversationId },
+  };
 }
 
 /** Servers that convert to chat completions inside know functions, and what was said. */

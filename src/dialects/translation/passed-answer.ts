@@ -4,6 +4,7 @@ import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
+import { isObject } from "../conversation/said.ts";
 import { malformed } from "../malformed.ts";
 import { CountedReply } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
@@ -30,7 +31,10 @@ export function passedAnswer(
   return { body, text: typeof body === "string" ? body : text, usage };
 }
 
-/** The public id of the model, and an id of ours where it has to be found again by it; as JSON. */
+/**
+ * The public id of the model, an id of ours where it has to be found again by it, and what else is ours to say; as JSON.
+ * What the engine says as well, or leaves out where there is nothing to say, stays as it is.
+ */
 export function ownMembers(
   answer: Readonly<Record<string, unknown>>,
   serving: Serving | undefined,
@@ -40,6 +44,12 @@ export function ownMembers(
   const model = serving?.model.id;
   if (model !== undefined && answer["model"] !== model) edits["model"] = JSON.stringify(model);
   if (names.ownId || typeof answer["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+  for (const [name, own] of Object.entries(names.members ?? {})) {
+    const said = answer[name] ?? null;
+    if (own !== said && !(isObject(own) && JSON.stringify(own) === JSON.stringify(said))) {
+      edits[name] = JSON.stringify(own);
+    }
+  }
   return edits;
 }
 

@@ -35,6 +35,7 @@ export function headOf(
       return translation.promptTokens ?? request.promptTokens;
     },
     request: request.body,
+    members: names.members,
     seal: translation.seal,
   };
 }

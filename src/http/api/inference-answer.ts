@@ -26,9 +26,11 @@ import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
 import { ignoredMembers } from "./ignored-members.ts";
 import { readMessageHeaders } from "./message-headers.ts";
+import { responseOwnerOf } from "./response-owner.ts";
+import { type KeptDeps, namesKept, withKeptInput } from "./responses/kept-input.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
-export interface InferenceRouteDeps extends InferenceDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
+export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
   admitter: Pick<Admitter, "admit" | "learn" | "refuseSpent">;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
@@ -52,7 +54,22 @@ export function answerInference(
   if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, limits);
   const read = readJsonBytes(exchange.req, limits);
   if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, limits, read);
-  return runFor(exchange, principal, decodeRequest(operation, read, limits), deps);
+  const request = decodeRequest(operation, read, limits);
+  if (namesKept(request)) return runWithKept(exchange, principal, request, deps, limits);
+  return runFor(exchange, principal, request, deps);
+}
+
+/** What it goes on from is read before anything is decided about it: limits, the prompt and the route are of all of it. */
+async function runWithKept(
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: InferenceRouteDeps,
+  limits: RequestLimits,
+): Promise<Answer> {
+  tellAsked(exchange, request);
+  const options = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => exchange.req.hold(bytes) };
+  return await runFor(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
 /** A body that is still on its way is not waited for in vain. */
@@ -79,7 +96,9 @@ async function answerLater(
   limits: RequestLimits,
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
-  return await runFor(exchange, principal, decodeRequest(operation, await body, limits), deps);
+  const request = decodeRequest(operation, await body, limits);
+  if (namesKept(request)) return await runWithKept(exchange, principal, request, deps, limits);
+  return await runFor(exchange, principal, request, deps);
 }
 
 export const countErrors = [
@@ -97,10 +116,12 @@ export async function countFor(
   deps: InferenceRouteDeps,
 ): Promise<TokenCount> {
   const limits = deps.requestLimits();
-  const request = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
-  exchange.line["model"] = maskKeys(request.model);
+  const sent = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
+  exchange.line["model"] = maskKeys(sent.model);
   const { requestId, req } = exchange;
-  if (request.dialect.maker === "anthropic") request.messageHeaders = readMessageHeaders(req.headers, request);
+  if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
+  const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
+  const request = namesKept(sent) ? await withKeptInput(sent, deps, kept) : sent;
   return countTokens({ request, principal, requestId, left: req.left, holder: req.holder }, deps);
 }
 
@@ -123,11 +144,26 @@ export function runFor(
   request: DecodedRequest,
   deps: InferenceDeps,
 ): Eventual<Answer> {
-  const { line } = exchange;
-  line["model"] = maskKeys(request.model);
-  line["stream"] = request.stream;
+  tellAsked(exchange, request);
   exchange.trace?.asked(request);
   return run(new HttpCall(exchange, principal, request, deps), deps);
+}
+
+function tellAsked({ line }: Exchange, request: DecodedRequest): void {
+  line["model"] = maskKeys(request.model);
+  line["stream"] = request.stream;
+}
+
+/** Tells the log how an inference request ended. */
+export function tellEnd(
+  line: Exchange["line"],
+  outcome: UsageOutcome,
+  { promptTokens, completionTokens, estimated }: TokenUsage,
+): void {
+  line["outcome"] = outcome;
+  line["prompt_tokens"] = promptTokens;
+  line["completion_tokens"] = completionTokens;
+  if (estimated) line["estimated"] = estimated;
 }
 
 /** An inference request as it came by HTTP. */
@@ -188,12 +224,8 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.isOnLedger = true;
   }
 
-  onEnd(outcome: UsageOutcome, { promptTokens, completionTokens, estimated }: TokenUsage, error: unknown): void {
-    const { line } = this.#exchange;
-    line["outcome"] = outcome;
-    line["prompt_tokens"] = promptTokens;
-    line["completion_tokens"] = completionTokens;
-    if (estimated) line["estimated"] = estimated;
+  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
+    tellEnd(this.#exchange.line, outcome, usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }
 

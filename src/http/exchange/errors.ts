@@ -42,6 +42,11 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
     type: "invalid_request_error",
     when: "The model does not exist, or this key may not use it.",
   },
+  previous_response_not_found: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "`previous_response_id` names no response that this credential may go on from: there never was one, it was deleted, it has expired, or it is somebody else's.",
+  },
   not_found: { status: 404, type: "invalid_request_error", when: "There is no such endpoint or object." },
   method_not_allowed: {
     status: 405,

@@ -21,6 +21,7 @@ import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
+import { MessageExchange } from "./message-exchange.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
 import {
@@ -185,6 +186,11 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   defer(): DeferredLine {
     this.#deferred = true;
     return this;
+  }
+
+  message(): MessageExchange {
+    const { clientAddress, method, req, route = "none" } = this;
+    return new MessageExchange({ clientAddress, method, route, headers: req.headers }, this.#options);
   }
 
   #preflight(): PlainAnswer | undefined {

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { type ErrorCode, forbidden, type GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
@@ -36,8 +37,27 @@ export interface Exchange {
   readonly line: Record<string, LogFields[string]>;
   /** Set by a route once the ledger has the request, and so says itself what became of it. */
   isOnLedger?: boolean;
+  /** A request of its own that came as a message over the connection, once this one is upgraded. */
+  message(): MessageRequest;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
   defer(): DeferredLine;
+}
+
+/** Told in the log, in traces and in metrics as any other request; `finish` is called once, whatever became of it. */
+export interface MessageRequest {
+  readonly requestId: string;
+  readonly line: Exchange["line"];
+  /** Where it is traced; once it is known who asks. */
+  readonly trace: RequestTrace | undefined;
+  isOnLedger: boolean;
+  /** Who asks; gives on whose account its bytes are held. Throws `rate_limit_exceeded` where the key has too much open. */
+  by(principal: Principal): Holder;
+  /** Counts bytes as held until it is over, or gives the refusal. */
+  hold(bytes: number): GatewayError | undefined;
+  /** Milliseconds since it came. */
+  durationNow(): number;
+  /** `error`: the answer, where it was one. */
+  finish(error?: GatewayError): void;
 }
 
 export interface DeferredLine {
@@ -77,6 +97,7 @@ export interface RouteDoc {
   tag:
     | "Inference"
     | "Stored chats"
+    | "Stored responses"
     | "Models"
     | "Usage"
     | "Keys"

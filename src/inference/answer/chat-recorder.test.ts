@@ -4,12 +4,17 @@ import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { dialects } from "../../dialects/dialects.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
-import { recorderFor, wantsStoring } from "./chat-recorder.ts";
+import { recorderFor, wantsStoring } from "./recorder.ts";
 
 const createdAt = 1_800_000_000;
-const usage = { promptTokens: 3, completionTokens: 4, estimated: true };
+const end = {
+  createdAt,
+  usage: { promptTokens: 3, completionTokens: 4, estimated: true },
+  outcome: "completed" as const,
+};
 const principal = principalFor({
   keys: [keyRecordFor({ environment: "test" })],
   environment: "test",
@@ -27,7 +32,10 @@ function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
   };
   const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
-    return recorderFor(principal, decodedRequest(full, operation), "m", writer, holder);
+    const responseKeeper = { retentionDays, keep: async () => {}, notStored() {} };
+    return recorderFor({ principal, request: decodedRequest(full, operation), holder }, "m", {
+      ...{ chatWriter: writer, responseKeeper },
+    });
   };
   return { stored, lost, record };
 }
@@ -47,24 +55,32 @@ test("an answer for whose collecting its key has no room left is not stored, and
   expect(ledger.byKind.chats).toBeGreaterThanOrEqual(70_000);
   add();
   expect(ledger.byKind.chats).toBe(0);
-  recorder?.keep(createdAt, usage);
+  recorder?.keep(end);
   expect([stored, lost]).toEqual([[], ["acct_1 no_room"]]);
 });
 
 describe("whether a chat is stored", () => {
   const on = { storeChats: true };
   const off = { storeChats: false };
+  const { chat, response } = dialects;
 
   test("the request says whether a chat is stored, else the account does", () => {
-    expect(wantsStoring(off, { store: true }, 30)).toBe(true);
-    expect(wantsStoring(on, { store: false }, 30)).toBe(false);
-    expect(wantsStoring(off, { store: undefined }, 30)).toBe(false);
-    expect(wantsStoring(on, { store: undefined }, 30)).toBe(true);
-    expect(wantsStoring(on, { store: null }, 30)).toBe(true);
+    expect(wantsStoring(off, { store: true, dialect: chat }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: false, dialect: chat }, 30)).toBe(false);
+    expect(wantsStoring(off, { store: undefined, dialect: chat }, 30)).toBe(false);
+    expect(wantsStoring(on, { store: undefined, dialect: chat }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: null, dialect: chat }, 30)).toBe(true);
+  });
+
+  test("a response is kept unless its request says otherwise, whatever the account wants of chats", () => {
+    expect(wantsStoring(off, { store: undefined, dialect: response }, 30)).toBe(true);
+    expect(wantsStoring(off, { store: null, dialect: response }, 30)).toBe(true);
+    expect(wantsStoring(on, { store: false, dialect: response }, 30)).toBe(false);
+    expect(wantsStoring(on, { store: true, dialect: response }, 0)).toBe(false);
   });
 
   test("a retention of 0 days switches it off, whoever asks", () => {
-    expect(wantsStoring(on, { store: true }, 0)).toBe(false);
+    expect(wantsStoring(on, { store: true, dialect: chat }, 0)).toBe(false);
     expect(setUp(0).record({ store: true })).toBeUndefined();
   });
 
@@ -90,7 +106,7 @@ test("a whole answer is kept as it is, with the request's messages and parameter
     metadata: { topic: "t" },
   });
   recorder?.addWhole(whole);
-  recorder?.keep(createdAt, usage);
+  recorder?.keep(end);
   expect(stored).toEqual([
     {
       id: "chatcmpl-1",
@@ -116,7 +132,7 @@ test("a stream is kept as the completion that it amounts to, however its events 
   recorder?.add(chunk({ role: "assistant", content: "Hel" }) + chunk({ content: "lo\n\n" }));
   recorder?.add(chunk({ content: "data: {" }));
   recorder?.add("data: [DONE]\n\n");
-  recorder?.keep(createdAt, usage);
+  recorder?.keep(end);
   expect(stored[0]).toMatchObject({
     id: "chatcmpl-1",
     metadata: {},
@@ -138,12 +154,12 @@ test("an answer above ten million characters is not kept, which is said", () => 
   const { stored, lost, record } = setUp();
   const streamed = record({ store: true });
   for (let i = 0; i < 11; i++) streamed?.add(chunk({ content: "x".repeat(1_000_000) }));
-  streamed?.keep(createdAt, usage);
+  streamed?.keep(end);
   const answered = record({ store: true });
   answered?.addWhole(" ".repeat(10_000_000) + whole);
-  answered?.keep(createdAt, usage);
+  answered?.keep(end);
   const empty = record({ store: true });
-  empty?.keep(createdAt, usage);
+  empty?.keep(end);
   expect(stored).toEqual([]);
   expect(lost).toEqual(["acct_1 too_large", "acct_1 too_large", "acct_1 empty"]);
 });
@@ -154,7 +170,7 @@ test("an answer that no completion can be made of is not kept, and breaks nothin
   for (const index of [{ toString: 1, valueOf: 1 }, 0]) {
     recorder?.add(`data: ${JSON.stringify({ id: "c", choices: [{ index, delta: { content: "x" } }] })}\n\n`);
   }
-  recorder?.keep(createdAt, usage);
+  recorder?.keep(end);
   expect([stored, lost]).toEqual([[], ["acct_1 unreadable"]]);
 });
 

@@ -35,6 +35,9 @@ export interface RelayOptions {
   /** Whether somebody keeps the answer: then `record` is called with events for the client. */
   readonly recorded: boolean;
   record(events: string): void;
+  /** Whether somebody keeps what its last events tell alone: then `recordEnd` is called with those, an error's included. */
+  readonly recordsEnd: boolean;
+  recordEnd(events: string): void;
   /**
    * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
    * be sent waits for what it returns.

@@ -274,6 +274,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#recorded) this.#options.record(decodeByteText(events));
   }
 
+  #recordEnd(events: string): void {
+    if (this.#options.recordsEnd) this.#options.recordEnd(decodeByteText(events));
+  }
+
   #write(bytes: string): void {
     this.#writtenAtMs = this.#clock.monotonicMs();
     this.#wrote(this.#client.write(bytes));
@@ -300,6 +304,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #complete(events: string): void {
     const last = events + this.#chunks.ending();
     this.#record(last);
+    this.#recordEnd(last);
     this.#finish(undefined, last);
   }
 
@@ -312,7 +317,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
             cause: error,
           });
     if (events !== "") this.#record(events);
-    this.#finish(shown, events + this.#chunks.errorEvent(this.#options.renderError(shown), shown));
+    const last = events + this.#chunks.errorEvent(this.#options.renderError(shown), shown);
+    this.#recordEnd(last);
+    this.#finish(shown, last);
   }
 
   /** The client left, or was cut off as there is no room for what it does not take. */

@@ -13,7 +13,7 @@ import type { Meter } from "../../policy/meter.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Stopping } from "../stopping.ts";
-import type { ChatRecorder } from "./chat-recorder.ts";
+import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions } from "./relay-options.ts";
 
@@ -23,7 +23,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
-  readonly recorder: ChatRecorder | undefined;
+  readonly recorder: AnswerRecorder | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
   /** Stops what works for it. */
@@ -42,12 +42,15 @@ export function relayTo(client: ClientStream, source: RelayOptions["source"], op
 class RelayedAnswer implements RelayOptions {
   readonly source: RelayOptions["source"];
   readonly recorded: boolean;
+  readonly recordsEnd: boolean;
   readonly #open: RelayedRequest;
   #usageSoFar: (() => TokenUsage) | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
-    this.recorded = open.recorder !== undefined || open.trace?.takesContent === true;
+    const { recorder } = open;
+    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true;
+    this.recordsEnd = recorder !== undefined && !recorder.wantsAllEvents;
     this.#open = open;
   }
 
@@ -89,8 +92,12 @@ class RelayedAnswer implements RelayOptions {
 
   record(events: string): void {
     const { recorder, trace } = this.#open;
-    recorder?.add(events);
+    if (recorder?.wantsAllEvents) recorder.add(events);
     if (trace?.takesContent) trace.delivered(events);
+  }
+
+  recordEnd(events: string): void {
+    this.#open.recorder?.add(events);
   }
 
   onPiece(observed: StreamObservation, due: PieceDue): void {

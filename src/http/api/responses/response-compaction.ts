@@ -1,12 +1,15 @@
 // Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { dialects } from "../../../dialects/dialects.ts";
 import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { readJsonBody } from "../../content/body.ts";
 import { decodeRequest } from "../../decode/decode-request.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
+import { responseOwnerOf } from "../response-owner.ts";
+import { wholeInput } from "./kept-input.ts";
 
 /** What the model is asked at the end of the conversation. */
 const prompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
@@ -23,8 +26,8 @@ Quote names, paths, figures and short pieces of code exactly. Leave out what no 
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
   const limits = deps.requestLimits();
   const { body } = await readJsonBody(exchange.req, limits);
-  const { model, input, instructions } = body;
-  const items = typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input;
+  const { model, instructions } = body;
+  const items = await itemsOf(body, exchange, principal, deps);
   const asked = {
     ...{ model, instructions, store: false },
     input: Array.isArray(items) ? [...(items as unknown[]), { type: "message", role: "user", content: prompt }] : items,
@@ -53,6 +56,24 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
 function messageItem({ content, ...item }: Json, id: string): Json {
   const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content;
   return { id, status: "completed", ...item, type: "message", content: parts };
+}
+
+/** With those of the response that it goes on from. */
+async function itemsOf(
+  { previous_response_id, input }: Json,
+  { req }: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+): Promise<unknown> {
+  const sent = input ?? (previous_response_id ? [] : undefined);
+  const items = typeof sent === "string" ? [{ type: "message", role: "user", content: sent }] : sent;
+  const named = { previous_response_id, input: items };
+  if (!dialects.response.namesKept?.(named)) return items;
+  const hold = (bytes: number) => req.hold(bytes);
+  const { whole } = await wholeInput(named, deps, {
+    ...{ owner: responseOwnerOf(principal), limits: deps.requestLimits(), hold },
+  });
+  return whole;
 }
 
 function parsedResponse(body: string | Uint8Array | { readonly solid: { readonly text: string } }) {

@@ -45,7 +45,7 @@ function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
       operationId: "connectResponses",
       summary: "Ask for responses over a WebSocket",
       description:
-        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. The connection ends after an hour.',
+        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. `previous_response_id` may name a kept response, or, with `store: false`, one of the last four of this connection. `generate: false` asks no model: the response has no output, and later ones may go on from it. `stream_id` is repeated in the events. The connection ends after an hour.',
       tag: "Inference",
       response: { status: 101, description: "The connection is a WebSocket." },
       otherResponses: { 426: { description: "The request asks for no WebSocket.", json: upgradeNeeded } },
@@ -148,6 +148,7 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   return upgradeToResponses(exchange, {
     deps,
+    message: () => exchange.message(),
     holder: req.holder,
     // What has ended since the last message, ends here as well.
     async principal() {

@@ -1,7 +1,7 @@
 // What is noted of an inference request that was answered with an error before it was on the ledger.
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
-import type { GatewayError } from "../../../base/errors.ts";
+import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import type { Operation } from "../../../domain/models/operation.ts";
 import { keyOf, type Principal } from "../../../domain/principal.ts";
@@ -47,12 +47,15 @@ export function noteRefused(
   });
 }
 
+/** Codes whose messages may quote what a client made up. */
+const quotingCodes: ReadonlySet<ErrorCode> = new Set(["invalid_request", "not_found", "previous_response_not_found"]);
+
 /**
  * What is wrong with a body is said by the names in it, and a client may have made those up: a prompt that got into the
  * place of a name would be kept. So the names of our own shapes stay, and a mark takes the place of the others.
  */
 function keptMessage({ code, message }: GatewayError, model: string | null): string {
-  if (code !== "invalid_request") return message;
+  if (!quotingCodes.has(code)) return message;
   const isKept = (name: string) => name === model || isOurs(name);
   return (
     message

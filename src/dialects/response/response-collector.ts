@@ -1,0 +1,27 @@
+// Takes the response out of the last event of its stream, which has it as a whole.
+import type { AnswerCollector } from "../answer.ts";
+import { isObject, type Json } from "./json.ts";
+
+/** Where the last event begins: a line of its own, as data has no line breaks. */
+const lastEvent = /(?:^|\n)event: response\.(?:completed|incomplete|failed)\ndata: /;
+
+export class ResponseCollector implements AnswerCollector {
+  size = 0;
+  #response: Record<string, unknown> | undefined;
+
+  add(events: string): void {
+    const found = lastEvent.exec(events);
+    if (!found) return;
+    const start = found.index + found[0].length;
+    const end = events.indexOf("\n", start);
+    const data = events.slice(start, end < 0 ? undefined : end);
+    const { response } = JSON.parse(data) as Json;
+    if (!isObject(response)) return;
+    this.#response = { ...response };
+    this.size = data.length;
+  }
+
+  answer(): Record<string, unknown> | undefined {
+    return this.#response;
+  }
+}

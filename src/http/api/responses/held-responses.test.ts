@@ -1,0 +1,26 @@
+// What a connection holds of its own responses is bounded, on the account of its key, and given back.
+import { expect, test } from "bun:test";
+import { HeldBytes } from "../../../base/bytes/held-bytes.ts";
+import { HeldResponses } from "./held-responses.ts";
+
+const item = (text: string) => ({ type: "message", id: `msg_${text}`, content: text });
+
+test("the last four responses can be gone on from, and all is given back at the end", () => {
+  const ledger = new HeldBytes(1_000_000);
+  const held = new HeldResponses(ledger.visitors);
+  for (const id of ["a", "b", "c", "d", "e"]) held.add(id, [item(id)]);
+  expect(held.find("a")).toBeUndefined();
+  expect(["b", "c", "d", "e"].map((id) => held.find(id))).toEqual(["b", "c", "d", "e"].map((id) => [item(id)]));
+  expect(ledger.byKind.chats).toBeGreaterThan(0);
+  held.add("e", [item("again")]);
+  expect(held.find("e")).toEqual([item("again")]);
+  held.release();
+  expect([ledger.byKind.chats, held.find("e")]).toEqual([0, undefined]);
+});
+
+test("what there is no room for is not held", () => {
+  const ledger = new HeldBytes(10_000);
+  const held = new HeldResponses(ledger.visitors);
+  held.add("a", [item("x".repeat(20_000))]);
+  expect([ledger.byKind.chats, held.find("a")]).toEqual([0, undefined]);
+});

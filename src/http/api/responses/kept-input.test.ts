@@ -1,0 +1,125 @@
+// What is kept of a conversation becomes the input of the request that goes on from it, and what is not there is named.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import type { GatewayError } from "../../../base/errors.ts";
+import type { ChainFault, ResponseOwner, StoredItem } from "../../../domain/models/stored-response.ts";
+import { decodeRequest } from "../../decode/decode-request.ts";
+import { namesKept, withKeptInput } from "./kept-input.ts";
+
+const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };
+const limits = { bodyBytes: 2_000, depth: 32, messages: 100 };
+const message = (id: string, role: string, text: string): StoredItem => ({
+  ...{ id, type: "message", role, status: "completed" },
+  content: [{ type: role === "assistant" ? "output_text" : "input_text", text }],
+});
+const before = [message("msg_1", "user", "Hi"), message("msg_2", "assistant", "Hello")];
+const fc = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
+
+/** What stands in the store's place: what it says is what a test is about. */
+let chain: { items: readonly StoredItem[]; size: number } | ChainFault;
+let items: Map<string, StoredItem>;
+let held: number;
+
+beforeEach(() => {
+  chain = { items: before, size: 100 };
+  items = new Map([["fc_1", fc]]);
+  held = 0;
+});
+
+const clock = { nowSeconds: () => 1, monotonicMs: () => 0 };
+const deps = {
+  responses: {
+    chain: async () => chain,
+    items: async (_owner: unknown, ids: readonly string[]) => new Map([...items].filter(([id]) => ids.includes(id))),
+  },
+  conversations: { all: async () => chain },
+  clock,
+};
+
+function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly StoredItem[] | undefined) {
+  const text = JSON.stringify({ model: "m", ...body });
+  const request = decodeRequest("response", ByteSpan.of(Buffer.from(text)), { ...limits, bodyBytes: 10_000 });
+  if (!namesKept(request)) throw new Error("It names nothing.");
+  const hold = (bytes: number) => {
+    held += bytes;
+    return undefined;
+  };
+  return withKeptInput(request, deps, { owner, limits, hold, ...(heldItems ? { heldItems } : {}) });
+}
+
+const refusalOf = (body: Record<string, unknown>) => go(body).catch((error: unknown) => error as GatewayError);
+
+describe("a request that goes on", () => {
+  test("has all of the conversation as its input, and names nothing that is kept any more", async () => {
+    const request = await go({ input: "Go on", previous_response_id: "resp_1", instructions: "Be brief." });
+    expect(request.body).toEqual({
+      ...{ model: "m", instructions: "Be brief." },
+      input: [
+        { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] },
+        before[1],
+        { type: "message", role: "user", content: "Go on" },
+      ],
+    });
+    expect(request.goesOn).toMatchObject({
+      ...{ previousId: "resp_1", keptAfter: "resp_1", conversationId: null },
+      input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "Go on" }] }],
+    });
+    expect(held).toBe(request.bytes.length);
+    expect(request.promptTokens).toBeGreaterThan(4);
+  });
+
+  test("has the items of its conversation before its own", async () => {
+    const request = await go({ input: [{ role: "user", content: "Go on" }], conversation: { id: "conv_1" } });
+    expect(request.body["input"]).toHaveLength(3);
+    expect(request.body["conversation"]).toBeUndefined();
+    expect(request.goesOn).toMatchObject({ previousId: null, conversationId: "conv_1" });
+  });
+
+  test("has items in the place of those that it names, were it by their ids alone", async () => {
+    const output = { type: "function_call_output", call_id: "c", output: "4" };
+    const request = await go({ input: [{ type: "item_reference", id: "fc_1" }, output, { id: "fc_1" }] });
+    expect(request.body["input"]).toEqual([fc, output, fc]);
+    expect(request.goesOn?.input).toMatchObject([fc, output, fc]);
+  });
+
+  test("goes on from what its connection holds, and is kept with that, as nothing of it is in the store", async () => {
+    const request = await go({ input: "Go on", previous_response_id: "resp_held" }, () => [fc]);
+    expect(request.body["input"]).toMatchObject([fc, { role: "user" }]);
+    expect(request.goesOn).toMatchObject({ previousId: "resp_held", keptAfter: null, input: [fc, { role: "user" }] });
+  });
+});
+
+describe("a request is refused", () => {
+  test("that names a response which is not there, in the words and with the code of the vendor", async () => {
+    chain = { missing: "resp_1" };
+    const error = await refusalOf({ input: "Go on", previous_response_id: "resp_1" });
+    expect(error).toMatchObject({ code: "previous_response_not_found", param: "previous_response_id" });
+    expect((error as GatewayError).message).toStartWith("Previous response with id `resp_1` not found.");
+    chain = { missing: "resp_0" };
+    expect(String(await refusalOf({ input: "Go on", previous_response_id: "resp_1" }))).toContain("`resp_0` before it");
+  });
+
+  test.each<[object, string, string, ChainFault?]>([
+    [{ conversation: "conv_1" }, "not_found", "conversation", { missing: "conv_1" }],
+    [{ previous_response_id: "resp_1" }, "invalid_request", "previous_response_id", { unfinished: "resp_1" }],
+    [{ previous_response_id: "resp_1", conversation: "conv_1" }, "invalid_request", "conversation"],
+    [{ input: [{ type: "item_reference", id: "msg_gone" }] }, "not_found", "input"],
+    [{ input: [{ type: "item_reference" }] }, "invalid_request", "input[0].id"],
+  ])("that has %j: %s for %s", async (body, code, param, fault) => {
+    if (fault) chain = fault;
+    expect(await refusalOf({ input: "Go on", ...body })).toMatchObject({ code, param });
+  });
+
+  test("whose conversation is longer than a request may be, with what to do", async () => {
+    const asked = { input: "Go on", previous_response_id: "resp_1" };
+    chain = { tooLarge: true };
+    expect(await refusalOf(asked)).toMatchObject({ code: "request_too_large" });
+    chain = { items: [message("msg_1", "user", "x".repeat(2_000))], size: 2_000 };
+    expect(String(await refusalOf(asked))).toContain("POST /v1/responses/compact");
+    items.set("msg_long", message("msg_long", "user", "x".repeat(2_000)));
+    expect(await refusalOf({ input: [{ type: "item_reference", id: "msg_long" }] })).toMatchObject({
+      code: "request_too_large",
+    });
+    expect(held).toBe(0);
+  });
+});

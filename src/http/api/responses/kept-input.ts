@@ -1,0 +1,228 @@
+// Puts into a request what is kept of the conversation that it goes on from, before anything else looks at it.
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
+import { isReference, itemsForEngine, ownItems } from "../../../dialects/response/kept-items.ts";
+import type {
+  ChainFault,
+  ConversationStore,
+  ResponseChain,
+  ResponseOwner,
+  ResponseStore,
+  StoredItem,
+} from "../../../domain/models/stored-response.ts";
+import type { DecodedRequest, GoesOn } from "../../../inference/decoded-request.ts";
+import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
+
+/** Where what is kept is found. */
+export interface KeptDeps {
+  responses: Pick<ResponseStore, "chain" | "items">;
+  conversations: Pick<ConversationStore, "all">;
+  clock: Clock;
+}
+
+export interface KeptInputOptions {
+  owner: ResponseOwner;
+  limits: RequestLimits;
+  /** Counts bytes as held until the request is over, or gives the refusal. */
+  hold(bytes: number): GatewayError | undefined;
+  /** Items that a connection holds of a response of its own, with all that it went on from. */
+  heldItems?(responseId: string): readonly StoredItem[] | undefined;
+}
+
+/** What a request goes on from, and the whole of its input. */
+export interface WholeInput extends GoesOn {
+  /** The items that an engine gets. */
+  readonly whole: readonly Json[];
+}
+
+/** More items than any client names in one request: each is looked for in the store. */
+const mostReferences = 1_000;
+/** What they are is held only as far as a request may be long: so not all of them are read at once. */
+const referencesAtOnce = 50;
+
+/** Whether a request names anything that is kept: only then it needs the store. */
+export function namesKept({ dialect, body }: DecodedRequest): boolean {
+  return dialect.namesKept?.(body) === true;
+}
+
+/**
+ * The request with all of its conversation as its input, which names nothing that is kept any more. Rejects with a
+ * GatewayError where what it names is not there for this owner, or all of it is longer than a request may be.
+ */
+export async function withKeptInput(
+  request: DecodedRequest,
+  deps: KeptDeps,
+  options: KeptInputOptions,
+): Promise<DecodedRequest> {
+  const { body, dialect } = request;
+  const { limits } = options;
+  const { whole, ...goesOn } = await wholeInput(body, deps, options);
+  const { previous_response_id: _previous, conversation: _conversation, ...others } = body;
+  const bytes = Buffer.from(JSON.stringify({ ...others, input: whole }));
+  if (bytes.length > limits.bodyBytes) throw tooLong(limits);
+  const refusal = options.hold(bytes.length);
+  if (refusal) throw refusal;
+  const decoded = decodeRequest(dialect.operation, ByteSpan.of(bytes), limits);
+  decoded.goesOn = goesOn;
+  return decoded;
+}
+
+/** The same for a body of another endpoint that has these members. */
+export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputOptions): Promise<WholeInput> {
+  const previousId = idOf(body["previous_response_id"]);
+  const conversationId = conversationOf(body["conversation"]);
+  if (previousId !== null && conversationId !== null) {
+    throw fieldError(
+      "conversation",
+      "cannot be sent together with previous_response_id, which names a conversation as well. Send one of them.",
+    );
+  }
+  const held = previousId === null ? undefined : options.heldItems?.(previousId);
+  const before = held ?? (await itemsBefore(previousId, conversationId, deps, options));
+  const { asSent, input } = await resolved(body["input"], before, deps, options);
+  const goesOn: GoesOn = held
+    ? { previousId, keptAfter: null, conversationId, input: [...held, ...input] }
+    : { previousId, keptAfter: previousId, conversationId, input };
+  return { ...goesOn, whole: [...itemsForEngine(before), ...asSent] };
+}
+
+function idOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function conversationOf(value: unknown): string | null {
+  return isObject(value) ? idOf(value["id"]) : idOf(value);
+}
+
+async function itemsBefore(
+  previousId: string | null,
+  conversationId: string | null,
+  { responses, conversations, clock }: KeptDeps,
+  { owner, limits }: KeptInputOptions,
+): Promise<readonly StoredItem[]> {
+  const now = clock.nowSeconds();
+  if (previousId !== null) {
+    const chain = await responses.chain(owner, previousId, now, limits.bodyBytes);
+    if ("missing" in chain) throw noSuchResponse(previousId, chain.missing);
+    return itemsOf(chain, limits);
+  }
+  if (conversationId === null) return [];
+  const all = await conversations.all(owner, conversationId, now, limits.bodyBytes);
+  if ("missing" in all) throw noSuchConversation(conversationId);
+  return itemsOf(all, limits);
+}
+
+function itemsOf(chain: ResponseChain | Exclude<ChainFault, { missing: string }>, limits: RequestLimits) {
+  if ("tooLarge" in chain) throw tooLong(limits);
+  if ("unfinished" in chain) throw unfinished(chain.unfinished);
+  return chain.items;
+}
+
+/** The items of the request's own input: as an engine gets them, and as they are kept. */
+async function resolved(
+  input: unknown,
+  before: readonly StoredItem[],
+  deps: KeptDeps,
+  options: KeptInputOptions,
+): Promise<{ asSent: readonly Json[]; input: readonly StoredItem[] }> {
+  if (typeof input === "string") {
+    return { asSent: [{ type: "message", role: "user", content: input }], input: ownItems(input) };
+  }
+  const items = objectsOf(input);
+  const found = await referenced(items, before, deps, options);
+  const asSent: Json[] = [];
+  const kept: StoredItem[] = [];
+  for (const item of items) {
+    const named = isReference(item) ? found.get(textOf(item["id"]) ?? "") : undefined;
+    if (named) {
+      asSent.push(...itemsForEngine([named]));
+      kept.push(named);
+    } else {
+      asSent.push(item);
+      kept.push(...ownItems([item]));
+    }
+  }
+  return { asSent, input: kept };
+}
+
+/** What the references among the items stand for, by id. */
+async function referenced(
+  items: readonly Json[],
+  before: readonly StoredItem[],
+  { responses, clock }: KeptDeps,
+  { owner, limits }: KeptInputOptions,
+): Promise<ReadonlyMap<string, StoredItem>> {
+  const ids = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    if (!isReference(item)) continue;
+    const id = textOf(item["id"]);
+    if (!id) throw fieldError(`input[${index}].id`, "is required: the id of a kept item that is to stand here.");
+    ids.add(id);
+  }
+  const found = new Map<string, StoredItem>();
+  if (ids.size === 0) return found;
+  if (ids.size > mostReferences) {
+    throw fieldError("input", `must name at most ${mostReferences} kept items (got ${ids.size}). Send items whole.`);
+  }
+  for (const item of before) {
+    const id = textOf(item["id"]);
+    if (id !== undefined && ids.has(id)) found.set(id, item);
+  }
+  const missing = [...ids].filter((id) => !found.has(id));
+  let size = 0;
+  for (let start = 0; start < missing.length; start += referencesAtOnce) {
+    const some = missing.slice(start, start + referencesAtOnce);
+    const stored = await responses.items(owner, some, clock.nowSeconds());
+    for (const id of some) {
+      const item = stored.get(id);
+      if (!item) throw noSuchItem(id);
+      size += JSON.stringify(item).length;
+      found.set(id, item);
+    }
+    if (size > limits.bodyBytes) throw tooLong(limits);
+  }
+  return found;
+}
+
+/** The same for one that never was, that is gone, and that is somebody else's. `missing`: it, or one before it. */
+function noSuchResponse(id: string, missing: string): GatewayError {
+  const before = missing === id ? "" : `, as \`${shown(missing)}\` before it is not there any more`;
+  return new GatewayError(
+    "previous_response_not_found",
+    `Previous response with id \`${shown(id)}\` not found${before}. Responses are kept until they expire or are deleted, and none with \`store: false\`. Send the items of the conversation as \`input\`.`,
+    { param: "previous_response_id" },
+  );
+}
+
+function noSuchConversation(id: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `Conversation with id \`${shown(id)}\` not found. Conversations are kept until they expire or are deleted; POST /v1/conversations makes one.`,
+    { param: "conversation" },
+  );
+}
+
+function noSuchItem(id: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `Item with id \`${shown(id)}\` not found. Items are kept with their responses, and none with \`store: false\`. Send the item itself.`,
+    { param: "input" },
+  );
+}
+
+function unfinished(id: string): GatewayError {
+  return invalidRequest(
+    `previous_response_id: the response \`${shown(id)}\` is still in progress. GET /v1/responses/{id} says when it has ended.`,
+    { param: "previous_response_id" },
+  );
+}
+
+function tooLong({ bodyBytes }: RequestLimits): GatewayError {
+  return new GatewayError(
+    "request_too_large",
+    `With all that it goes on from the request is larger than the limit of ${bodyBytes} bytes. Make the conversation short with POST /v1/responses/compact, and send what that gives as \`input\`.`,
+  );
+}

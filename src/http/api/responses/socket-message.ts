@@ -1,0 +1,48 @@
+// What a message over the WebSocket of Responses asks for.
+import { isUtf8 } from "node:buffer";
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { fieldError, invalidRequest } from "../../../base/errors.ts";
+import { isObject, type Json } from "../../../dialects/response/json.ts";
+
+export interface SocketMessage {
+  /** The body of the request for a response. */
+  body: ByteSpan;
+  /** Whether a model is asked; else what it would be asked with is only made ready to be gone on from. */
+  generates: boolean;
+}
+
+/** The client's name for a line of conversation, which its events repeat; undefined where it names none. */
+export function streamIdOf({ stream_id: id }: Json): string | undefined {
+  return typeof id === "string" && streamIdPattern.test(id) ? id : undefined;
+}
+
+const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
+
+/** Throws `invalid_request`. */
+export function parseMessage(bytes: Buffer): Json {
+  if (!isUtf8(bytes)) throw invalidRequest("A message must be JSON in UTF-8.");
+  let message: unknown;
+  try {
+    message = JSON.parse(bytes.toString());
+  } catch {
+    throw invalidRequest("A message must be JSON.");
+  }
+  return isObject(message) ? message : {};
+}
+
+/** What belongs to the connection is no part of the body. Throws `invalid_request`. */
+export function readMessage({ type, stream_id: streamId, generate, ...body }: Json): SocketMessage {
+  if (type !== "response.create") {
+    throw invalidRequest("type: must be response.create, the one message that is understood here.");
+  }
+  if (streamId !== undefined && (typeof streamId !== "string" || !streamIdPattern.test(streamId))) {
+    throw fieldError("stream_id", "must be 1 to 128 visible ASCII characters.");
+  }
+  if (generate !== undefined && typeof generate !== "boolean") {
+    throw fieldError("generate", "must be true or false; false only prepares what later responses go on from.");
+  }
+  if (body["background"] === true) {
+    throw fieldError("background", "must be false or left out: over a WebSocket, each response is told as it comes.");
+  }
+  return { body: ByteSpan.of(Buffer.from(JSON.stringify({ ...body, stream: true }))), generates: generate !== false };
+}

@@ -1,0 +1,222 @@
+// One response that is asked for over a WebSocket: its call of a model, and its events as messages.
+import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Holder } from "../../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../../base/cancellation.ts";
+import type { GatewayError } from "../../../base/errors.ts";
+import { dialects } from "../../../dialects/dialects.ts";
+import { responseFormat } from "../../../dialects/response/format.ts";
+import { isObject, type Json, objectsOf } from "../../../dialects/response/json.ts";
+import { ownItems } from "../../../dialects/response/kept-items.ts";
+import { ResponseCollector } from "../../../dialects/response/response-collector.ts";
+import { maskKeys } from "../../../domain/api-key.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { RequestTrace } from "../../../domain/usage/trace.ts";
+import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
+import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import { requireServable } from "../../../inference/routing/servable.ts";
+import { run } from "../../../inference/run.ts";
+import { requireModel } from "../../../policy/authorize.ts";
+import type { WebSocketLink } from "../../../websocket/websocket-link.ts";
+import { decodeRequest } from "../../decode/decode-request.ts";
+import { renderError, toGatewayError } from "../../exchange/errors.ts";
+import type { MessageRequest } from "../../exchange/route.ts";
+import { type InferenceRouteDeps, tellEnd } from "../inference-answer.ts";
+import { responseOwnerOf } from "../response-owner.ts";
+import type { HeldResponses } from "./held-responses.ts";
+import { namesKept, withKeptInput } from "./kept-input.ts";
+import type { SocketMessage } from "./socket-message.ts";
+
+/** With more unsent than this the client is behind, and its engine is not read. */
+const mostUnsentBytes = 256 * 1024;
+
+export interface SocketRequestOptions {
+  exchange: MessageRequest;
+  principal: Principal;
+  holder: Holder;
+  left: Cancellation;
+  held: HeldResponses;
+  link: WebSocketLink;
+  streamId: string | undefined;
+  /** Told of the stream, once there is one. */
+  begun(stream: SocketStream): void;
+}
+
+/** Resolves with the error of an answer that ended with one, once all of the answer is told; rejects where there was none. */
+export async function answerMessage(
+  { body, generates }: SocketMessage,
+  options: SocketRequestOptions,
+  deps: InferenceRouteDeps,
+): Promise<GatewayError | undefined> {
+  const { exchange, principal, held } = options;
+  const limits = deps.requestLimits();
+  const sent = decodeRequest("response", body, limits);
+  exchange.line["model"] = maskKeys(sent.model);
+  exchange.line["stream"] = true;
+  const kept = {
+    ...{ owner: responseOwnerOf(principal), limits },
+    hold: (bytes: number) => exchange.hold(bytes),
+    heldItems: (id: string) => held.find(id),
+  };
+  const request = namesKept(sent) ? await withKeptInput(sent, deps, kept) : sent;
+  exchange.trace?.asked(request);
+  if (!generates) {
+    await makeReady(request, options, deps);
+    return undefined;
+  }
+  const call = new SocketCall(request, options);
+  await new Promise<void>((resolve, reject) => {
+    call.ended = resolve;
+    Promise.resolve(run(call, deps)).catch(reject);
+  });
+  return call.fault;
+}
+
+/**
+ * Answers with a response without output, which later ones can go on from: no model is asked, and nothing is charged. The
+ * connection alone holds it, and its members say so.
+ */
+async function makeReady(
+  request: DecodedRequest,
+  { exchange, principal, held, link, streamId }: SocketRequestOptions,
+  deps: InferenceRouteDeps,
+): Promise<void> {
+  if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
+  const model = requireModel(principal, deps.catalog.find(request.model), request.model);
+  requireServable(model, request);
+  const id = dialects.response.idOf(exchange.requestId);
+  const writer = responseFormat.writer({
+    ...{ id, model: model.id, created: deps.clock.nowSeconds(), promptTokens: 0, request: request.body },
+    members: dialects.response.kept?.members(false, request.goesOn),
+    seal: deps.sealFor(principal.account.id),
+  });
+  writer.end({ reason: "stop" });
+  new SocketStream(link, streamId, () => {}).end(
+    encodeByteText(writer.ending({ promptTokens: 0, completionTokens: 0 })),
+  );
+  held.add(id, ownItems(request.body["input"]));
+}
+
+/** A request for a response as it came by a message. */
+class SocketCall implements InferenceCall<void> {
+  ended: () => void = () => {};
+  /** Why an answer that had begun broke off. */
+  fault: GatewayError | undefined;
+  readonly request: DecodedRequest;
+  readonly #options: SocketRequestOptions;
+
+  constructor(request: DecodedRequest, options: SocketRequestOptions) {
+    this.request = request;
+    this.#options = options;
+  }
+
+  get principal(): Principal {
+    return this.#options.principal;
+  }
+
+  get requestId(): string {
+    return this.#options.exchange.requestId;
+  }
+
+  get left(): Cancellation {
+    return this.#options.left;
+  }
+
+  get holder(): Holder {
+    return this.#options.holder;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#options.exchange.trace;
+  }
+
+  renderError(error: GatewayError): string {
+    return renderError(error);
+  }
+
+  onLimits(): void {}
+
+  onServedBy(model: string): void {
+    this.#options.exchange.line["served_by"] = model;
+  }
+
+  onIgnored(): void {}
+
+  onLedger(): void {
+    this.#options.exchange.isOnLedger = true;
+  }
+
+  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
+    tellEnd(this.#options.exchange.line, outcome, usage);
+    if (outcome === "failed") this.fault = toGatewayError(error);
+  }
+
+  answer(answer: InferenceAnswer): void {
+    if (typeof answer !== "function") throw new Error("A response that was to be streamed came whole.");
+    const { link, streamId, begun } = this.#options;
+    const stream = new SocketStream(link, streamId, (last) => {
+      if (last) this.#hold(last);
+      this.ended();
+    });
+    begun(stream);
+    answer(stream);
+  }
+
+  /** What is not kept can be gone on from over this connection alone. */
+  #hold(response: Json): void {
+    const { id, store, status, output } = response;
+    const isWhole = status === "completed" || status === "incomplete";
+    if (store === true || !isWhole || typeof id !== "string") return;
+    const input = ownItems(this.request.body["input"]);
+    this.#options.held.add(id, [...input, ...objectsOf(output)]);
+  }
+}
+
+/** Sends each event of a stream as a message. */
+export class SocketStream implements ClientStream {
+  onDrain: (() => void) | undefined;
+  readonly #link: WebSocketLink;
+  /** What each event begins with: the name of the client's line of conversation, where it gave one. */
+  readonly #begin: string;
+  readonly #ended: (response: Json | undefined) => void;
+
+  /** `ended` is given the response of the last event, where it has one. */
+  constructor(link: WebSocketLink, streamId: string | undefined, ended: (response: Json | undefined) => void) {
+    this.#link = link;
+    this.#begin = streamId === undefined ? "" : `{"stream_id":${JSON.stringify(streamId)},`;
+    this.#ended = ended;
+  }
+
+  /** Events come whole. */
+  write(bytes: string): boolean {
+    for (const event of bytes.split("\n\n")) {
+      const start = event.indexOf("data: ");
+      if (start < 0) continue;
+      const data = decodeByteText(event.slice(start + "data: ".length));
+      this.#link.send(Buffer.from(this.#begin === "" ? data : this.#begin + data.slice(data.indexOf("{") + 1)));
+    }
+    return this.#link.unsentBytes <= mostUnsentBytes;
+  }
+
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    return this.write(before + bytes.toString("latin1", start, end) + after);
+  }
+
+  end(last = ""): void {
+    const collector = new ResponseCollector();
+    collector.add(decodeByteText(last));
+    const response = collector.answer();
+    this.write(last);
+    this.#ended(isObject(response) ? response : undefined);
+  }
+
+  abort(): void {
+    this.#link.terminate();
+    this.#ended(undefined);
+  }
+
+  over(): void {
+    this.#ended(undefined);
+  }
+}

@@ -1,0 +1,172 @@
+// Stored responses: read, with the items that they were asked with, and deleted, as OpenAI's API has it.
+import { z } from "zod";
+import type { Clock } from "../../../base/clock.ts";
+import { fieldError, GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import { objectsOf } from "../../../dialects/response/json.ts";
+import type { ResponseStore, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { deletedResponse, responseItem, responseObject } from "../../../wire/responses.ts";
+import type { RequestLimits } from "../../decode/decode-request.ts";
+import { readQuery } from "../../decode/query.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { listOf, pageOf, pageQuery } from "../list.ts";
+import { responseOwnerOf } from "../response-owner.ts";
+
+export interface StoredResponseRouteDeps {
+  responses: Pick<ResponseStore, "find" | "chain" | "delete">;
+  clock: Clock;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): RequestLimits;
+}
+
+const asked = z.string().max(128).optional();
+/** What a response has is what it was answered with: nothing more is added to it later, so these change nothing. */
+const includeQuery = {
+  include: asked.meta({ description: "taken, and without effect: a response is given as it was answered" }),
+  "include[]": asked.meta({ description: "the same" }),
+};
+const responseQuery = z.object({
+  ...includeQuery,
+  include_obfuscation: asked.meta({ description: "taken, and without effect" }),
+  stream: z.stringbool().optional().meta({ description: "true or false; only false for a response that has ended" }),
+});
+const order = z
+  .enum(["asc", "desc"])
+  .default("desc")
+  .meta({ description: "asc (oldest first) or desc (newest first)" });
+const itemQuery = z.object({ ...pageQuery, order, ...includeQuery });
+const itemList = listOf(responseItem, "ResponseItemList");
+
+export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute[] {
+  const { responses, clock } = deps;
+  return [
+    route(
+      "GET",
+      "",
+      {
+        operationId: "retrieveResponse",
+        summary: "Retrieve a stored response",
+        description:
+          "As it was answered. Responses are kept unless they were asked for with `store: false`, until they expire or are deleted.",
+        query: responseQuery,
+        response: { description: "The response.", json: responseObject },
+        errors: ["not_found"],
+      },
+      async (exchange, principal) => {
+        const { stream } = readQuery(responseQuery, exchange.req.target);
+        const { response } = await find(exchange, principal, deps);
+        if (stream) throw notStreamed();
+        return Response.json(response);
+      },
+    ),
+    route(
+      "DELETE",
+      "",
+      {
+        operationId: "deleteResponse",
+        summary: "Delete a stored response",
+        description: "Its content is erased at once. What went on from it can be gone on from no more.",
+        response: { description: "It is deleted.", json: deletedResponse },
+        errors: ["not_found"],
+      },
+      async (exchange, principal) => {
+        const id = idOf(exchange);
+        if (!(await responses.delete(responseOwnerOf(principal), id, clock.nowSeconds()))) throw notFound(id);
+        return Response.json({ id, object: "response", deleted: true });
+      },
+    ),
+    route(
+      "GET",
+      "/input_items",
+      {
+        operationId: "listResponseInputItems",
+        summary: "List the items that a response was asked with",
+        description:
+          "Those of its own request, and before them all of the conversation that it went on from, as far as that is still there.",
+        query: itemQuery,
+        response: { description: "One page.", json: itemList },
+        errors: ["not_found"],
+      },
+      (exchange, principal) => listItems(exchange, principal, deps),
+    ),
+  ];
+}
+
+function route(
+  method: ScopedRoute["method"],
+  path: string,
+  doc: Omit<RouteDoc, "tag" | "parameters">,
+  handle: ScopedRoute["handle"],
+): ScopedRoute {
+  const parameters = [{ name: "id", in: "path" as const, description: "Id of the response." }];
+  return {
+    ...{ method, path: `/v1/responses/:id${path}`, access: "chat:read" },
+    doc: { ...doc, tag: "Stored responses", parameters },
+    handle,
+  };
+}
+
+async function listItems(exchange: Exchange, principal: Principal, deps: StoredResponseRouteDeps): Promise<Response> {
+  const { after, limit, order } = readQuery(itemQuery, exchange.req.target);
+  const items = await inputOf(await find(exchange, principal, deps), principal, deps);
+  if (order === "desc") items.reverse();
+  const before = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
+  if (after !== undefined && before < 0) {
+    throw fieldError(
+      "after",
+      "must be the id of an item of this response's input, such as last_id of the page before.",
+    );
+  }
+  return Response.json(pageOf(items.slice(before + 1, before + 2 + limit), limit));
+}
+
+/** Each once: an item that was named again stands where it came first. */
+async function inputOf(
+  { id, input, response }: StoredResponse,
+  principal: Principal,
+  { responses, clock, requestLimits }: StoredResponseRouteDeps,
+): Promise<(StoredItem & { id: string })[]> {
+  const { bodyBytes } = requestLimits();
+  // Its answer, which is no part of what it was asked with, may have come to more than a request has.
+  const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes);
+  const output = objectsOf(response["output"]).length;
+  const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
+  const byId = new Map<string, StoredItem & { id: string }>();
+  for (const item of all) {
+    const { id: itemId } = item;
+    if (typeof itemId === "string" && !byId.has(itemId)) byId.set(itemId, { ...item, id: itemId });
+  }
+  return [...byId.values()];
+}
+
+async function find(
+  exchange: Exchange,
+  principal: Principal,
+  { responses, clock }: StoredResponseRouteDeps,
+): Promise<StoredResponse> {
+  const id = idOf(exchange);
+  const found = await responses.find(responseOwnerOf(principal), id, clock.nowSeconds());
+  if (!found) throw notFound(id);
+  return found;
+}
+
+function idOf({ params }: Exchange): string {
+  return params["id"] ?? "";
+}
+
+function notStreamed(): GatewayError {
+  return fieldError(
+    "stream",
+    "must be false or left out: this response was not asked for in the background, so its events are not kept.",
+  );
+}
+
+/** The same answer for one that never was, that is gone, and that is somebody else's. */
+function notFound(id: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `Response with id \`${shown(id)}\` not found. Responses are kept until they expire or are deleted, and none with \`store: false\`.`,
+    { param: "response_id" },
+  );
+}

@@ -1,0 +1,90 @@
+// One request that came as a message over a connection that was upgraded: its place, its line in the log and its trace.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { elapsedMs } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import { keyOf, type Principal } from "../../domain/principal.ts";
+import type { HttpEnd } from "../../domain/usage/observer.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { HeaderLines } from "../../http1/message.ts";
+import type { OpenPlace } from "../../policy/open-requests.ts";
+import { errorTable } from "./errors.ts";
+import { newRequestId } from "./request-id.ts";
+import { everyRequest, levelOfLine } from "./request-line.ts";
+import type { Exchange, MessageRequest } from "./route.ts";
+import type { HttpServerOptions } from "./server-options.ts";
+
+/** The request that was upgraded. */
+interface Upgraded {
+  readonly clientAddress: string;
+  readonly method: string;
+  readonly route: string;
+  readonly headers: HeaderLines;
+}
+
+type Options = Pick<HttpServerOptions, "clock" | "log" | "observer" | "openRequests" | "requestLog" | "tracer">;
+
+export class MessageExchange implements MessageRequest, HttpEnd {
+  readonly requestId = newRequestId();
+  readonly method: string;
+  readonly route: string;
+  readonly line: Exchange["line"];
+  status = 200;
+  durationMs = 0;
+  isOnLedger = false;
+  trace: RequestTrace | undefined;
+  readonly #headers: HeaderLines;
+  readonly #options: Options;
+  readonly #startedMs: number;
+  #place: OpenPlace | undefined;
+  #heldBytes = 0;
+
+  constructor({ clientAddress, method, route, headers }: Upgraded, options: Options) {
+    this.method = method;
+    this.route = route;
+    this.#headers = headers;
+    this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
+    this.line = { id: this.requestId, client: clientAddress, method, route, websocket: true };
+  }
+
+  by(principal: Principal): Holder {
+    const { requestId, method, route } = this;
+    const { openRequests, tracer, clock } = this.#options;
+    const keyId = keyOf(principal).id;
+    this.line["key"] = keyId;
+    const ageMs = elapsedMs(clock, this.#startedMs);
+    this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
+    if (this.trace) this.line["trace_id"] = this.trace.id;
+    this.#place = openRequests.enter(principal);
+    return this.#place.holder;
+  }
+
+  hold(bytes: number): GatewayError | undefined {
+    const refusal = this.#place?.holder.take("requests", bytes);
+    if (!refusal) this.#heldBytes += bytes;
+    return refusal;
+  }
+
+  durationNow(): number {
+    return elapsedMs(this.#options.clock, this.#startedMs);
+  }
+
+  finish(error?: GatewayError): void {
+    const { line } = this;
+    const { log, observer, requestLog } = this.#options;
+    if (this.#heldBytes > 0) this.#place?.holder.release("requests", this.#heldBytes);
+    this.#place?.release();
+    this.durationMs = this.durationNow();
+    if (error) {
+      this.status = errorTable[error.code].status;
+      line["code"] = error.code;
+      if (error.detail !== undefined) line["detail"] = error.detail;
+    }
+    line["status"] = this.status;
+    line["ms"] = Math.round(this.durationMs * 10) / 10;
+    const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
+    if (level !== undefined) log[level]("request", line);
+    this.trace?.end(this.status, error?.code);
+    observer?.httpEnded(this);
+  }
+}

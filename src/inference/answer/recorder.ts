@@ -1,0 +1,33 @@
+// Whether an answer is recorded to be kept, and by what.
+import type { Account } from "../../domain/account.ts";
+import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { AnswerRecorder } from "./answer-recorder.ts";
+import { ChatRecorder } from "./chat-recorder.ts";
+import { ResponseRecorder } from "./response-recorder.ts";
+
+/** What the request says stands; where it says nothing, a chat is kept if the account wants that, and a response is. */
+export function wantsStoring(
+  account: Pick<Account, "storeChats">,
+  { store, dialect }: { store: DecodedRequest["store"]; dialect: Pick<DecodedRequest["dialect"], "isKeptUnlessTold"> },
+  retentionDays: number,
+): boolean {
+  if (retentionDays === 0) return false;
+  return store ?? (dialect.isKeptUnlessTold || account.storeChats);
+}
+
+/** `model`: id of the model that is asked. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
+export function recorderFor(
+  { principal, request, holder }: Pick<InferenceCall<unknown>, "principal" | "request" | "holder">,
+  model: string,
+  { chatWriter, responseKeeper }: Pick<InferenceDeps, "chatWriter" | "responseKeeper">,
+): AnswerRecorder | undefined {
+  const { kept } = request.dialect;
+  if (!kept) return undefined;
+  const { retentionDays } = kept.as === "chat" ? chatWriter : responseKeeper;
+  if (!wantsStoring(principal.account, request, retentionDays)) return undefined;
+  const options = { principal, request, model, holder, kept };
+  return kept.as === "chat"
+    ? new ChatRecorder({ ...options, writer: chatWriter })
+    : new ResponseRecorder({ ...options, keeper: responseKeeper });
+}

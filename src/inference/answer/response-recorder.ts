@@ -1,0 +1,63 @@
+// Records a response that shall be kept, with the items of its request: whoever goes on from it needs both.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { KeptAnswers } from "../../dialects/answer.ts";
+import { ownItems } from "../../dialects/response/kept-items.ts";
+import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
+import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
+import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { type AnswerEnd, AnswerRecorder, secondsPerDay } from "./answer-recorder.ts";
+
+export interface ResponseRecorderOptions {
+  principal: Principal;
+  request: DecodedRequest;
+  /** The client may have asked for it by an alias. */
+  model: string;
+  keeper: ResponseKeeper;
+  holder: Holder;
+  kept: KeptAnswers;
+}
+
+/** It is kept before the client hears that it has ended: the next turn may come at once, and to another replica. */
+export class ResponseRecorder extends AnswerRecorder {
+  readonly #options: ResponseRecorderOptions;
+
+  constructor(options: ResponseRecorderOptions) {
+    super(options.kept, options.holder);
+    this.#options = options;
+  }
+
+  /** A response that failed is kept where the client was told of it as a response. */
+  override keep({ createdAt, usage, outcome }: AnswerEnd): Promise<void> | undefined {
+    const { principal, keeper } = this.#options;
+    const response = this.answer(usage);
+    const id = response?.["id"];
+    if (response && typeof id === "string") return keeper.keep(this.#row(id, response, createdAt));
+    if (this.lost || outcome === "completed") keeper.notStored(principal.account.id, this.lost ?? "empty");
+    return undefined;
+  }
+
+  #row(id: string, response: Readonly<Record<string, unknown>>, createdAt: number): StoredResponse {
+    const { principal, request, model, keeper } = this.#options;
+    const { account, environment, appId } = principal;
+    const { goesOn } = request;
+    return {
+      id,
+      accountId: account.id,
+      environment,
+      keyId: keyOf(principal).id,
+      appId,
+      personId: keyOf(principal).personId,
+      madeBy: makerOf(principal),
+      model,
+      createdAt,
+      expiresAt: createdAt + keeper.retentionDays * secondsPerDay,
+      status: response["status"] as ResponseStatus,
+      previousId: goesOn?.keptAfter ?? null,
+      conversationId: goesOn?.conversationId ?? null,
+      background: false,
+      response,
+      input: goesOn?.input ?? ownItems(request.body["input"]),
+    };
+  }
+}

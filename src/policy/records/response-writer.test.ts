@@ -1,0 +1,70 @@
+// Responses are kept before their clients hear of their end, unless the store takes too long or fails.
+import { beforeEach, expect, test } from "bun:test";
+import type { Log } from "../../base/log.ts";
+import type { StoredResponse } from "../../domain/models/stored-response.ts";
+import { ResponseWriter } from "./response-writer.ts";
+
+const logged: unknown[] = [];
+const note = (event: string, fields?: object) => void logged.push([event, fields]);
+const log: Log = { info: note, warn: note, error: note };
+
+beforeEach(() => {
+  logged.length = 0;
+});
+
+function row(id: string): StoredResponse {
+  return {
+    ...{ id, accountId: "acct_1", environment: "live", keyId: "key_1", appId: null, personId: null, madeBy: null },
+    ...{ model: "m", createdAt: 1, expiresAt: 2, status: "completed", previousId: null, conversationId: null },
+    ...{ background: false, response: {}, input: [] },
+  };
+}
+
+function writerOn(insert: (responses: readonly StoredResponse[]) => Promise<void>, mostMs = 5_000): ResponseWriter {
+  return new ResponseWriter({ responses: { insert }, log, retentionDays: () => 30, mostMs });
+}
+
+test("those of the same moment are one write, and each resolves once that is done", async () => {
+  const writes: string[][] = [];
+  const writer = writerOn(async (rows) => void writes.push(rows.map(({ id }) => id)));
+  await Promise.all(["a", "b", "c"].map((id) => writer.keep(row(id))));
+  expect(writes).toEqual([["a", "b", "c"]]);
+  await writer.keep(row("d"));
+  expect(writes).toEqual([["a", "b", "c"], ["d"]]);
+  expect(logged).toEqual([]);
+});
+
+test("a store that takes too long is waited for until the deadline and no longer, which is logged", async () => {
+  let written = () => {};
+  const done = new Promise<void>((resolve) => {
+    written = resolve;
+  });
+  const writes: string[] = [];
+  const writer = writerOn(async (rows) => {
+    for (const { id } of rows) writes.push(id);
+    await done;
+  }, 20);
+  const first = writer.keep(row("begun"));
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  await Promise.all([first, writer.keep(row("waiting"))]);
+  expect(logged).toEqual([
+    ["response_not_stored", { account: "acct_1", reason: "too_slow" }],
+    ["response_not_stored", { account: "acct_1", reason: "too_slow" }],
+  ]);
+  written();
+  await writer.close();
+  // What nobody waits for any more is not held for a store that comes back.
+  expect(writes).toEqual(["begun"]);
+});
+
+test("a write that fails is logged without what it was to write, and nobody is kept waiting", async () => {
+  const writer = writerOn(async () => {
+    throw Object.assign(new Error("with SECRET content"), { detail: "the disk is full" });
+  });
+  await writer.keep(row("a"));
+  expect(logged).toEqual([
+    ["response_write_failed", { count: 1, detail: "the disk is full" }],
+    ["response_not_stored", { account: "acct_1", reason: "store_failed" }],
+  ]);
+});
