@@ -283,12 +283,12 @@ const limits = field(
 const storedChats = field(
   z.strictObject({
     retention_days: bound(
-      "How long chat completions with `store: true` are kept. 0: nothing is stored, whatever a request says.",
+      "How long chat completions with `store: true`, and responses without `store: false`, are kept. 0: nothing is stored, whatever a request says.",
       [0, 3650, 30],
       "days",
     ),
   }),
-  mapping("Chat completions that clients asked to keep."),
+  mapping("Chat completions that clients asked to keep, and responses."),
 );
 
 const days = (doc: string, [least, example]: readonly [number, number], usual: number | null) =>

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { openaiClient } from "../support/clients.ts";
+import { itemsOf, makeConversation } from "../support/conversations.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { raised } from "../support/openai-errors.ts";
 import { startReplicas } from "../support/replicas.ts";
@@ -110,17 +111,65 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
     expect(third.status).toBe("completed");
   });
 
+  test.each([false, true])(
+    "turns of a conversation see what came before, and add to it (streamed: %p)",
+    async (isStream) => {
+      const conversation = await makeConversation(server, "Zero");
+      const first = await ask(client, isStream, { input: "One", conversation });
+      expect(first).toMatchObject({ conversation: { id: conversation }, previous_response_id: null, store: true });
+      await ask(client, isStream, { input: "Two", conversation: { id: conversation } });
+      const last = lastSaid().join(" ").replace(" user: One", "One");
+      expect(last).toBe("user: ZeroOne assistant: Hello world user: Two");
+      expect(lastBody()["conversation"]).toBeUndefined();
+      expect(await itemsOf(server, conversation)).toHaveLength(5);
+      // What is not kept reads it, and leaves no trace in it.
+      await ask(client, isStream, { input: "Three", conversation, store: false });
+      expect(lastSaid().at(-1)).toBe("user: Three");
+      expect(await itemsOf(server, conversation)).toHaveLength(5);
+      // Who goes on from one of its responses sees what there was then.
+      await ask(client, isStream, { input: "Aside", previous_response_id: first.id });
+      expect(lastSaid().at(-1)).toBe("user: Aside");
+      expect(lastSaid().join(" ")).not.toContain("Two");
+    },
+  );
+
+  test("turns that come to a conversation at the same time are in it whole, one behind the other", async () => {
+    const conversation = await makeConversation(server);
+    const turns = Array.from({ length: 12 }, (_, n) => `Turn ${n}`);
+    await Promise.all(turns.map((input, n) => ask(client, n % 2 === 0, { input, conversation })));
+    const items = await itemsOf(server, conversation);
+    expect(items.map(({ role }) => role)).toEqual(turns.flatMap(() => ["user", "assistant"]));
+    const asked = items
+      .filter(({ role }) => role === "user")
+      .map(({ content }) => (content as [{ text: string }])[0].text);
+    expect(asked.toSorted()).toEqual(turns.toSorted());
+  });
+
+  test("a conversation that is not there is told by its name", async () => {
+    const asked = { model, input: "One", conversation: "conv_0" };
+    const refused = await raised(() => client.responses.create(asked), OpenAI.NotFoundError);
+    expect(refused).toMatchObject({ code: "not_found", param: "conversation" });
+  });
+
   test("input items are those of the whole conversation, newest first unless asked otherwise, in pages", async () => {
     const first = await client.responses.create({ model, input: "One" });
+    // A server that repeats its ids gives another message the same one.
+    upstream.script(spoken === "Responses" ? responseScript("Again") : chatScript(["Again"]));
     const second = await client.responses.create({ model, input: "Two", previous_response_id: first.id });
+    upstream.script(script);
     const all = await Array.fromAsync(client.responses.inputItems.list(second.id, { limit: 2 }));
     const texts = (items: unknown[]) => items.map((item) => (item as { content: [{ text: string }] }).content[0].text);
     expect(texts(all)).toEqual(["Two", "Hello world", "One"]);
-    const asc = await client.responses.inputItems.list(second.id, { order: "asc", limit: 2, include: [] });
+    const include = ["reasoning.encrypted_content" as const, "message.output_text.logprobs" as const];
+    const asc = await client.responses.inputItems.list(second.id, { order: "asc", limit: 2, include });
     expect(texts(asc.data)).toEqual(["One", "Hello world"]);
     expect(asc.has_more).toBe(true);
     const page = (await (await server.request(`/v1/responses/${second.id}/input_items?limit=1`)).json()) as object;
     expect(page).toMatchObject({ object: "list", first_id: all[0]?.id, last_id: all[0]?.id, has_more: true });
+    const third = await client.responses.create({ model, input: "Three", previous_response_id: second.id });
+    const each = await Array.fromAsync(client.responses.inputItems.list(third.id, { order: "asc", limit: 2 }));
+    expect(texts(each)).toEqual(["One", "Hello world", "Two", "Again", "Three"]);
+    expect(new Set(each.map((item) => item.id)).size).toBe(5);
     const own = await client.responses.inputItems.list(first.id);
     expect(own.data).toMatchObject([
       { type: "message", role: "user", content: [{ type: "input_text", text: "One" }], id: expect.any(String) },

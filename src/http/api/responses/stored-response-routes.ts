@@ -1,4 +1,5 @@
 // Stored responses: read, with the items that they were asked with, and deleted, as OpenAI's API has it.
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
@@ -21,13 +22,10 @@ export interface StoredResponseRouteDeps {
 }
 
 const asked = z.string().max(128).optional();
-/** What a response has is what it was answered with: nothing more is added to it later, so these change nothing. */
-const includeQuery = {
-  include: asked.meta({ description: "taken, and without effect: a response is given as it was answered" }),
-  "include[]": asked.meta({ description: "the same" }),
-};
+/** What a response has is what it was answered with: nothing more is added to it later, so this changes nothing. */
+const include = asked.meta({ description: "taken, and without effect: a response is given as it was answered" });
 const responseQuery = z.object({
-  ...includeQuery,
+  include,
   include_obfuscation: asked.meta({ description: "taken, and without effect" }),
   stream: z.stringbool().optional().meta({ description: "true or false; only false for a response that has ended" }),
 });
@@ -35,7 +33,7 @@ const order = z
   .enum(["asc", "desc"])
   .default("desc")
   .meta({ description: "asc (oldest first) or desc (newest first)" });
-const itemQuery = z.object({ ...pageQuery, order, ...includeQuery });
+const itemQuery = z.object({ ...pageQuery, order, include });
 const itemList = listOf(responseItem, "ResponseItemList");
 
 export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute[] {
@@ -54,7 +52,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         errors: ["not_found"],
       },
       async (exchange, principal) => {
-        const { stream } = readQuery(responseQuery, exchange.req.target);
+        const { stream } = readQuery(responseQuery, exchange.req.target, "include");
         const { response } = await find(exchange, principal, deps);
         if (stream) throw notStreamed();
         return Response.json(response);
@@ -108,7 +106,7 @@ function route(
 }
 
 async function listItems(exchange: Exchange, principal: Principal, deps: StoredResponseRouteDeps): Promise<Response> {
-  const { after, limit, order } = readQuery(itemQuery, exchange.req.target);
+  const { after, limit, order } = readQuery(itemQuery, exchange.req.target, "include");
   const items = await inputOf(await find(exchange, principal, deps), principal, deps);
   if (order === "desc") items.reverse();
   const before = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
@@ -121,7 +119,10 @@ async function listItems(exchange: Exchange, principal: Principal, deps: StoredR
   return Response.json(pageOf(items.slice(before + 1, before + 2 + limit), limit));
 }
 
-/** Each once: an item that was named again stands where it came first. */
+/**
+ * Each once: an item that was named again stands where it came first. Some servers repeat their ids; a list goes on behind an
+ * id, so what is another item gets one of its own there.
+ */
 async function inputOf(
   { id, input, response }: StoredResponse,
   principal: Principal,
@@ -133,9 +134,11 @@ async function inputOf(
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
   const byId = new Map<string, StoredItem & { id: string }>();
-  for (const item of all) {
-    const { id: itemId } = item;
-    if (typeof itemId === "string" && !byId.has(itemId)) byId.set(itemId, { ...item, id: itemId });
+  for (const [place, item] of all.entries()) {
+    const itemId = String(item["id"]);
+    const before = byId.get(itemId);
+    if (!before) byId.set(itemId, { ...item, id: itemId });
+    else if (!isDeepStrictEqual(before, item)) byId.set(`${itemId}_${place}`, { ...item, id: `${itemId}_${place}` });
   }
   return [...byId.values()];
 }
