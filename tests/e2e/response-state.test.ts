@@ -1,4 +1,6 @@
 // Responses that are kept: gone on from, read and deleted, over a server that speaks chat alone and one that speaks Responses.
+
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,6 +9,7 @@ import OpenAI from "openai";
 import { openaiClient } from "../support/clients.ts";
 import { itemsOf, makeConversation } from "../support/conversations.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { withinMs } from "../support/long.ts";
 import { raised } from "../support/openai-errors.ts";
 import { startReplicas } from "../support/replicas.ts";
 import { responseScript, saidIn } from "../support/response-script.ts";
@@ -305,6 +308,26 @@ describe("what is kept", () => {
     const kept = await client.responses.retrieve(last.response.id);
     expect(kept).toMatchObject({ status: "failed", store: true, output: [{ content: [{ text: "Well begun" }] }] });
   });
+
+  test("is nothing that the database cannot take in time: the client has its answer all the same, and the log says so", async () => {
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    const client = openaiClient(server);
+    const other = new Database(join(server.dataDir, "headrace.db"));
+    other.run("BEGIN IMMEDIATE");
+    const began = performance.now();
+    const [whole, streamed] = await Promise.all(
+      [false, true].map((isStream) => ask(client, isStream, { input: "One" })),
+    );
+    const tookMs = performance.now() - began;
+    other.run("ROLLBACK");
+    other.close();
+    expect([whole?.output_text, streamed?.output_text]).toEqual(["Hello world", "Hello world"]);
+    expect(tookMs).toBeGreaterThan(500);
+    expect(tookMs).toBeLessThan(withinMs(8_000));
+    const logged = server.logged("response_not_stored");
+    expect(logged).toHaveLength(2);
+    for (const { reason } of logged) expect(["too_slow", "store_failed"]).toContain(String(reason));
+  }, 30_000);
 
   test("is not what its client left", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });

@@ -152,6 +152,31 @@ describe("a request", () => {
     expect(within(attempt, root)).toBe(true);
   });
 
+  test("each message over the WebSocket of Responses is a request with a span of its own", async () => {
+    const it = await world();
+    const socket = new WebSocket(`${it.server.url.replace("http", "ws")}/v1/responses`, {
+      headers: { authorization: `Bearer ${it.server.key}` },
+    } as never);
+    const ended = new Promise<void>((resolve) => {
+      socket.onmessage = ({ data }) => {
+        if (String(data).includes('"response.completed"')) resolve();
+      };
+    });
+    socket.onopen = () =>
+      socket.send(JSON.stringify({ type: "response.create", model: chat.model, input: "CANARYPROMPT", store: false }));
+    await ended;
+    socket.close();
+    const { id, trace_id } = await until(
+      () => it.server.logged("request").find(({ websocket }) => websocket === true),
+      "the line of the message",
+    );
+    const { root, attempts } = await tree(it, String(id));
+    expect(root.traceId).toBe(String(trace_id));
+    expect(root.attributes).toMatchObject({ "http.route": "/v1/responses", "http.response.status_code": 200 });
+    expect(attempts).toMatchObject([{ attributes: { "headrace.upstream": "up", "headrace.outcome": "completed" } }]);
+    expect(it.collector.text()).not.toContain("CANARY");
+  });
+
   test("a request that fails at one upstream and is served by the next has an attempt for each", async () => {
     const bad = await startUpstream((_, res) => json(res, 500, { error: { message: "CANARYFAULT" } }));
     opened.push(bad);

@@ -71,6 +71,13 @@ test.each(["completed", "incomplete", "failed"] as const)(
   },
 );
 
+test("a response whose server does not say how it ended is kept as one that came to its end", async () => {
+  const { recorder } = recorderOf({});
+  recorder?.addWhole(JSON.stringify({ ...response, status: "done" }));
+  await recorder?.keep(endOf("completed"));
+  expect(stored).toMatchObject([{ id: "resp_1", status: "completed" }]);
+});
+
 test("what failed before there was a response is not kept, and nobody is told that it should have been", () => {
   const { recorder } = recorderOf({ stream: true });
   recorder?.add('event: error\ndata: {"type":"error"}\n\n');

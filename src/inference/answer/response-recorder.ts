@@ -18,6 +18,13 @@ export interface ResponseRecorderOptions {
   kept: KeptAnswers;
 }
 
+const ends: ReadonlySet<unknown> = new Set<ResponseStatus>(["completed", "incomplete", "failed"]);
+
+/** A server that speaks Responses itself may leave it out of an answer that it ended. */
+function statusOf({ status }: Readonly<Record<string, unknown>>): ResponseStatus {
+  return ends.has(status) ? (status as ResponseStatus) : "completed";
+}
+
 /** It is kept before the client hears that it has ended: the next turn may come at once, and to another replica. */
 export class ResponseRecorder extends AnswerRecorder {
   readonly #options: ResponseRecorderOptions;
@@ -52,7 +59,7 @@ export class ResponseRecorder extends AnswerRecorder {
       model,
       createdAt,
       expiresAt: createdAt + keeper.retentionDays * secondsPerDay,
-      status: response["status"] as ResponseStatus,
+      status: statusOf(response),
       previousId: goesOn?.keptAfter ?? null,
       conversationId: goesOn?.conversationId ?? null,
       background: false,

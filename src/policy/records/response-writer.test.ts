@@ -58,11 +58,33 @@ test("a store that takes too long is waited for until the deadline and no longer
   expect(writes).toEqual(["begun"]);
 });
 
-test("a write that fails is logged without what it was to write, and nobody is kept waiting", async () => {
+test("a write that fails is tried again until the deadline, and what is written then is kept", async () => {
+  let tries = 0;
   const writer = writerOn(async () => {
-    throw Object.assign(new Error("with SECRET content"), { detail: "the disk is full" });
+    if (++tries < 3) throw Object.assign(new Error("locked"), { detail: "the database is locked" });
   });
   await writer.keep(row("a"));
+  expect(tries).toBe(3);
+  expect(logged).toEqual([["response_write_failed", { count: 1, detail: "the database is locked" }]]);
+});
+
+test("one that the store does not take keeps no other out", async () => {
+  const written: string[] = [];
+  const writer = writerOn(async (rows) => {
+    if (rows.some(({ id }) => id === "bad")) throw new Error("not this one");
+    for (const { id } of rows) written.push(id);
+  }, 1_000);
+  await Promise.all(["a", "bad", "b", "c"].map((id) => writer.keep(row(id))));
+  expect(written.toSorted()).toEqual(["a", "b", "c"]);
+  expect(logged.at(-1)).toEqual(["response_not_stored", { account: "acct_1", reason: "store_failed" }]);
+});
+
+test("a write that goes on to fail is logged once, without what it was to write, and nobody is kept waiting", async () => {
+  const writer = writerOn(async () => {
+    throw Object.assign(new Error("with SECRET content"), { detail: "the disk is full" });
+  }, 250);
+  await writer.keep(row("a"));
+  await writer.close();
   expect(logged).toEqual([
     ["response_write_failed", { count: 1, detail: "the disk is full" }],
     ["response_not_stored", { account: "acct_1", reason: "store_failed" }],

@@ -13,12 +13,16 @@ export interface ResponseWriterOptions {
 }
 
 const usualMostMs = 5_000;
+/** Between a write that failed and the next try: a database that is locked or changes hands is back within moments. */
+const retryMs = 100;
 /** A batch becomes JSON and rows in one go, for which all requests wait. */
 const maxBatch = 32;
 
 interface Waiting {
   response: StoredResponse;
   timer: ReturnType<typeof setTimeout>;
+  /** Whether nobody waits for it any more. */
+  isOver: boolean;
   done(): void;
 }
 
@@ -30,6 +34,8 @@ export class ResponseWriter implements ResponseKeeper {
   readonly #options: ResponseWriterOptions;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
+  /** The last write failed, which was logged. */
+  #isFailing = false;
 
   constructor(options: ResponseWriterOptions) {
     this.#options = options;
@@ -44,10 +50,12 @@ export class ResponseWriter implements ResponseKeeper {
       const waiting: Waiting = {
         response,
         done: resolve,
+        isOver: false,
         timer: setTimeout(() => {
           // One whose write has begun may be kept all the same; nobody can tell.
+          waiting.isOver = true;
           this.#waiting = this.#waiting.filter((other) => other !== waiting);
-          this.notStored(response.accountId, "too_slow");
+          this.notStored(response.accountId, this.#isFailing ? "store_failed" : "too_slow");
           resolve();
         }, this.#options.mostMs ?? usualMostMs),
       };
@@ -68,24 +76,34 @@ export class ResponseWriter implements ResponseKeeper {
   async #write(): Promise<void> {
     // Those of the same turn of the event loop are one write.
     await new Promise(setImmediate);
-    while (this.#waiting.length > 0) await this.#writeBatch(this.#waiting.splice(0, maxBatch));
+    while (this.#waiting.length > 0) {
+      // One that the database does not take must not keep the others out.
+      const batch = this.#waiting.splice(0, this.#isFailing ? 1 : maxBatch);
+      if (await this.#isWritten(batch)) continue;
+      this.#waiting.push(...batch.filter(({ isOver }) => !isOver));
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+    }
     this.#writing = undefined;
   }
 
-  async #writeBatch(batch: readonly Waiting[]): Promise<void> {
-    let isKept = true;
+  async #isWritten(batch: readonly Waiting[]): Promise<boolean> {
+    const { responses, log } = this.#options;
     try {
-      await this.#options.responses.insert(batch.map(({ response }) => response));
+      await responses.insert(batch.map(({ response }) => response));
     } catch (error) {
-      isKept = false;
       // The error itself may quote what was to be stored.
       const { detail } = error as { detail?: unknown };
-      this.#options.log.error("response_write_failed", { count: batch.length, detail: String(detail ?? "unknown") });
+      if (!this.#isFailing) {
+        log.error("response_write_failed", { count: batch.length, detail: String(detail ?? "unknown") });
+      }
+      this.#isFailing = true;
+      return false;
     }
-    for (const { response, timer, done } of batch) {
+    this.#isFailing = false;
+    for (const { timer, done } of batch) {
       clearTimeout(timer);
-      if (!isKept) this.notStored(response.accountId, "store_failed");
       done();
     }
+    return true;
   }
 }
