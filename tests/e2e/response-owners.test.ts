@@ -71,6 +71,7 @@ async function refusalsOf(client: OpenAI, id: string, itemId: string): Promise<s
   );
 }
 
+// hardening: K13
 test("nobody finds what is somebody else's, and is told nothing that one who asks for what never was is not told", async () => {
   const kept = await Promise.all(
     owners.map(async ({ name, client }) => {
@@ -92,6 +93,7 @@ test("nobody finds what is somebody else's, and is told nothing that one who ask
   }
 }, 60_000);
 
+// hardening: K13
 test("under load from all of them at once each gets its own alone, with each other's ids as well", async () => {
   const chains = await Promise.all(
     owners.map(async ({ name, client }) => {

@@ -290,6 +290,16 @@ describe("what is kept", () => {
     expect(saidIn(upstream.requests.at(-1) ?? { body: {} })).toHaveLength(11);
     const items = await Array.fromAsync(there.responses.inputItems.list(before ?? "", { limit: 3 }));
     expect(items).toHaveLength(11);
+    // PostgreSQL keeps no such character, and is not asked for it.
+    const refused = await raised(() => ask(here, false, { input: "x", previous_response_id: "a\0b" }), OpenAI.APIError);
+    expect(refused).toMatchObject({ status: 400, code: "previous_response_not_found" });
+    const elsewhere = await raised(() => ask(here, false, { input: "x", conversation: "a\0b" }), OpenAI.APIError);
+    expect(elsewhere).toMatchObject({ status: 404, code: "not_found" });
+    const item = { type: "item_reference" as const, id: "a\0b" };
+    expect(await raised(() => ask(here, false, { input: [item] }), OpenAI.APIError)).toMatchObject({ status: 404 });
+    // An id of a client's own may be any text.
+    const odd = await ask(here, false, { input: [{ role: "user", content: "a\0b", id: "\0\ud800" } as never] });
+    expect(await there.responses.retrieve(odd.id)).toMatchObject({ id: odd.id });
   }, 60_000);
 
   test("is a stream that broke off as well, as far as it came, where its client was told that it failed", async () => {

@@ -38,6 +38,8 @@ export interface WholeInput extends GoesOn {
   readonly whole: readonly Json[];
 }
 
+/** What an id of ours may be: anything else is nothing that the database could be asked for. */
+const idPattern = /^[\w-]+$/;
 /** More items than any client names in one request: each is looked for in the store. */
 const mostReferences = 1_000;
 /** What they are is held only as far as a request may be long: so not all of them are read at once. */
@@ -105,11 +107,13 @@ async function itemsBefore(
 ): Promise<readonly StoredItem[]> {
   const now = clock.nowSeconds();
   if (previousId !== null) {
+    if (!idPattern.test(previousId)) throw noSuchResponse(previousId, previousId);
     const chain = await responses.chain(owner, previousId, now, limits.bodyBytes);
     if ("missing" in chain) throw noSuchResponse(previousId, chain.missing);
     return itemsOf(chain, limits);
   }
   if (conversationId === null) return [];
+  if (!idPattern.test(conversationId)) throw noSuchConversation(conversationId);
   const all = await conversations.all(owner, conversationId, now, limits.bodyBytes);
   if ("missing" in all) throw noSuchConversation(conversationId);
   return itemsOf(all, limits);
