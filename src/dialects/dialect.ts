@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { capabilityNames } from "../domain/models/capabilities.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { Seal } from "../domain/seal.ts";
 import type { Answer, AnswerFormat, AnswerNames, AnswerStream, AskedRequest, KeptAnswers, Serving } from "./answer.ts";
 import type { ConversationFormat } from "./conversation/format.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
@@ -31,6 +32,13 @@ export interface Dialect extends AnswerFormat {
   promptTokens(body: Readonly<Record<string, unknown>>): number;
   /** Whether any server that knows the format understands the request: its tools are functions alone. */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
+  /**
+   * Members, as JSON, that a server which speaks the format gets in place of the client's, as what we sealed for the client
+   * is in them; undefined where nothing is. Left undefined where the format has nothing sealed.
+   */
+  readonly opened:
+    | ((body: Readonly<Record<string, unknown>>, seal: Seal) => Readonly<Record<string, string>> | undefined)
+    | undefined;
   /** Whether servers keep answers unless they are told not to. */
   readonly isKeptUnlessTold: boolean;
   /** Throws `invalid_request` for what the format has and the gateway does not do; undefined where it does all of it. */

@@ -36,7 +36,8 @@ export function askingOf(request: DecodedRequest, { engine, model, recording, se
   const { dialect } = request;
   const from = formatFor(request, engine);
   if (from === dialect) {
-    const body = rewriteRequest(request, model, recording);
+    const opened = dialect.opened?.(request.body, seal);
+    const body = rewriteRequest(request, model, recording, opened);
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing };
   }
   const { format: to, errorEvent } = dialect;

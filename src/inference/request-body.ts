@@ -8,12 +8,17 @@ const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
- * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected.
+ * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected, or opened (`Dialect.opened`).
  */
-export function rewriteRequest(request: DecodedRequest, engineModel: string, recording: boolean): string | Bytes {
+export function rewriteRequest(
+  request: DecodedRequest,
+  engineModel: string,
+  recording: boolean,
+  opened?: Readonly<Record<string, string>>,
+): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
-  if (!recording && request.corrections === undefined) {
+  if (!recording && request.corrections === undefined && !opened) {
     if (!isRenamed && !addsUsage) return request.bytes;
     const { bytes, modelStart, modelEnd } = request;
     // The usual changes are made to the bytes, where it is known where the id stands.
@@ -22,7 +27,7 @@ export function rewriteRequest(request: DecodedRequest, engineModel: string, rec
       return new PatchedSpan(bytes, modelStart, modelEnd, addsUsage ? Buffer.concat([model, usageMember]) : model);
     }
   }
-  const edits: Record<string, string | null> = { ...request.corrections };
+  const edits: Record<string, string | null> = { ...request.corrections, ...opened };
   if (isRenamed) edits["model"] = JSON.stringify(engineModel);
   if (addsUsage) {
     const options = request.body["stream_options"] as object | null | undefined;

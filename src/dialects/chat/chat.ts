@@ -23,6 +23,7 @@ export const chat: Dialect = {
   isScanned: true,
   promptTokens: (body) => estimatePromptTokens("messages", body),
   isPlain: () => true,
+  opened: undefined,
   isKeptUnlessTold: false,
   requireSupported: undefined,
   asksForUsage: true,

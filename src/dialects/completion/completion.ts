@@ -20,6 +20,7 @@ export const completion: Dialect = {
   isScanned: true,
   promptTokens: (body) => estimatePromptTokens("prompt", body),
   isPlain: () => true,
+  opened: undefined,
   isKeptUnlessTold: false,
   requireSupported: undefined,
   asksForUsage: true,

@@ -24,6 +24,7 @@ export const embedding: Dialect = {
   isScanned: true,
   promptTokens: (body) => estimatePromptTokens("input", body),
   isPlain: () => true,
+  opened: undefined,
   isKeptUnlessTold: false,
   requireSupported: undefined,
   asksForUsage: true,

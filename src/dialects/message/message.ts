@@ -10,6 +10,7 @@ import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
 import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { messageFormat } from "./format.ts";
+import { openedMessages } from "./read-messages.ts";
 
 /** Members that a model is shown. */
 const shown = ["system", "messages", "tools", "output_config"];
@@ -34,6 +35,7 @@ export const message: Dialect = {
   isScanned: false,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
+  opened: openedMessages,
   isKeptUnlessTold: false,
   requireSupported: undefined,
   asksForUsage: false,

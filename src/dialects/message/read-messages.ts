@@ -11,7 +11,7 @@ import type {
   Turn,
 } from "../conversation/conversation.ts";
 import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
-import { type Json, objectOf, objectsOf, textOf } from "./json.ts";
+import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 
 /**
  * Claude Code puts its version and kind of session into the first block of `system`. Anthropic takes that away before the
@@ -132,6 +132,30 @@ class TurnReading implements ReadTurns {
     this.leftOut[type] ??= place;
     return true;
   }
+}
+
+/**
+ * Gives `messages` as JSON where a thought in them has a signature of ours, in place of one that its model has none for: the
+ * maker of another model would refuse it as forged. The thought is left out, as the makers themselves do with thoughts of
+ * turns before; what others signed is theirs, and stays.
+ */
+export function openedMessages({ messages }: Json, seal: Seal): { messages: string } | undefined {
+  if (!Array.isArray(messages)) return undefined;
+  let isChanged = false;
+  const opened = messages.flatMap((message: unknown) => {
+    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
+    const content = message["content"].filter((block: unknown) => !isSignedByUs(block, seal));
+    if (content.length === message["content"].length) return [message];
+    isChanged = true;
+    return content.length === 0 ? [] : [{ ...message, content }];
+  });
+  return isChanged ? { messages: JSON.stringify(opened) } : undefined;
+}
+
+function isSignedByUs(block: unknown, seal: Seal): boolean {
+  if (!isObject(block) || block["type"] !== "thinking") return false;
+  const signature = textOf(block["signature"]) || undefined;
+  return signature !== undefined && seal.open(signature) !== undefined;
 }
 
 function callOf(block: Json): CallPart {

@@ -13,6 +13,7 @@ import { type BegunAnswer, type PassedEvents, PassedStream } from "../translatio
 import { responseFormat } from "./format.ts";
 import type { Json } from "./json.ts";
 import { namesKept } from "./kept-items.ts";
+import { openedInput } from "./opened-items.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
 
@@ -39,6 +40,7 @@ export const response: Dialect = {
   isScanned: false,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
+  opened: openedInput,
   isKeptUnlessTold: true,
   requireSupported,
   asksForUsage: false,

@@ -1,0 +1,108 @@
+// In which format an engine is asked, and what it gets of what the gateway sealed for the client.
+import { describe, expect, test } from "bun:test";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { dialects } from "../dialects/dialects.ts";
+import { sealReasoning } from "../dialects/response/sealed-reasoning.ts";
+import type { EngineFormats } from "../domain/models/engine.ts";
+import type { ConversationOperation } from "../domain/models/operation.ts";
+import type { Seal } from "../domain/seal.ts";
+import { type Asking, askingOf } from "./asking.ts";
+import { DecodedRequest } from "./decoded-request.ts";
+import { marksOf } from "./facts.ts";
+
+type Json = Record<string, unknown>;
+
+const ours = "ours:";
+const seal: Seal = {
+  seal: (text) => ours + Buffer.from(text).toString("base64url"),
+  open: (sealed) =>
+    sealed.startsWith(ours) ? Buffer.from(sealed.slice(ours.length), "base64url").toString() : undefined,
+};
+
+function asked(operation: ConversationOperation, body: Json, formats: EngineFormats | undefined): Asking {
+  const dialect = dialects[operation];
+  const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), marksOf(dialect, body));
+  return askingOf(request, { engine: formats ? { formats } : {}, model: "theirs", recording: false, seal });
+}
+
+const bodyOf = ({ body }: Asking): Json => JSON.parse(typeof body === "string" ? body : body.solid.text) as Json;
+
+const chat = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+const response = { model: "m", input: "Hi", store: false };
+const message = { model: "m", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] };
+const custom = { ...response, tools: [{ type: "custom", name: "patch" }] };
+
+describe("an engine is asked", () => {
+  test.each<[string, ConversationOperation, Json, EngineFormats | undefined, ConversationOperation]>([
+    ["by chat completions where nobody knows what it speaks", "response", response, undefined, "chat"],
+    ["by chat completions where it speaks these alone", "message", message, { chat: "whole" }, "chat"],
+    [
+      "in the client's format where it speaks it",
+      "response",
+      response,
+      { chat: "whole", response: "whole" },
+      "response",
+    ],
+    ["in the only format that it speaks", "chat", chat, { message: "whole" }, "message"],
+    [
+      "in the client's format where it knows functions, and the request has no other tools",
+      ...(["response", response, { chat: "whole", response: "functions" }, "response"] as const),
+    ],
+    [
+      "by chat completions where it knows functions, and the request has another tool",
+      ...(["response", custom, { chat: "whole", response: "functions" }, "chat"] as const),
+    ],
+    [
+      "in the client's format where it knows that in part, and no other at all",
+      ...(["response", custom, { response: "functions" }, "response"] as const),
+    ],
+  ])("%s", (_, operation, body, formats, expected) => {
+    const asking = asked(operation, body, formats);
+    expect(asking.operation).toBe(expected);
+    expect(asking.translation === undefined).toBe(expected === operation);
+    expect(bodyOf(asking)["model"]).toBe("theirs");
+  });
+});
+
+describe("a server that speaks Responses itself", () => {
+  const native = { response: "whole" } as const;
+  const inputFor = (...items: readonly Json[]) =>
+    bodyOf(asked("response", { ...response, input: items }, native))["input"];
+  const said = { type: "message", role: "user", content: "Hi" };
+
+  test("gets the summary of a conversation that was made short here", () => {
+    const compaction = { type: "compaction", id: "cmp_1", encrypted_content: seal.seal("They met in Oslo.") };
+    expect(inputFor(compaction, said)).toEqual([{ type: "message", role: "user", content: "They met in Oslo." }, said]);
+  });
+
+  test("gets thoughts that were sealed here as such, and its own as it sealed them", () => {
+    const head = { type: "reasoning", id: "rs_1", summary: [] };
+    const thought = { ...head, encrypted_content: sealReasoning(seal, { text: "Oslo?", proof: undefined }) };
+    const proof = { kind: "encrypted", data: "gAAA" } as const;
+    const wrapped = { ...head, encrypted_content: sealReasoning(seal, { text: "", proof }) };
+    const own = { ...head, encrypted_content: "gAAB" };
+    expect(inputFor(thought, wrapped, own)).toEqual([
+      { ...head, content: [{ type: "reasoning_text", text: "Oslo?" }] },
+      { ...head, encrypted_content: "gAAA" },
+      own,
+    ]);
+  });
+
+  test("gets what it sealed itself with nothing changed", () => {
+    const compaction = { type: "compaction", id: "cmp_1", encrypted_content: "gAAA" };
+    expect(inputFor(compaction, said)).toEqual([compaction, said]);
+  });
+});
+
+test("a server that speaks Messages itself gets no thoughts that were signed here, and those of its own", () => {
+  const thinking = (signature: string) => ({ type: "thinking", thinking: "Oslo?", signature });
+  const content = [thinking(seal.seal("Oslo?")), thinking("EqQB"), { type: "text", text: "Yes." }];
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content },
+    { role: "assistant", content: [thinking(seal.seal("Rome?"))] },
+    { role: "user", content: "And?" },
+  ];
+  const sent = bodyOf(asked("message", { ...message, messages }, { message: "whole" }));
+  expect(sent["messages"]).toEqual([messages[0], { role: "assistant", content: content.slice(1) }, messages[3]]);
+});
