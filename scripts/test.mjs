@@ -1,5 +1,6 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
-// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile and tests/fuzz.
+// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz and
+// tests/e2e/agents.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import {
   ensureDependencies,
   root,
 } from "./setup.mjs";
+import { ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
@@ -27,12 +29,15 @@ ensureDebianPackages({
   "redis-server": "redis-server",
   // Debian keeps it off the PATH.
   "/usr/lib/postgresql/*/bin/postgres postgres": "postgresql",
+  // Debian has Python without what makes environments of it.
+  "$(python3 -c 'import ensurepip; print(ensurepip.__file__)' 2>/dev/null) python3-without-venv": "python3-venv",
 });
 
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
 // These mostly wait for a browser, for other programs or for a disk: two files of them at a time use the machine better.
 // What measures has the machine to itself.
+const agents = join("tests", "e2e", "agents");
 const waiting = ["src", join("tests", "e2e"), join("tests", "browser")];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
@@ -42,11 +47,13 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [["faults", "hostile", "fuzz"].map((name) => join("tests", name))]
+      ? [[...["faults", "hostile", "fuzz"].map((name) => join("tests", name)), agents]]
       : [
           ["bench", ...others],
           [...together, ...waiting],
         ];
+// Who runs one other file has no use for some hundred megabytes of programs.
+if (runs.flat().some((path) => agents.startsWith(path) || path.includes(agents))) ensureTestPrograms();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";

@@ -121,10 +121,14 @@ function answerFault(fault: unknown): unknown {
   const told = fault.fault === "told" ? readFault(fault.message) : undefined;
   return (
     told ??
-    new BlamelessError("upstream_error", "The model server broke off in the middle of the answer.", {
-      detail: `another replica: ${fault.message}`,
-      cause: fault,
-    })
+    new BlamelessError(
+      "upstream_error",
+      "The model server broke off in the middle of the answer. Retry your request.",
+      {
+        detail: `another replica: ${fault.message}`,
+        cause: fault,
+      },
+    )
   );
 }
 

@@ -131,7 +131,11 @@ function passOn({ status, headers, body }: EngineResponse, exchange: Exchange): 
 }
 
 function brokeOff(cause: unknown): GatewayError {
-  return new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", { cause });
+  return new GatewayError(
+    "upstream_error",
+    "The model server broke off in the middle of the answer. Retry your request.",
+    { cause },
+  );
 }
 
 function notSigned(): GatewayError {

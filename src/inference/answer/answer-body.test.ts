@@ -68,7 +68,7 @@ test("a body in pieces is put together, and fails where it breaks off", async ()
   expect(async () => await broken).toThrow(
     expect.objectContaining({
       code: "upstream_error",
-      message: "The model server broke off in the middle of the answer.",
+      message: "The model server broke off in the middle of the answer. Retry your request.",
     }),
   );
 });

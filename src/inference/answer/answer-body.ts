@@ -82,9 +82,13 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
     this.#failed(
       error instanceof GatewayError
         ? error
-        : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
-            cause: error,
-          }),
+        : new GatewayError(
+            "upstream_error",
+            "The model server broke off in the middle of the answer. Retry your request.",
+            {
+              cause: error,
+            },
+          ),
     );
   }
 

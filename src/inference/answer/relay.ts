@@ -313,9 +313,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const shown =
       error instanceof GatewayError
         ? error
-        : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
-            cause: error,
-          });
+        : new GatewayError(
+            "upstream_error",
+            "The model server broke off in the middle of the answer. Retry your request.",
+            {
+              cause: error,
+            },
+          );
     if (events !== "") this.#record(events);
     const last = events + this.#chunks.errorEvent(this.#options.renderError(shown), shown);
     this.#recordEnd(last);

@@ -1,0 +1,6 @@
+// The types of what tests use of test-programs.mjs.
+
+/** The folder with the `node_modules` of the agents, whether or not they are installed. */
+export const programsFolder: string;
+/** The virtual environment of Python's SDKs, whether or not it is there. */
+export const pythonFolder: string;

@@ -1,0 +1,65 @@
+// Installs the agents that tests run as programs, and Python's SDKs, into the cache of this user: once for all clones.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { root } from "./setup.mjs";
+
+const lists = join(root, "tests", "programs");
+const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "headrace-test-programs");
+
+/** Where they are, or will be: a folder for each state of their lists, so that none changes under tests that run. */
+export const programsFolder = folderOf("npm", ["package.json"]);
+/** A virtual environment, of which `bin/python` is to be used alone. */
+export const pythonFolder = folderOf("python", ["requirements.txt"]);
+
+/** Installs what is not there yet, and ends the process, saying why, where that fails. The first time is some 300 MB. */
+export function ensureTestPrograms() {
+  ensure("agents", programsFolder, (folder) => {
+    cpSync(join(lists, "package.json"), join(folder, "package.json"));
+    // Versions are exact, and so are those of the packages for this platform, which are all that they need; their scripts
+    // would only look for these.
+    const options = ["--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
+    run("npm", ["install", ...options], folder);
+  });
+  ensure("Python SDKs", pythonFolder, (folder) => {
+    run("python3", ["-m", "venv", folder], folder);
+    const what = ["--only-binary", ":all:", "--no-deps", "-r", join(lists, "requirements.txt")];
+    const python = join(folder, "bin", "python");
+    run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...what], folder);
+  });
+}
+
+function folderOf(kind, names) {
+  const hash = createHash("sha256");
+  for (const name of names) hash.update(readFileSync(join(lists, name)));
+  return join(cache, `${kind}-${hash.digest("hex").slice(0, 16)}`);
+}
+
+/** It is made beside its place, and moved there once it is whole. */
+function ensure(what, folder, install) {
+  if (existsSync(folder)) return;
+  process.stderr.write(`Setting up tests: installing ${what} into ${folder} (once) …\n`);
+  const started = Date.now();
+  const made = `${folder}.${process.pid}`;
+  mkdirSync(made, { recursive: true });
+  try {
+    install(made);
+    if (!existsSync(folder)) renameSync(made, folder);
+  } catch (error) {
+    process.stderr.write(`Setting up tests failed: ${error.message}. It needs npm's and pip's registries once.\n`);
+    process.exitCode = 1;
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+  if (process.exitCode) process.exit();
+  process.stderr.write(`Installed in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
+}
+
+function run(command, args, cwd) {
+  const { status, error } = spawnSync(command, args, { cwd, stdio: ["ignore", 2, 2] });
+  if (status !== 0) {
+    throw new Error(`\`${[command, ...args].join(" ")}\` ended with ${error?.message ?? `exit code ${status}`}`);
+  }
+}

@@ -1,0 +1,44 @@
+// Claude Code as it is published, over Messages: it edits a file by its own tools, and goes on after each way in which a model can fail.
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { programPath } from "../../support/agents/agent-program.ts";
+import { blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
+import { describeProgram } from "../../support/agents/program-contract.ts";
+
+describeProgram({
+  task: {
+    steps: [
+      { tool: "Read", arguments: { file_path: "notes.txt" } },
+      { tool: "Edit", arguments: { file_path: "notes.txt", old_string: red, new_string: blue } },
+      { tool: "Read", arguments: { file_path: "notes.txt" } },
+    ],
+    end: theEnd,
+  },
+  prepare({ home }, { server }) {
+    mkdirSync(join(home, ".claude"));
+    const env = {
+      ANTHROPIC_BASE_URL: server.url,
+      ANTHROPIC_AUTH_TOKEN: server.key,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      CLAUDE_CODE_AUTO_COMPACT_WINDOW: "100000",
+      CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "40",
+    };
+    writeFileSync(join(home, ".claude", "settings.json"), JSON.stringify({ env }));
+    const options = ["--permission-mode", "acceptEdits", "--model", "claude-opus-5"];
+    return { command: [claudeProgram(), "-p", thePrompt, ...options] };
+  },
+  faults: {
+    "429": { steps: ["0", "429", "1", "2", "3"] },
+    "503": { steps: ["0", "503", "1", "2", "3"] },
+    cut: { steps: ["0", "cut", "1", "2", "3"] },
+    overflow: { steps: ["0", "overflow", "summary", "1", "2", "3"] },
+  },
+  compacted: { by: 38_000, steps: ["0", "1", "2", "summary", "3"] },
+});
+
+/** The program of whichever package npm chose for this machine. */
+function claudeProgram(): string {
+  const folder = programPath("@anthropic-ai");
+  const chosen = readdirSync(folder).find((name) => name.startsWith("claude-code-"));
+  return join(folder, chosen ?? "", "claude");
+}

@@ -1,0 +1,47 @@
+// opencode as it is published, over chat completions: it edits a file by its own tools, and goes on after each way in which a model can fail.
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { programPath } from "../../support/agents/agent-program.ts";
+import { agentModel, blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
+import { describeProgram } from "../../support/agents/program-contract.ts";
+
+describeProgram({
+  task: {
+    steps: [
+      { tool: "read", arguments: { filePath: "notes.txt" } },
+      { tool: "edit", arguments: { filePath: "notes.txt", oldString: red, newString: blue } },
+      { tool: "read", arguments: { filePath: "notes.txt" } },
+    ],
+    end: theEnd,
+  },
+  prepare({ home }, { server }) {
+    const folder = join(home, ".config", "opencode");
+    mkdirSync(folder, { recursive: true });
+    const models = { [agentModel]: { name: "Agent", limit: { context: 16_000, output: 1_000 } } };
+    const options = { baseURL: `${server.url}/v1`, apiKey: server.key };
+    const configuration = {
+      ...{ autoupdate: false, share: "disabled", model: `headrace/${agentModel}` },
+      provider: { headrace: { npm: "@ai-sdk/openai-compatible", name: "Headrace", options, models } },
+    };
+    writeFileSync(join(folder, "opencode.json"), JSON.stringify(configuration));
+    return { command: [opencodeProgram(), "run", thePrompt] };
+  },
+  faults: {
+    "429": { steps: ["0", "429", "1", "2", "3"] },
+    "503": { steps: ["0", "503", "1", "2", "3"] },
+    cut: { steps: ["0", "cut", "1", "2", "3"] },
+    // It tells of what it mended, too.
+    overflow: { steps: ["0", "overflow", "summary", "0", "1", "2", "3"], code: 1 },
+  },
+  // What is to be summed up is told as a text, which the scripted model begins from anew.
+  compacted: { by: 10_000, steps: ["0", "1", "2", "summary", "0", "1", "2", "3"] },
+  // It asks for chat completions whatever the model speaks, and takes seconds to start.
+  isSlow: true,
+});
+
+/** The program of whichever package npm chose for this machine. */
+function opencodeProgram(): string {
+  const folder = programPath();
+  const chosen = readdirSync(folder).find((name) => /^opencode-\w+-\w+$/.test(name) && name !== "opencode-ai");
+  return join(folder, chosen ?? "", "bin", "opencode");
+}

@@ -1,0 +1,54 @@
+// What every agent has to stand behind the gateway, whichever formats its model speaks: work, faults, and usage to the token.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import {
+  type AgentWorld,
+  blue,
+  expectBooked,
+  startAgentWorld,
+  taskOf,
+  theEnd,
+  type UpstreamKind,
+  upstreamKinds,
+} from "./agent-world.ts";
+import type { Task } from "./scripted-model.ts";
+
+export interface Agent {
+  task: Task;
+  /** Has it do the work, and returns what it said at last. */
+  run(world: AgentWorld): Promise<string>;
+}
+
+const kinds = Object.keys(upstreamKinds) as UpstreamKind[];
+
+/** For agents that a test holds in its hands: all faults in one run, each at another turn. */
+export function describeAgent({ task, run }: Agent): void {
+  describe.each(kinds)("over a model that speaks %s", (kind) => {
+    let world: AgentWorld;
+    beforeAll(async () => {
+      world = await startAgentWorld(kind);
+    });
+    beforeEach(() => {
+      world.reset();
+      world.upstream.work(task);
+    });
+    afterAll(() => world[Symbol.asyncDispose]());
+
+    test("a file is edited over four turns, and the ledger has what the model counted", async () => {
+      expect(await run(world)).toContain(theEnd);
+      expect(world.text()).toBe(blue);
+      expect(taskOf(world)).toEqual(["0", "1", "2", "3"]);
+      await expectBooked(world);
+    });
+
+    test("a 429, a 503, a cut stream and a conversation that is too long stop nothing", async () => {
+      world.upstream.failAt(0, "429");
+      world.upstream.failAt(1, "503");
+      world.upstream.failAt(2, "cut");
+      world.upstream.failAt(3, "overflow");
+      expect(await run(world)).toContain(theEnd);
+      expect(world.text()).toBe(blue);
+      expect(taskOf(world)).toEqual(["429", "0", "503", "1", "cut", "2", "overflow", "summary", "3"]);
+      await expectBooked(world);
+    });
+  });
+}

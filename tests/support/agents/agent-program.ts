@@ -1,0 +1,91 @@
+// Runs an agent as its maker publishes it, in a home of its own, from which nothing but this machine is reached.
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { programsFolder, pythonFolder } from "../../../scripts/test-programs.mjs";
+
+const deadlineMs = 50_000;
+
+export interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface ProgramHome {
+  /** The user's, with the configuration in it. */
+  home: string;
+  /** Runs a program to its end, which is an error after 50 s. Whatever it started ends with it. */
+  run(command: readonly string[], cwd: string, env?: Readonly<Record<string, string>>): Promise<Ended>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The file of a package of npm's, by its path below `node_modules`. */
+export function programPath(...path: string[]): string {
+  return join(programsFolder, "node_modules", ...path);
+}
+
+export const python = join(pythonFolder, "bin", "python");
+
+export function makeProgramHome(): ProgramHome {
+  const home = mkdtempSync(join(tmpdir(), "headrace-agent-home-"));
+  // A proxy that lets nobody out: programs look for updates and more, whatever they are told.
+  const proxy = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket) {
+        socket.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
+      },
+    },
+  });
+  const out = `http://127.0.0.1:${proxy.port}`;
+  const proxies = { HTTP_PROXY: out, HTTPS_PROXY: out, http_proxy: out, https_proxy: out };
+  const inside = { NO_PROXY: "127.0.0.1,localhost", no_proxy: "127.0.0.1,localhost" };
+  const temporary = join(home, "tmp");
+  mkdirSync(temporary);
+  return {
+    home,
+    run: (command, cwd, env = {}) =>
+      runToItsEnd(command, cwd, {
+        ...{ PATH: process.env["PATH"] ?? "", HOME: home, TMPDIR: temporary, LANG: "C.UTF-8" },
+        ...{ XDG_CONFIG_HOME: join(home, ".config"), XDG_CACHE_HOME: join(home, ".cache") },
+        ...{ XDG_DATA_HOME: join(home, ".local", "share"), XDG_STATE_HOME: join(home, ".local", "state") },
+        ...{ ...proxies, ...inside, ...env },
+      }),
+    async [Symbol.asyncDispose]() {
+      proxy.stop(true);
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function runToItsEnd(command: readonly string[], cwd: string, env: Record<string, string>): Promise<Ended> {
+  const child = Bun.spawn([...command], {
+    ...{ cwd, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    // A group of its own, which ends as a whole.
+    detached: true,
+  });
+  let isLate = false;
+  const stop = () => {
+    try {
+      process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // Nobody is left in it.
+    }
+  };
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop();
+  }, deadlineMs);
+  try {
+    const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    const code = await child.exited;
+    stop();
+    const [stdout, stderr] = await said;
+    if (isLate) throw new Error(`${command[0]} ran for more than ${deadlineMs} ms:\n${stdout}\n${stderr}`);
+    return { code, stdout, stderr };
+  } finally {
+    clearTimeout(timer);
+  }
+}

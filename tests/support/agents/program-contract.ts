@@ -1,0 +1,104 @@
+// What every agent that is run as a program has to stand behind the gateway: work, each fault in a run of its own, and usage to the token.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { long } from "../long.ts";
+import { makeProgramHome, type ProgramHome } from "./agent-program.ts";
+import type { Fault } from "./agent-upstream.ts";
+import {
+  type AgentWorld,
+  blue,
+  expectBooked,
+  startAgentWorld,
+  taskOf,
+  theEnd,
+  type UpstreamKind,
+  upstreamKinds,
+} from "./agent-world.ts";
+import type { Task } from "./scripted-model.ts";
+
+export interface Program {
+  task: Task;
+  /** Writes the program's configuration; gives the command that does the work, and its environment. */
+  prepare(home: ProgramHome, world: AgentWorld): { command: readonly string[]; env?: Readonly<Record<string, string>> };
+  /** What comes of it where the second turn fails so: programs differ in what they do then. */
+  faults: Readonly<Record<Fault, Done | Stopped>>;
+  /** Tokens by which the conversation grows at the third turn, so that the program makes it short. */
+  compacted: Done & { by: number };
+  /** Only the long form has it work over every kind of model. */
+  isSlow?: boolean;
+}
+
+/** The work is done all the same. */
+export interface Done {
+  /** That the model took. */
+  steps: readonly string[];
+  /** With which the program ends; 0 unless told otherwise. */
+  code?: number;
+}
+
+/** The program takes this for the end of its work, whoever's model it is, and says so in words that its user can act upon. */
+export interface Stopped {
+  says: string;
+}
+
+const allKinds = Object.keys(upstreamKinds) as UpstreamKind[];
+const deadlineMs = 60_000;
+
+export function describeProgram({ task, prepare, faults, compacted, isSlow = false }: Program): void {
+  const kinds = isSlow && !long ? allKinds.slice(0, 1) : allKinds;
+  describe.each(kinds)("over a model that speaks %s", (kind) => {
+    let world: AgentWorld;
+    let home: ProgramHome;
+    beforeAll(async () => {
+      world = await startAgentWorld(kind);
+    });
+    beforeEach(() => {
+      world.reset();
+      world.upstream.work(task);
+      home = makeProgramHome();
+    });
+    afterEach(() => home[Symbol.asyncDispose]());
+    afterAll(() => world[Symbol.asyncDispose]());
+
+    async function expectDone({ steps, code: expected = 0 }: Done): Promise<void> {
+      const { command, env } = prepare(home, world);
+      const { code, stdout, stderr } = await home.run(command, world.directory, env);
+      expect({ said: stdout, stderr, code }).toMatchObject({ said: expect.stringContaining(theEnd), code: expected });
+      expect(world.text()).toBe(blue);
+      expect(taskOf(world)).toEqual([...steps]);
+      await expectBooked(world);
+    }
+
+    test(
+      "a file is edited over four turns, and the ledger has what the model counted",
+      () => expectDone({ steps: ["0", "1", "2", "3"] }),
+      deadlineMs,
+    );
+
+    async function expectStopped({ says }: Stopped): Promise<void> {
+      const { command, env } = prepare(home, world);
+      const { code, stdout, stderr } = await home.run(command, world.directory, env);
+      expect(stdout + stderr).toContain(says);
+      expect(code).not.toBe(0);
+      await expectBooked(world);
+    }
+
+    test.each(Object.keys(faults) as Fault[])(
+      "a model that fails once by %s is asked again, or said to have failed in the words for it",
+      async (fault) => {
+        world.upstream.failAt(1, fault);
+        const expected = faults[fault];
+        await ("says" in expected ? expectStopped(expected) : expectDone(expected));
+      },
+      deadlineMs,
+    );
+
+    test(
+      "a conversation that becomes too long is made short, and goes on",
+      async () => {
+        world.upstream.weigh({ fromStep: 2, tokens: compacted.by });
+        await expectDone(compacted);
+      },
+      deadlineMs,
+    );
+  });
+}
