@@ -7,6 +7,7 @@ import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { mintKey, mintKeyRecord } from "../support/mint-key.ts";
 import { registerApp, signInTo } from "../support/oauth-apps.ts";
 import { raised } from "../support/openai-errors.ts";
+import { startReplicas } from "../support/replicas.ts";
 import { operated } from "../support/operated.ts";
 import { saidIn } from "../support/response-script.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
@@ -133,4 +134,34 @@ test("under load from all of them at once each gets its own alone, with each oth
     const names = owners.map(({ name }) => name).filter((name) => saidIn(request)[0] === `user: CANARY of ${name}`);
     expect(saidIn(request).at(-1)).toBe(`user: Load of ${names[0]}`);
   }
+}, 60_000);
+
+// hardening: K13
+test("over two replicas as well, whichever of them kept it", async () => {
+  await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
+  const [first, second] = replicas.servers;
+  if (!first || !second) throw new Error("There are no two replicas.");
+  const make = async (by: string, keyScopes: readonly string[]) => {
+    const headers = { authorization: `Bearer ${by}` };
+    const made = await first.request("/v1/keys", { headers, body: { name: "Made", scopes: keyScopes } });
+    return ((await made.json()) as { key: string }).key;
+  };
+  const makers = await Promise.all([0, 1].map(() => make(replicas.key, [...scopes, "keys:manage"])));
+  const keys = await Promise.all(makers.map((maker) => make(maker, scopes)));
+  // Two of each maker, one at each replica: those see each other's.
+  const clients = keys.flatMap((key) => [first, second].map(({ url }) => openaiClient({ url, key })));
+  const ids = await Promise.all(
+    clients.map(async (client) => (await client.responses.create({ model, input: "One" })).id),
+  );
+  const outcomes = await Promise.all(
+    Array.from({ length: 96 }, async (_, n) => {
+      const [asking, asked] = [n % 4, (n >> 2) % 4];
+      const isOwn = asking >> 1 === asked >> 1;
+      const params = { model, input: "Two", previous_response_id: ids[asked] ?? "" };
+      const answer = await clients[asking]?.responses.create(params).catch((error: unknown) => error);
+      if (answer instanceof OpenAI.BadRequestError && answer.code === "previous_response_not_found") return !isOwn;
+      return answer instanceof Error ? String(answer) : isOwn;
+    }),
+  );
+  expect(outcomes).toEqual(outcomes.map(() => true));
 }, 60_000);
