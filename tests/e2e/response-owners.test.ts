@@ -7,8 +7,8 @@ import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { mintKey, mintKeyRecord } from "../support/mint-key.ts";
 import { registerApp, signInTo } from "../support/oauth-apps.ts";
 import { raised } from "../support/openai-errors.ts";
-import { startReplicas } from "../support/replicas.ts";
 import { operated } from "../support/operated.ts";
+import { startReplicas } from "../support/replicas.ts";
 import { saidIn } from "../support/response-script.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 

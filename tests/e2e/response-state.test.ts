@@ -373,6 +373,16 @@ describe("what is kept", () => {
     expect(await streamed.json()).toMatchObject({ error: { param: "stream" } });
   });
 
+  test("is not looked for on behalf of a key that has used up its requests", async () => {
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    const body = { name: "Slow", scopes: ["chat:read", "chat:write"], rate_limit: 1, rate_limit_window: 60 };
+    const { key } = (await (await server.request("/v1/keys", { body })).json()) as { key: string };
+    const client = openaiClient({ url: server.url, key });
+    await client.responses.create({ model, input: "One" });
+    const asked = { model, input: "Two", previous_response_id: "resp_unknown" };
+    await raised(() => client.responses.create(asked), OpenAI.RateLimitError);
+  });
+
   test("can be made short, and what is left goes on", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);

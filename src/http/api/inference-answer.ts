@@ -59,7 +59,10 @@ export function answerInference(
   return runFor(exchange, principal, request, deps);
 }
 
-/** What it goes on from is read before anything is decided about it: limits, the prompt and the route are of all of it. */
+/**
+ * What it goes on from is read before anything is decided about it: limits, the prompt and the route are of all of it. For
+ * who has used up its requests nothing is read.
+ */
 async function runWithKept(
   exchange: Exchange,
   principal: Principal,
@@ -68,6 +71,9 @@ async function runWithKept(
   limits: RequestLimits,
 ): Promise<Answer> {
   tellAsked(exchange, request);
+  await deps.admitter.refuseSpent(principal, {
+    onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+  });
   const options = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => exchange.req.hold(bytes) };
   return await runFor(exchange, principal, await withKeptInput(request, deps, options), deps);
 }

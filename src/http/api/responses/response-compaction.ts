@@ -69,6 +69,7 @@ async function itemsOf(
   const items = typeof sent === "string" ? [{ type: "message", role: "user", content: sent }] : sent;
   const named = { previous_response_id, input: items };
   if (!dialects.response.namesKept?.(named)) return items;
+  await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const hold = (bytes: number) => req.hold(bytes);
   const { whole } = await wholeInput(named, deps, {
     ...{ owner: responseOwnerOf(principal), limits: deps.requestLimits(), hold },

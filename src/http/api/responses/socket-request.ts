@@ -59,6 +59,8 @@ export async function answerMessage(
     hold: (bytes: number) => exchange.hold(bytes),
     heldItems: (id: string) => held.find(id),
   };
+  // For who has used up its requests nothing is read.
+  if (namesKept(sent)) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const request = namesKept(sent) ? await withKeptInput(sent, deps, kept) : sent;
   exchange.trace?.asked(request);
   if (!generates) {
