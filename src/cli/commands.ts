@@ -10,6 +10,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["engine", async () => (await import("./serve/engine.ts")).engineCommand],
   ["models", async () => (await import("./models/models.ts")).modelsCommand],
   ["chat", async () => (await import("./chat/chat.ts")).chatCommand],
+  ["connect", async () => (await import("./connect/connect.ts")).connectCommand],
   ["keys", async () => (await import("./keys/keys.ts")).keysCommand],
   ["apps", async () => (await import("./apps/apps.ts")).appsCommand],
   ["members", async () => (await import("./login/members.ts")).membersCommand],

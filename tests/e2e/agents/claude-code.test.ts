@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { programPath } from "../../support/agents/agent-program.ts";
 import { blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
-import { describeProgram } from "../../support/agents/program-contract.ts";
+import { connect, describeProgram } from "../../support/agents/program-contract.ts";
 
 describeProgram({
   task: {
@@ -14,18 +14,17 @@ describeProgram({
     ],
     end: theEnd,
   },
-  prepare({ home }, { server }) {
-    mkdirSync(join(home, ".claude"));
+  async prepare(own, world) {
+    mkdirSync(join(own.home, ".claude"));
     const env = {
-      ANTHROPIC_BASE_URL: server.url,
-      ANTHROPIC_AUTH_TOKEN: server.key,
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      // Small enough for a compaction.
       CLAUDE_CODE_AUTO_COMPACT_WINDOW: "100000",
       CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "40",
     };
-    writeFileSync(join(home, ".claude", "settings.json"), JSON.stringify({ env }));
-    const options = ["--permission-mode", "acceptEdits", "--model", "claude-opus-5"];
-    return { command: [claudeProgram(), "-p", thePrompt, ...options] };
+    writeFileSync(join(own.home, ".claude", "settings.json"), JSON.stringify({ env }));
+    await connect("claude", own, world);
+    return { command: [claudeProgram(), "-p", thePrompt, "--permission-mode", "acceptEdits"] };
   },
   faults: {
     "429": { steps: ["0", "429", "1", "2", "3"] },

@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { programPath } from "../../support/agents/agent-program.ts";
-import { agentModel, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
-import { describeProgram } from "../../support/agents/program-contract.ts";
+import { theEnd, thePrompt } from "../../support/agents/agent-world.ts";
+import { connect, describeProgram } from "../../support/agents/program-contract.ts";
 
 const codex = programPath(".bin", "codex");
 
@@ -16,23 +16,20 @@ describeProgram({
     ],
     end: theEnd,
   },
-  prepare({ home }, { server }) {
-    mkdirSync(join(home, ".codex"));
-    const configuration = `model = "${agentModel}"
-model_provider = "headrace"
+  async prepare(own, world) {
+    mkdirSync(join(own.home, ".codex"));
+    const before = `# Small enough for a compaction.
 model_auto_compact_token_limit = 15000
 check_for_update_on_startup = false
+
 [analytics]
 enabled = false
-[model_providers.headrace]
-name = "Headrace"
-base_url = "${server.url}/v1"
-env_key = "HEADRACE_API_KEY"
-wire_api = "responses"
 `;
-    writeFileSync(join(home, ".codex", "config.toml"), configuration);
+    writeFileSync(join(own.home, ".codex", "config.toml"), before);
+    await connect("codex", own, world);
     const options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
-    return { command: ["node", codex, "exec", ...options, thePrompt], env: { HEADRACE_API_KEY: server.key } };
+    const env = { HEADRACE_API_KEY: world.server.key };
+    return { command: ["node", codex, "exec", ...options, thePrompt], env };
   },
   faults: {
     "429": { steps: ["0", "429", "1", "2", "3"] },

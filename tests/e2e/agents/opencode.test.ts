@@ -1,9 +1,9 @@
 // opencode as it is published, over chat completions: it edits a file by its own tools, and goes on after each way in which a model can fail.
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { programPath } from "../../support/agents/agent-program.ts";
-import { agentModel, blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
-import { describeProgram } from "../../support/agents/program-contract.ts";
+import { blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
+import { connect, describeProgram } from "../../support/agents/program-contract.ts";
 
 describeProgram({
   task: {
@@ -14,17 +14,18 @@ describeProgram({
     ],
     end: theEnd,
   },
-  prepare({ home }, { server }) {
-    const folder = join(home, ".config", "opencode");
-    mkdirSync(folder, { recursive: true });
-    const models = { [agentModel]: { name: "Agent", limit: { context: 16_000, output: 1_000 } } };
-    const options = { baseURL: `${server.url}/v1`, apiKey: server.key };
-    const configuration = {
-      ...{ autoupdate: false, share: "disabled", model: `headrace/${agentModel}` },
-      provider: { headrace: { npm: "@ai-sdk/openai-compatible", name: "Headrace", options, models } },
-    };
-    writeFileSync(join(folder, "opencode.json"), JSON.stringify(configuration));
-    return { command: [opencodeProgram(), "run", thePrompt] };
+  async prepare(own, world) {
+    const file = join(own.home, ".config", "opencode", "opencode.json");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ autoupdate: false, share: "disabled" }));
+    await connect("opencode", own, world);
+    const written = readFileSync(file, "utf8");
+    // Small enough for a compaction.
+    writeFileSync(
+      file,
+      written.replace('"context": 200000', '"context": 16000').replace('"output": 32000', '"output": 1000'),
+    );
+    return { command: [opencodeProgram(), "run", thePrompt], env: { HEADRACE_API_KEY: world.server.key } };
   },
   faults: {
     "429": { steps: ["0", "429", "1", "2", "3"] },

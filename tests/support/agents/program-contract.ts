@@ -1,10 +1,13 @@
 // What every agent that is run as a program has to stand behind the gateway: work, each fault in a run of its own, and usage to the token.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { runCommand } from "../../fixtures/command-line.ts";
 import { long } from "../long.ts";
 import { makeProgramHome, type ProgramHome } from "./agent-program.ts";
 import type { Fault } from "./agent-upstream.ts";
 import {
   type AgentWorld,
+  agentModel,
   blue,
   expectBooked,
   startAgentWorld,
@@ -15,10 +18,15 @@ import {
 } from "./agent-world.ts";
 import type { Task } from "./scripted-model.ts";
 
+export interface Prepared {
+  command: readonly string[];
+  env?: Readonly<Record<string, string>>;
+}
+
 export interface Program {
   task: Task;
   /** Writes the program's configuration; gives the command that does the work, and its environment. */
-  prepare(home: ProgramHome, world: AgentWorld): { command: readonly string[]; env?: Readonly<Record<string, string>> };
+  prepare(home: ProgramHome, world: AgentWorld): Promise<Prepared>;
   /** What comes of it where the second turn fails so: programs differ in what they do then. */
   faults: Readonly<Record<Fault, Done | Stopped>>;
   /** Tokens by which the conversation grows at the third turn, so that the program makes it short. */
@@ -38,6 +46,14 @@ export interface Done {
 /** The program takes this for the end of its work, whoever's model it is, and says so in words that its user can act upon. */
 export interface Stopped {
   says: string;
+}
+
+/** Connects the program as its user would, with `headrace connect`. */
+export async function connect(client: string, { home }: ProgramHome, { server }: AgentWorld): Promise<void> {
+  const env = { HOME: home, HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: server.key };
+  const args = ["connect", client, "--model", agentModel, "--write", "--yes"];
+  const { code, stderr } = await runCommand(args, { env, configFolder: join(home, "headrace") });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
 }
 
 const allKinds = Object.keys(upstreamKinds) as UpstreamKind[];
@@ -60,7 +76,7 @@ export function describeProgram({ task, prepare, faults, compacted, isSlow = fal
     afterAll(() => world[Symbol.asyncDispose]());
 
     async function expectDone({ steps, code: expected = 0 }: Done): Promise<void> {
-      const { command, env } = prepare(home, world);
+      const { command, env } = await prepare(home, world);
       const { code, stdout, stderr } = await home.run(command, world.directory, env);
       expect({ said: stdout, stderr, code }).toMatchObject({ said: expect.stringContaining(theEnd), code: expected });
       expect(world.text()).toBe(blue);
@@ -75,7 +91,7 @@ export function describeProgram({ task, prepare, faults, compacted, isSlow = fal
     );
 
     async function expectStopped({ says }: Stopped): Promise<void> {
-      const { command, env } = prepare(home, world);
+      const { command, env } = await prepare(home, world);
       const { code, stdout, stderr } = await home.run(command, world.directory, env);
       expect(stdout + stderr).toContain(says);
       expect(code).not.toBe(0);

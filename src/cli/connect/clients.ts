@@ -1,0 +1,151 @@
+// The clients that can be connected: what each is told, in which file or variable, and where its maker documents that.
+
+/** What a client is to be connected to. */
+export interface Target {
+  /** Ends in `/v1`. */
+  baseUrl: string;
+  model: string;
+  key: string;
+  /** Tokens that the model takes, where they are known. */
+  context: number | undefined;
+}
+
+/** A value in a client's configuration, under the names that lead to it. */
+export interface Setting {
+  path: readonly string[];
+  value: unknown;
+}
+
+export interface ClientFile {
+  format: "toml" | "json";
+  /** Where it is below the user's home, unless the variable names another folder. */
+  folder: readonly string[];
+  /** A variable that names another folder, or, with what follows it, one above it. */
+  otherFolder: readonly [variable: string, ...below: string[]] | undefined;
+  /** The first that is there is used, else the first. */
+  names: readonly [string, ...string[]];
+  settings(target: Target): readonly Setting[];
+}
+
+export interface Client {
+  id: string;
+  name: string;
+  /** By which it is found on a machine; undefined: it is no program. */
+  program: string | undefined;
+  file: ClientFile | undefined;
+  /** Variables that it reads, of its environment. */
+  environment(target: Target): Readonly<Record<string, string>>;
+  /** What is done once it is connected. */
+  start: string;
+}
+
+/** The variable in which a client's configuration names the key, so that it stands in no file. */
+const keyVariable = "HEADRACE_API_KEY";
+const name = "Headrace";
+const id = "headrace";
+
+/** developers.openai.com/codex/config-reference: `model_providers`, of which "responses" is the only protocol left. */
+const codex: Client = {
+  id: "codex",
+  name: "Codex",
+  program: "codex",
+  file: {
+    format: "toml",
+    folder: [".codex"],
+    otherFolder: ["CODEX_HOME"],
+    names: ["config.toml"],
+    settings: ({ baseUrl, model }) => [
+      { path: ["model"], value: model },
+      { path: ["model_provider"], value: id },
+      {
+        path: ["model_providers", id],
+        value: { name, base_url: baseUrl, env_key: keyVariable, wire_api: "responses" },
+      },
+    ],
+  },
+  environment: ({ key }) => ({ [keyVariable]: key }),
+  start: "codex",
+};
+
+/**
+ * code.claude.com/docs/en/llm-gateway-connect: the address has no `/v1`, the token goes as a Bearer; what runs in the
+ * background asks for the model of `HAIKU`.
+ */
+const claude: Client = {
+  id: "claude",
+  name: "Claude Code",
+  program: "claude",
+  file: {
+    format: "json",
+    folder: [".claude"],
+    otherFolder: ["CLAUDE_CONFIG_DIR"],
+    names: ["settings.json"],
+    settings: (target) =>
+      Object.entries(claudeVariables(target)).map(([one, value]) => ({ path: ["env", one], value })),
+  },
+  environment: () => ({}),
+  start: "claude",
+};
+
+function claudeVariables({ baseUrl, model, key }: Target): Record<string, string> {
+  return {
+    ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ""),
+    ANTHROPIC_AUTH_TOKEN: key,
+    ANTHROPIC_MODEL: model,
+    ANTHROPIC_DEFAULT_OPUS_MODEL: model,
+    ANTHROPIC_DEFAULT_SONNET_MODEL: model,
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+  };
+}
+
+/** opencode.ai/docs/providers, "Custom provider", and opencode.ai/docs/config, "Variables". */
+const opencode: Client = {
+  id: "opencode",
+  name: "opencode",
+  program: "opencode",
+  file: {
+    format: "json",
+    folder: [".config", "opencode"],
+    otherFolder: ["XDG_CONFIG_HOME", "opencode"],
+    names: ["opencode.json", "opencode.jsonc"],
+    settings: ({ baseUrl, model, context }) => [
+      { path: ["model"], value: `${id}/${model}` },
+      {
+        path: ["provider", id],
+        value: {
+          ...{ npm: "@ai-sdk/openai-compatible", name, options: { baseURL: baseUrl, apiKey: `{env:${keyVariable}}` } },
+          models: { [model]: { name: model, ...(context === undefined ? {} : { limit: limitOf(context) }) } },
+        },
+      },
+    ],
+  },
+  environment: ({ key }) => ({ [keyVariable]: key }),
+  start: "opencode",
+};
+
+/** It wants both; an answer is seldom longer than a quarter of what fits. */
+function limitOf(context: number) {
+  return { context, output: Math.min(32_000, Math.floor(context / 4)) };
+}
+
+/** github.com/openai/openai-node and openai-python read these themselves; so does whatever is built on them. */
+const openai: Client = {
+  id: "openai",
+  name: "OpenAI SDKs",
+  program: undefined,
+  file: undefined,
+  environment: ({ baseUrl, key }) => ({ OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key }),
+  start: "your program",
+};
+
+/** github.com/anthropics/anthropic-sdk-typescript and -python read these themselves. */
+const anthropic: Client = {
+  id: "anthropic",
+  name: "Anthropic SDKs",
+  program: undefined,
+  file: undefined,
+  environment: ({ baseUrl, key }) => ({ ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ""), ANTHROPIC_API_KEY: key }),
+  start: "your program",
+};
+
+export const clients: readonly Client[] = [codex, claude, opencode, openai, anthropic];

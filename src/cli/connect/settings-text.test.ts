@@ -1,0 +1,131 @@
+// Changing a client's configuration: what is set is set, everything else stays as its owner wrote it, and all of it can be taken back.
+import { describe, expect, test } from "bun:test";
+import { clients, type Target } from "./clients.ts";
+import { rememberedOf, undone } from "./connected.ts";
+import { lineChanges } from "./line-changes.ts";
+import { SettingsError, settingsFormats, withSettings } from "./settings-text.ts";
+
+const target: Target = {
+  baseUrl: "https://ai.example.com/v1",
+  model: "gpt-oss",
+  key: "sk_live_hr_key",
+  context: 131_072,
+};
+const other: Target = { ...target, model: 'it\'s "odd"\\/ü', baseUrl: "http://127.0.0.1:7545/v1" };
+const fileOf = (id: string) => {
+  const file = clients.find((client) => client.id === id)?.file;
+  if (!file) throw new Error(`${id} has no file`);
+  return file;
+};
+
+const written: [client: string, text: string][] = [
+  ["codex", ""],
+  ["codex", "# only a comment\n"],
+  ["codex", 'approval_policy = "on-request" # ask\r\n[tools]\r\nweb_search = true\r\n'],
+  [
+    "codex",
+    `# my own
+model = "gpt-5"  # fast, # and "good"
+notify = ["a", "b"]
+
+[profiles.x]
+model = "o3"
+
+[model_providers.other]
+name = "Other"
+
+# tools
+[mcp_servers."a b"]
+command = "x"
+`,
+  ],
+  ["codex", '[model_providers.headrace]\nname = "Mine"\nbase_url = "http://old/v1"\nenv_key = "OLD"\n\n[zz]\na = 1\n'],
+  ["claude", ""],
+  ["claude", "{}\n"],
+  [
+    "claude",
+    '{\n  "permissions": { "allow": ["Bash(ls:*)"] },\n  "env": { "FOO": "bar", "ANTHROPIC_MODEL": "opus" }\n}\n',
+  ],
+  ["opencode", ""],
+  [
+    "opencode",
+    '{\n\t// my models\n\t"$schema": "https://opencode.ai/config.json",\n\t"provider": {\n\t\t"other": { "npm": "x" }, /* theirs */\n\t},\n}\n',
+  ],
+];
+
+describe.each(written)("%s in %j", (id, text) => {
+  const { format: name, settings } = fileOf(id);
+  const format = settingsFormats[name];
+
+  test("has all settings then, and every comment and line of its owner's but for those", () => {
+    const changed = withSettings(format, text, settings(target));
+    for (const { path, value } of settings(target)) {
+      const found = path.reduce<unknown>(
+        (table, one) => (table as Record<string, unknown>)[one],
+        format.parse(changed),
+      );
+      expect(found).toEqual(value);
+    }
+    const gone = lineChanges(text.replaceAll("\r", ""), changed.replaceAll("\r", "")).filter(
+      ({ sign }) => sign === "-",
+    );
+    const isOurs = /model\b|ANTHROPIC_MODEL|Mine|old\/v1|OLD|^\{\}$|"npm": "x"|^\t?\}?,?$|theirs/;
+    expect(gone.filter(({ line }) => !isOurs.test(line))).toEqual([]);
+    for (const comment of text.match(/(?:# |\/\/ |\/\* )[a-z].*/g) ?? []) expect(changed).toContain(comment.trim());
+  });
+
+  test("is the same after a second time, and says another model after a third", () => {
+    const once = withSettings(format, text, settings(target));
+    expect(withSettings(format, once, settings(target))).toBe(once);
+    const third = withSettings(format, once, settings(other));
+    expect(format.parse(third)).toEqual(format.parse(withSettings(format, text, settings(other))));
+  });
+
+  test("says what it said before once it is undone, also after it was written twice", () => {
+    const file = "/file";
+    const first = rememberedOf(format, { text, file, settings: settings(target) }, undefined);
+    const once = withSettings(format, text, settings(target));
+    const second = rememberedOf(format, { text: once, file, settings: settings(target) }, first);
+    expect(second.changes).toEqual(first.changes);
+    const { text: left, kept } = undone(format, once, second);
+    expect(format.parse(left)).toEqual(format.parse(text));
+    expect(kept).toEqual([]);
+  });
+});
+
+test("what somebody has changed since stays when it is undone, and is named", () => {
+  const { format: name, settings } = fileOf("claude");
+  const format = settingsFormats[name];
+  const remembered = rememberedOf(format, { text: "{}", file: "/file", settings: settings(target) }, undefined);
+  const once = withSettings(format, "{}", settings(target));
+  const edited = once.replace('"ANTHROPIC_MODEL": "gpt-oss"', '"ANTHROPIC_MODEL": "mine"');
+  const { text, kept } = undone(format, edited, remembered);
+  expect(format.parse(text)).toEqual({ env: { ANTHROPIC_MODEL: "mine" } });
+  expect(kept).toEqual(["env.ANTHROPIC_MODEL"]);
+});
+
+test("what is remembered holds no key that was written", () => {
+  const { format: name, settings } = fileOf("claude");
+  const remembered = rememberedOf(
+    settingsFormats[name],
+    { text: "", file: "/f", settings: settings(target) },
+    undefined,
+  );
+  expect(JSON.stringify(remembered)).not.toContain(target.key);
+});
+
+describe("a file that cannot be understood, or not be changed safely, is refused and told where", () => {
+  test.each<[string, string, RegExp]>([
+    ["claude", '{\n  "env": {\n', /line 3: CloseBraceExpected/],
+    ["claude", "[1]\n", /line 1: it is no JSON object/],
+    ["codex", 'model = "x\n', /./],
+    ["codex", 'model = """\nlong\n"""\n', /cannot be made safely/],
+    ["codex", 'model_providers = { headrace = { name = "x" } }\n', /./],
+    ["codex", 'model_providers.headrace.name = "x"\n', /./],
+  ])("%s: %j", (id, text, reason) => {
+    const { format: name, settings } = fileOf(id);
+    const work = () => withSettings(settingsFormats[name], text, settings(target));
+    expect(work).toThrow(SettingsError);
+    expect(work).toThrow(reason);
+  });
+});

@@ -1,0 +1,66 @@
+// Sets a value in the text of a TOML file: one at the top, or a whole table of plain values; the rest stays as it is written.
+
+/** A line that begins a table, and what is in its brackets. */
+const header = /^\s*\[{1,2}\s*(.+?)\s*\]{1,2}\s*(?:#.*)?$/;
+
+/**
+ * `path`: one name, of a value at the top; or several, of a table whose values are texts, numbers and truth values. Whoever
+ * calls this reads the result again: a value over several lines, or a table that is written in dots, is not understood here.
+ */
+export function setInToml(text: string, path: readonly string[], value: unknown): string {
+  const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n");
+  const changed = path.length === 1 ? withTopValue(lines, path[0] ?? "", value) : withTable(lines, path, value);
+  return changed.length === 0 ? "" : `${changed.join("\n")}\n`;
+}
+
+function withTopValue(lines: readonly string[], name: string, value: unknown): string[] {
+  const end = lines.findIndex((line) => header.test(line));
+  const top = end < 0 ? lines.length : end;
+  const at = lines.findIndex((line, index) => index < top && keyOf(line) === name);
+  if (value === undefined) return at < 0 ? [...lines] : lines.toSpliced(at, 1);
+  const line = `${bare(name)} = ${literal(value)}`;
+  if (at >= 0) return lines.toSpliced(at, 1, line + commentOf(lines[at] ?? ""));
+  // Behind the last value at the top, so that a comment on the first table stays with it.
+  const last = lines.findLastIndex((one, index) => index < top && keyOf(one) !== undefined);
+  return lines.toSpliced(last + 1, 0, line, ...(last < 0 && lines.length > 0 && lines[0] !== "" ? [""] : []));
+}
+
+function withTable(lines: readonly string[], path: readonly string[], value: unknown): string[] {
+  const name = path.map(bare).join(".");
+  const start = lines.findIndex((line) => namesOf(header.exec(line)?.[1] ?? "").join("\0") === path.join("\0"));
+  const body =
+    value === undefined
+      ? []
+      : [`[${name}]`, ...Object.entries(value as object).map(([key, one]) => `${bare(key)} = ${literal(one)}`)];
+  if (start < 0) return body.length === 0 ? [...lines] : [...lines, ...(lines.length > 0 ? [""] : []), ...body];
+  const next = lines.findIndex((line, index) => index > start && header.test(line));
+  let end = next < 0 ? lines.length : next;
+  // Blank lines and comments before the next table are that one's.
+  while (end > start + 1 && /^\s*(?:#.*)?$/.test(lines[end - 1] ?? "")) end--;
+  const before = body.length === 0 && lines[start - 1] === "" ? start - 1 : start;
+  return lines.toSpliced(before, end - before, ...body);
+}
+
+function keyOf(line: string): string | undefined {
+  const match = /^\s*(?:"([^"\\]*)"|'([^']*)'|([\w-]+))\s*=/.exec(line);
+  return match?.[1] ?? match?.[2] ?? match?.[3];
+}
+
+/** The comment of a line whose value ends in it. */
+function commentOf(line: string): string {
+  return /^[^=]*=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#[{]*?)(\s*#.*)$/.exec(line)?.[1] ?? "";
+}
+
+/** The names of a dotted key. */
+function namesOf(key: string): string[] {
+  return [...key.matchAll(/"([^"\\]*)"|'([^']*)'|([\w-]+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
+}
+
+function bare(name: string): string {
+  return /^[\w-]+$/.test(name) ? name : literal(name);
+}
+
+/** JSON's texts, numbers and truth values are TOML's as well, but for DEL, which it wants escaped. */
+function literal(value: unknown): string {
+  return JSON.stringify(value).replaceAll("\u007f", "\\u007f");
+}
