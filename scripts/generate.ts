@@ -4,6 +4,8 @@ import { dirname, join } from "node:path";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import packageJson from "../package.json" with { type: "json" };
 import { engineErrorCodes, errorCodes } from "../src/base/errors.ts";
+import { clients } from "../src/cli/connect/clients.ts";
+import { configurationOf } from "../src/cli/connect/configuration.ts";
 import { configJsonSchema, configReference } from "../src/config/config.ts";
 import { amountLabel, amounts } from "../src/domain/limits/amounts.ts";
 import { errorTable } from "../src/http/exchange/errors.ts";
@@ -22,6 +24,7 @@ const files: Record<string, string> = {
   "docs/reference/openapi.json": json(document),
   "web/api/types.ts": await apiTypes(),
   "web/api/limit-amounts.ts": limitAmounts(),
+  "web/api/agent-clients.ts": agentClients(),
   "docs/reference/headrace.schema.json": json(configJsonSchema()),
   "docs/reference/configuration.md": configReference(),
   "docs/reference/errors.md": errorsPage(),
@@ -62,6 +65,33 @@ ${rows.join("\n")}
 ] as const;
 
 export type LimitAmount = (typeof limitAmounts)[number];
+`;
+}
+
+/** What `headrace connect` tells of each client, with names in braces for what only the page knows. */
+function agentClients(): string {
+  const target = { baseUrl: "{root_url}/v1", model: "{model}", key: "{key}", context: undefined };
+  const rows = clients.map(({ id, name, file, environment, start }) => {
+    const path = file ? ["~", ...file.folder, file.names[0]].join("/") : null;
+    const text = file ? configurationOf(file, target).trimEnd() : null;
+    return `  ${JSON.stringify({ id, name, file: path, text, environment: Object.entries(environment(target)), start })},`;
+  });
+  return `// What clients are to be told to use this server, written by scripts/generate.ts from src/cli/connect/clients.ts: not to be edited.
+
+export interface AgentClient {
+  id: string;
+  name: string;
+  /** Where its configuration is; null: it has none, and reads variables alone. */
+  file: string | null;
+  text: string | null;
+  environment: readonly (readonly [name: string, value: string])[];
+  start: string;
+}
+
+/** In braces: \`root_url\`, the address without \`/v1\`; \`model\`; \`key\`. In \`text\` they stand within the quotes of a string. */
+export const agentClients: readonly AgentClient[] = [
+${rows.join("\n")}
+];
 `;
 }
 

@@ -73,12 +73,48 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   await visitor.press("Done");
 
   await page.getByRole("link", { name: `Ada's "shop"` }).click();
-  await page.getByText("127.0.0.1").waitFor();
+  await page.getByText("127.0.0.1", { exact: true }).waitFor();
   const said = await page.locator("main").textContent();
   for (const text of ["60 requests in 1 h", "1,000,000", "$12.50", "2001:db8::/32", key.slice(-4), "in 30 days"]) {
     expect(said).toContain(text);
   }
   expect(said).not.toContain("Read stored chats");
+  expect(await page.content()).not.toContain(key);
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("a new key and its page say what each client is to be told, with the key only where it is shown anyway", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  await visitor.press("Create New Key");
+  await field(page, "Name").fill("agent");
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const key = await copied(page);
+  await page.getByRole("tab", { name: "Claude Code" }).click();
+  await visitor.press("Copy the configuration of Claude Code");
+  const { env } = JSON.parse(await copied(page)) as { env: Record<string, string> };
+  expect(env).toMatchObject({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: key });
+  const model = String(env["ANTHROPIC_MODEL"]);
+  const count = { model, messages: [{ role: "user", content: "Hi" }] };
+  const asked = await fetch(`${env["ANTHROPIC_BASE_URL"]}/v1/messages/count_tokens`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${env["ANTHROPIC_AUTH_TOKEN"]}`, "content-type": "application/json" },
+    body: JSON.stringify(count),
+  });
+  expect(asked.status).toBe(200);
+  await look(visitor, "keys-made-clients");
+  await visitor.press("Done");
+  await page.getByRole("link", { name: "agent", exact: true }).click();
+  await page.getByRole("tab", { name: "Codex" }).click();
+  await visitor.press("Copy the configuration of Codex");
+  expect(Bun.TOML.parse(await copied(page))).toMatchObject({
+    model,
+    model_providers: { headrace: { base_url: `${url}/v1`, env_key: "HEADRACE_API_KEY" } },
+  });
+  await visitor.press("Copy the variables of Codex");
+  expect(await copied(page)).toBe("export HEADRACE_API_KEY=YOUR_KEY");
+  await look(visitor, "key-clients");
   expect(await page.content()).not.toContain(key);
   expect(visitor.trouble).toEqual([]);
 }, 30_000);

@@ -7,7 +7,8 @@ import { readModels } from "../models/models.ts";
 
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
 import { pathOf, readClientFile, removeClientFile, understandingFile, writeClientFile } from "./client-file.ts";
-import { type Client, type ClientFile, clients, type Target } from "./clients.ts";
+import { type Client, clients, type Target } from "./clients.ts";
+import { configurationOf } from "./configuration.ts";
 import { ConnectedFiles, rememberedOf, undone } from "./connected.ts";
 import { lineChanges } from "./line-changes.ts";
 import { settingsFormats, withSettings } from "./settings-text.ts";
@@ -142,11 +143,6 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
   );
   const json = { client: client.id, model: target.model, base_url: target.baseUrl, file: path ?? null };
   return { json: { ...json, text: text ?? null, environment: masked }, show };
-}
-
-/** What its configuration would be if it had none. */
-export function configurationOf(file: ClientFile, target: Target): string {
-  return withSettings(settingsFormats[file.format], "", file.settings(target));
 }
 
 /** The key itself is not shown: the shell asks for it. */

@@ -11,6 +11,7 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { UsageHistory } from "../../parts/usage/usage-history.tsx";
 import { EditKey } from "./edit-key.tsx";
+import { KeyClients } from "./key-clients.tsx";
 import { KeySettings } from "./key-settings.tsx";
 import { RevokeKey } from "./revoke-key.tsx";
 import { RotateKey } from "./rotate-key.tsx";
@@ -53,6 +54,7 @@ export function KeyPage({ id }: { id: string }) {
       <Stack gap="lg">
         <KeySettings record={record} />
         <UsageHistory path={`/v1/keys/${id}/usage`} of="this key" />
+        {isActive && record.scopes.includes("chat:write") && <KeyClients record={record} />}
       </Stack>
       <FormDialog opened={opened === "edit"} close={close} title={`Edit “${record.name}”`}>
         <EditKey record={record} close={close} />

@@ -7,6 +7,7 @@ import { chatModel } from "../../api/models.ts";
 import type { CreatedApiKey, ModelList } from "../../api/types.ts";
 import { useFirstButton } from "../../parts/editing/use-first-button.ts";
 import { Failure } from "../../parts/page/failure.tsx";
+import { AgentSetup } from "../../parts/secrets/agent-setup.tsx";
 import { CopyBlock } from "../../parts/secrets/copy.tsx";
 import { CopyNow } from "../../parts/secrets/copy-now.tsx";
 import { baseUrlHere, Snippets } from "../../parts/secrets/snippets.tsx";
@@ -29,9 +30,6 @@ export function NewKey({ created, children, done }: NewKeyProps) {
       <CopyNow what="the key" />
       <CopyBlock value={created.key} label="Copy the key" />
       {children}
-      <Title order={2} size="h4">
-        First request
-      </Title>
       <FirstRequest created={created} />
       <Group justify="end">
         <Button onClick={done}>Done</Button>
@@ -56,10 +54,20 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
     queryFn: ({ signal }) => call("GET", "/v1/models", { headers: { "headrace-environment": environment }, signal }),
     enabled: mayChat,
   });
+  const title = (
+    <Title order={2} size="h4">
+      First request
+    </Title>
+  );
   if (!mayChat) {
     const [, path = "/models"] = smallest.find(([scope]) => scopes.includes(scope)) ?? [];
     const code = `curl '${baseUrlHere()}${path}' \\\n  -H 'Authorization: Bearer ${key}'`;
-    return <CopyBlock value={code} label="Copy for curl" />;
+    return (
+      <>
+        {title}
+        <CopyBlock value={code} label="Copy for curl" />
+      </>
+    );
   }
   if (models.isPending) return <Loader size="sm" aria-label="Looking which models there are" />;
   if (models.error) return <Failure error={models.error} retry={models.refetch} />;
@@ -74,6 +82,7 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
   }
   return (
     <>
+      {title}
       {addresses.length > 0 && <Note>It works only from {addresses.join(", ")}.</Note>}
       <Snippets
         baseUrl={baseUrlHere()}
@@ -83,6 +92,10 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
         parameters={{ temperature: 0 }}
         stream
       />
+      <Title order={2} size="h4">
+        Use it with
+      </Title>
+      <AgentSetup baseUrl={baseUrlHere()} apiKey={key} model={model} />
     </>
   );
 }

@@ -1,0 +1,29 @@
+// What agents and SDKs are to be told to use a key that is known to its owner alone.
+import { Paper, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type ApiFailure, call } from "../../api/client.ts";
+import { chatModel } from "../../api/models.ts";
+import type { ApiKey, ModelList } from "../../api/types.ts";
+import { AgentSetup } from "../../parts/secrets/agent-setup.tsx";
+import { baseUrlHere } from "../../parts/secrets/snippets.tsx";
+
+/** Nothing where there is no model that can chat: the page Models says how to get one. */
+export function KeyClients({ record: { environment } }: { record: ApiKey }) {
+  const { data } = useQuery<ModelList, ApiFailure>({
+    queryKey: ["/v1/models", environment],
+    queryFn: ({ signal }) => call("GET", "/v1/models", { headers: { "headrace-environment": environment }, signal }),
+  });
+  const model = data && chatModel(data)?.id;
+  if (model === undefined) return null;
+  return (
+    <Paper withBorder p="lg">
+      <Title order={2} size="h4" mb="xs">
+        Use it with
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        Put the key itself in the place of YOUR_KEY: nobody but you has it.
+      </Text>
+      <AgentSetup baseUrl={baseUrlHere()} model={model} />
+    </Paper>
+  );
+}
