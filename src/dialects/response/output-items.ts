@@ -54,6 +54,25 @@ export abstract class OpenItem {
   }
 }
 
+/** What is there at once, as it is of no use in parts. */
+export class WholeItem extends OpenItem {
+  readonly #item: Json;
+
+  constructor(place: ItemPlace, events: EventSink, item: Json) {
+    super(place, events);
+    this.#item = item;
+    this.added(item);
+  }
+
+  done(): Json {
+    return this.ended(this.#item);
+  }
+
+  cut(): Json {
+    return this.#item;
+  }
+}
+
 type PartKind = "output_text" | "refusal";
 
 export class OpenMessage extends OpenItem {
@@ -305,4 +324,10 @@ function isFilledObject(text: string): boolean {
 }
 
 /** Beginnings of ids, which clients tell kinds of items by. */
-export const idPrefixes = { message: "msg", reasoning: "rs", function: "fc", custom: "ctc" } as const;
+export const idPrefixes = {
+  message: "msg",
+  reasoning: "rs",
+  function: "fc",
+  custom: "ctc",
+  compaction: "cmp",
+} as const;

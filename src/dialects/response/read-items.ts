@@ -1,7 +1,8 @@
 // The items of a conversation as Responses has them, as its turns.
 import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
-import type { AnswerPart, ResultTurn, Turn } from "../conversation/conversation.ts";
+import type { AnswerPart, ResultTurn, Turn, UserTurn } from "../conversation/conversation.ts";
+import { compactionTurn, isToCompact } from "./compaction.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { partTypes, readParts } from "./read-parts.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
@@ -36,7 +37,9 @@ export function readItems(input: unknown, seal: Seal): ReadItems {
   }
   const reader = new ItemReader(seal);
   if (Array.isArray(input)) {
-    for (const [index, item] of input.entries()) if (isObject(item)) reader.add(item, `input[${index}]`);
+    const items = isToCompact({ input }) ? input.slice(0, -1) : input;
+    for (const [index, item] of items.entries()) if (isObject(item)) reader.add(item, `input[${index}]`);
+    if (items !== input) reader.ask(compactionTurn(`input[${items.length}]`));
   }
   return reader.end();
 }
@@ -58,6 +61,10 @@ class ItemReader {
   end(): ReadItems {
     this.#endSaid();
     return { turns: this.#turns, tools: this.#tools, leftOut: this.#leftOut };
+  }
+
+  ask(turn: UserTurn): void {
+    this.#add(turn);
   }
 
   add(item: Json, place: string): void {

@@ -144,6 +144,19 @@ describe("the input", () => {
     );
   });
 
+  test("asks for a summary, and for no call, where its last item wants a compaction", () => {
+    const asked = {
+      input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }],
+      tools: [{ type: "function", name: "run" }],
+    };
+    const { turns, toolChoice } = readRequest(asked, seal);
+    expect(turns).toMatchObject([
+      {},
+      { role: "user", parts: [{ text: expect.stringContaining("Sum up our conversation") }] },
+    ]);
+    expect(toolChoice).toEqual({ type: "none" });
+  });
+
   test("has images, files and sound", () => {
     expect(
       partsOf(

@@ -2,6 +2,7 @@
 import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { Conversation, OutputForm, Sampling, Thinking, Turn } from "../conversation/conversation.ts";
+import { isToCompact } from "./compaction.ts";
 import { isObject, type Json, numberOf, textOf } from "./json.ts";
 import { readItems } from "./read-items.ts";
 import { readChoice, readTools } from "./read-tools.ts";
@@ -34,7 +35,8 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   return {
     turns: [...instructions(body["instructions"]), ...items.turns],
     tools,
-    toolChoice: choice,
+    // A summary is wanted, not the next step.
+    toolChoice: tools.length > 0 && isToCompact(body) ? { type: "none" } : choice,
     parallelCalls: typeof body["parallel_tool_calls"] === "boolean" ? body["parallel_tool_calls"] : undefined,
     output: outputOf(body["text"]),
     thinking: thinkingOf(body["reasoning"]),

@@ -367,3 +367,35 @@ describe("the response", () => {
     );
   });
 });
+
+describe("an answer that is to be a compaction", () => {
+  const request = { input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] };
+  const summed: Told[] = [
+    (sink) => sink.reasoning("What was it?", false),
+    (sink) => sink.text("They met "),
+    (sink) => sink.text("in Oslo."),
+    (sink) => sink.end({ reason: "stop" }),
+  ];
+  const item = { type: "compaction", id: "cmp_1_0", encrypted_content: "own.They met in Oslo." };
+
+  test("is one sealed item, whole and streamed, whatever the model says beside it", () => {
+    expect(whole(summed, request)).toMatchObject({ status: "completed", output: [item] });
+    const events = dataOf(streamed(summed, request));
+    expect(events.slice(2)).toMatchObject([
+      { type: "response.output_item.added", item },
+      { type: "response.output_item.done", item },
+      { type: "response.completed", response: { output: [item] } },
+    ]);
+  });
+
+  test("is no item where the summary was cut off, or where nothing was said", () => {
+    const cut: Told[] = [...summed.slice(0, -1), (sink) => sink.end({ reason: "length" })];
+    expect(whole(cut, request)).toMatchObject({ status: "incomplete", output: [] });
+    expect(whole(summed.slice(-1), request)).toMatchObject({ output: [] });
+  });
+
+  test("is asked for by the last item alone: one that was answered before is over", () => {
+    const before = { input: [{ type: "compaction_trigger" }, { role: "user", content: "Hi" }] };
+    expect(whole(summed.slice(1), before)).toMatchObject({ output: [{ type: "message" }] });
+  });
+});

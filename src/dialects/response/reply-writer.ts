@@ -1,6 +1,7 @@
 // Writes an answer as a response: as its events, or as a whole.
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplyFault, ReplyHead, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import { compactionItem, isToCompact } from "./compaction.ts";
 import { isObject, type Json } from "./json.ts";
 import {
   type EventSink,
@@ -10,6 +11,7 @@ import {
   OpenMessage,
   OpenReasoning,
   type ReasoningOptions,
+  WholeItem,
 } from "./output-items.ts";
 import { type ResponseState, responseBase, responseState } from "./response-object.ts";
 
@@ -53,11 +55,14 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #events = "";
   #ended: ReplyEnd | undefined;
   #hasRefusal = false;
+  /** Where the answer is to be a compaction, what was said of it: it is one item at the end. */
+  #summary: string | undefined;
 
   constructor(head: ReplyHead) {
     this.#head = head;
     this.#base = responseBase(head);
     this.#isStream = head.request["stream"] === true;
+    if (isToCompact(head.request)) this.#summary = "";
     const { include, reasoning } = head.request;
     const summary = isObject(reasoning) ? (reasoning["summary"] ?? reasoning["generate_summary"]) : undefined;
     this.#reasoningOptions = {
@@ -79,6 +84,10 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   text(text: string, logprobs?: readonly unknown[]): void {
+    if (this.#summary !== undefined) {
+      this.#summary += text;
+      return;
+    }
     // Half a character has no text yet, and a probability.
     if (text !== "" || (logprobs && logprobs.length > 0)) this.#openMessage().text(text, logprobs);
   }
@@ -90,17 +99,19 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   reasoning(text: string, isSummary: boolean): void {
-    if (text === "") return;
+    if (text === "" || this.#summary !== undefined) return;
     if (this.#reasoning && this.#reasoning.isSummary !== isSummary) this.#endReasoning();
     this.#openReasoning(isSummary).text(text);
   }
 
   proof(proof: ReasoningProof): void {
+    if (this.#summary !== undefined) return;
     this.#openReasoning(false).prove(proof);
     this.#endReasoning();
   }
 
   call(index: number, call: ReplyCall): void {
+    if (this.#summary !== undefined) return;
     this.#endMessage();
     this.#endReasoning();
     const before = this.#calls.get(index);
@@ -222,6 +233,12 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   #endAll(): void {
     const reason = this.#ended?.reason;
     const isCut = reason === "length" || reason === "context" || reason === "filter";
+    // Half a summary would lose the other half for good.
+    if (this.#summary && !isCut) {
+      const place = this.#place("compaction");
+      this.#end(new WholeItem(place, this, compactionItem(place.id, this.#summary, this.#head.seal)));
+      this.#summary = "";
+    }
     for (const item of this.#openItems()) this.#end(item, !(isCut && item.index === this.#items - 1));
     this.#message = undefined;
     this.#reasoning = undefined;

@@ -12,6 +12,8 @@ export interface Asked {
   said: readonly string[];
   /** What the tools answered, by the id of the call, in their order. */
   results: ReadonlyMap<string, string>;
+  /** Whether the conversation is to be made short by an item for it, as OpenAI's own API knows it. */
+  isToCompact?: boolean;
 }
 
 export function askedOf(api: Api, body: Body): Asked {
@@ -43,8 +45,13 @@ function readResponses(body: Body): Read {
   const results = items
     .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
     .map(({ call_id: id, output }): [string, string] => [text(id), textOf(output)]);
-  const said = items.filter((item) => "role" in item).map((item) => textOf(item["content"]));
-  return { tools: new Map(tools), said: [textOf(body["instructions"]), ...said], results: new Map(results) };
+  const said = items
+    .filter((item) => "role" in item || item["type"] === "compaction")
+    .map((item) => textOf(item["content"] ?? item["encrypted_content"]));
+  return {
+    ...{ tools: new Map(tools), said: [textOf(body["instructions"]), ...said], results: new Map(results) },
+    isToCompact: items.at(-1)?.["type"] === "compaction_trigger",
+  };
 }
 
 function readMessages(body: Body): Read {

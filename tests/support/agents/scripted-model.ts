@@ -35,7 +35,7 @@ export function nextTurn(task: Task, asked: Asked): Turn {
   const [instructions = ""] = asked.said;
   // Claude Code puts a note of its own behind what it asks.
   const last = asked.said.slice(-2).join("\n");
-  if (wantsSummary.test(last) || (asked.tools.size === 0 && wantsSummary.test(instructions))) {
+  if (asked.isToCompact || wantsSummary.test(last) || (asked.tools.size === 0 && wantsSummary.test(instructions))) {
     return { kind: "summary", done, text: `<summary>${done} steps of the task are done.</summary>` };
   }
   const step = task.steps[done];

@@ -114,8 +114,12 @@ interface ResponseItem {
   whole: Record<string, unknown>;
 }
 
-function responseItem({ tools }: Asked, turn: Turn): ResponseItem {
+function responseItem({ tools, isToCompact }: Asked, turn: Turn): ResponseItem {
   const { call } = turn;
+  if (isToCompact) {
+    const whole = { id: `cmp_${turn.done}`, type: "compaction", encrypted_content: turn.text };
+    return { begun: whole, events: [], whole };
+  }
   if (!call) return messageItem(turn);
   const isCustom = tools.get(call.tool) === "custom";
   const [kind, member, told] = isCustom

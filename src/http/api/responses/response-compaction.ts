@@ -2,6 +2,7 @@
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
+import { compactionPrompt } from "../../../dialects/response/compaction.ts";
 import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { readJsonBody } from "../../content/body.ts";
@@ -11,17 +12,6 @@ import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { wholeInput } from "./kept-input.ts";
 
-/** What the model is asked at the end of the conversation. */
-const prompt = `Sum up our conversation so far, for somebody who goes on with it and sees nothing of it but your summary.
-
-Say, in this order and without an introduction:
-1. What I asked for, with every constraint and preference that I stated.
-2. What was done, and what came of it: files with their paths, commands and their results, decisions and their reasons.
-3. What is known now that took effort to find out, such as errors and their causes.
-4. Where the work stands, and what comes next.
-
-Quote names, paths, figures and short pieces of code exactly. Leave out what no longer matters.`;
-
 /** Answers POST /v1/responses/compact: what the user said stays as it was said, and a sealed summary stands for the rest. */
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
   const limits = deps.requestLimits();
@@ -30,7 +20,9 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   const items = await itemsOf(body, exchange, principal, deps);
   const asked = {
     ...{ model, instructions, store: false },
-    input: Array.isArray(items) ? [...(items as unknown[]), { type: "message", role: "user", content: prompt }] : items,
+    input: Array.isArray(items)
+      ? [...(items as unknown[]), { type: "message", role: "user", content: compactionPrompt }]
+      : items,
   };
   const request = decodeRequest("response", ByteSpan.of(Buffer.from(JSON.stringify(asked))), limits);
   const answer = await runFor(exchange, principal, request, deps);
