@@ -1,7 +1,7 @@
 // Claude Code as it is published, over Messages: it edits a file by its own tools, and goes on after each way in which a model can fail.
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { programPath } from "../../support/agents/agent-program.ts";
+import { claudeProgram } from "../../support/agents/agent-program.ts";
 import { blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
 import { connect, describeProgram } from "../../support/agents/program-contract.ts";
 
@@ -34,10 +34,3 @@ describeProgram({
   },
   compacted: { by: 38_000, steps: ["0", "1", "2", "summary", "3"] },
 });
-
-/** The program of whichever package npm chose for this machine. */
-function claudeProgram(): string {
-  const folder = programPath("@anthropic-ai");
-  const chosen = readdirSync(folder).find((name) => name.startsWith("claude-code-"));
-  return join(folder, chosen ?? "", "claude");
-}

@@ -1,7 +1,7 @@
 // opencode as it is published, over chat completions: it edits a file by its own tools, and goes on after each way in which a model can fail.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { programPath } from "../../support/agents/agent-program.ts";
+import { opencodeProgram } from "../../support/agents/agent-program.ts";
 import { blue, red, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
 import { connect, describeProgram } from "../../support/agents/program-contract.ts";
 
@@ -39,10 +39,3 @@ describeProgram({
   // It asks for chat completions whatever the model speaks, and takes seconds to start.
   isSlow: true,
 });
-
-/** The program of whichever package npm chose for this machine. */
-function opencodeProgram(): string {
-  const folder = programPath();
-  const chosen = readdirSync(folder).find((name) => /^opencode-\w+-\w+$/.test(name) && name !== "opencode-ai");
-  return join(folder, chosen ?? "", "bin", "opencode");
-}

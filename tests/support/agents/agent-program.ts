@@ -1,5 +1,5 @@
 // Runs an agent as its maker publishes it, in a home of its own, from which nothing but this machine is reached.
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { programsFolder, pythonFolder } from "../../../scripts/test-programs.mjs";
@@ -23,6 +23,18 @@ export interface ProgramHome {
 /** The file of a package of npm's, by its path below `node_modules`. */
 export function programPath(...path: string[]): string {
   return join(programsFolder, "node_modules", ...path);
+}
+
+/** Claude Code, of whichever package npm chose for this machine. */
+export function claudeProgram(): string {
+  const chosen = readdirSync(programPath("@anthropic-ai")).find((name) => name.startsWith("claude-code-"));
+  return programPath("@anthropic-ai", chosen ?? "", "claude");
+}
+
+/** opencode, likewise. */
+export function opencodeProgram(): string {
+  const chosen = readdirSync(programPath()).find((name) => /^opencode-\w+-\w+$/.test(name));
+  return programPath(chosen ?? "", "bin", "opencode");
 }
 
 export const python = join(pythonFolder, "bin", "python");

@@ -45,7 +45,7 @@ export async function startAgentWorld(kind: UpstreamKind): Promise<AgentWorld> {
 models:
   - id: ${agentModel}
     context: ${agentContext}
-    aliases: ["claude-*", "gpt-*"]
+    aliases: ["claude-*", claude-agent, "gpt-*"]
     deployments: [{ upstream: world, model: scripted }]
 `,
   });
