@@ -17,7 +17,13 @@ const providers = {
     createAnthropic({ baseURL: `${server.url}/v1`, apiKey: server.key })(agentModel),
 };
 
-describe.each(Object.entries(providers))("%s", (_, modelOf) => {
+/** With `store`, the package names what was said before by its items' ids, which the gateway keeps. */
+describe.each([
+  ["@ai-sdk/openai", false],
+  ["@ai-sdk/openai", true],
+  ["@ai-sdk/anthropic", false],
+] as const)("%s, store: %p", (name, store) => {
+  const modelOf = providers[name];
   describeAgent({
     task: fileTask,
     async run(world) {
@@ -38,8 +44,7 @@ describe.each(Object.entries(providers))("%s", (_, modelOf) => {
         let failed: unknown;
         const result = streamText({
           ...{ model, tools, messages, stopWhen: stepCountIs(10), maxRetries: 2, maxOutputTokens: 1024 },
-          // Items are sent whole.
-          providerOptions: { openai: { store: false } },
+          providerOptions: { openai: { store } },
           onStepFinish: ({ response }) => void done.push(...response.messages),
           onError: ({ error }) => {
             failed = error;
@@ -54,7 +59,7 @@ describe.each(Object.entries(providers))("%s", (_, modelOf) => {
           model,
           maxOutputTokens: 1024,
           messages: [...messages, { role: "user", content: "Summarize the conversation." }],
-          providerOptions: { openai: { store: false } },
+          providerOptions: { openai: { store } },
         });
         messages = [{ role: "user", content: await short.text }];
       }
