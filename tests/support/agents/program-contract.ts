@@ -26,7 +26,7 @@ export interface Prepared {
 export interface Program {
   task: Task;
   /** Writes the program's configuration; gives the command that does the work, and its environment. */
-  prepare(home: ProgramHome, world: AgentWorld): Promise<Prepared>;
+  prepare(home: ProgramHome, world: AgentWorld): Prepared | Promise<Prepared>;
   /** What comes of it where the second turn fails so: programs differ in what they do then. */
   faults: Readonly<Record<Fault, Done | Stopped>>;
   /** Tokens by which the conversation grows at the third turn, so that the program makes it short. */
