@@ -20,6 +20,7 @@ import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
+import { conversationRoutes } from "./api/responses/conversation-routes.ts";
 import { responseRoutes } from "./api/responses/response-routes.ts";
 import { storedResponseRoutes } from "./api/responses/stored-response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
@@ -42,6 +43,7 @@ const makers = [
   messageRoutes,
   chatRoutes,
   storedResponseRoutes,
+  conversationRoutes,
   modelRoutes,
   modelStatusRoutes,
   overviewRoutes,

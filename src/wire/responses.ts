@@ -10,7 +10,7 @@ const part = z.looseObject({ type: z.string().min(1).max(64), text: z.string().n
 const content = z.union([z.string(), z.array(part)]);
 
 /** A message, a call, its result, and so on; a message may leave out its type. */
-const item = z
+export const responseInputItem = z
   .looseObject({
     type: z.string().min(1).max(64).nullish(),
     id,
@@ -50,7 +50,9 @@ const textOptions = z.looseObject({
 export const responseRequest = z
   .looseObject({
     model: modelId,
-    input: z.union([z.string(), z.array(item)]).describe("A text, or the items of the conversation so far."),
+    input: z
+      .union([z.string(), z.array(responseInputItem)])
+      .describe("A text, or the items of the conversation so far."),
     instructions: z
       .string()
       .nullish()

@@ -9,7 +9,7 @@ const maxNameLength = 64;
 const maxValueLength = 512;
 
 /** OpenAI API reference, "metadata". How many pairs there are is for `requireMetadata`. */
-const metadata = z
+export const metadata = z
   .record(z.string().max(maxNameLength), z.string().max(maxValueLength))
   .describe("Up to 16 labels: names of at most 64 characters, texts of at most 512.");
 

@@ -888,6 +888,13 @@ export interface Shapes {
   DeletedResponse?: DeletedResponse;
   ResponseItemList?: ResponseItemList;
   ResponseItem?: ResponseItem;
+  ConversationRequest?: ConversationRequest;
+  Conversation?: Conversation;
+  ConversationUpdate?: ConversationUpdate;
+  DeletedConversation?: DeletedConversation;
+  ConversationItemsRequest?: ConversationItemsRequest;
+  AddedConversationItems?: AddedConversationItems;
+  ConversationItemList?: ConversationItemList;
   ModelList?: ModelList;
   Model?: Model;
   CodexModel?: CodexModel;
@@ -2302,6 +2309,68 @@ export interface ResponseItem {
   id: string;
   type: string;
   [k: string]: unknown;
+}
+export interface ConversationRequest {
+  items?: ResponseInputItem[] | null;
+  metadata?: {
+    [k: string]: string;
+  } | null;
+}
+export interface Conversation {
+  id: string;
+  object: "conversation";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  metadata: {
+    [k: string]: string;
+  };
+}
+export interface ConversationUpdate {
+  /**
+   * Replaces all labels; null removes them.
+   */
+  metadata: {
+    [k: string]: string;
+  } | null;
+}
+export interface DeletedConversation {
+  id: string;
+  object: "conversation.deleted";
+  deleted: true;
+}
+export interface ConversationItemsRequest {
+  /**
+   * Up to 20 items, as the input of a response has them; more are added by further requests.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  items: ResponseInputItem[];
+}
+export interface AddedConversationItems {
+  object: "list";
+  data: ResponseItem[];
+  first_id: string;
+  last_id: string;
+  has_more: false;
+}
+export interface ConversationItemList {
+  object: "list";
+  data: ResponseItem[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
 }
 export interface ModelList {
   object: "list";

@@ -98,6 +98,7 @@ export interface RouteDoc {
     | "Inference"
     | "Stored chats"
     | "Stored responses"
+    | "Conversations"
     | "Models"
     | "Usage"
     | "Keys"

@@ -1,0 +1,52 @@
+// OpenAI's Conversations on the wire: what the endpoints take and give.
+import { z } from "zod";
+import type { Conversation } from "../domain/models/stored-response.ts";
+import { unixSeconds } from "./parts.ts";
+import { responseInputItem, responseItem } from "./responses.ts";
+import { metadata } from "./stored-chats.ts";
+
+/** OpenAI API reference, "Create a conversation". */
+const mostItemsAtOnce = 20;
+
+const items = z
+  .array(responseInputItem)
+  .max(mostItemsAtOnce)
+  .describe(`Up to ${mostItemsAtOnce} items, as the input of a response has them; more are added by further requests.`);
+
+export const conversationRequest = z
+  .object({ items: items.nullish(), metadata: metadata.nullish() })
+  .meta({ id: "ConversationRequest" });
+
+export const conversationUpdate = z
+  .object({ metadata: metadata.nullable().describe("Replaces all labels; null removes them.") })
+  .meta({ id: "ConversationUpdate" });
+
+export const itemsRequest = z.object({ items: items.min(1) }).meta({ id: "ConversationItemsRequest" });
+
+export const conversation = z
+  .object({
+    id: z.string(),
+    object: z.literal("conversation"),
+    created_at: unixSeconds,
+    metadata: z.record(z.string(), z.string()),
+  })
+  .meta({ id: "Conversation" });
+
+export const deletedConversation = z
+  .object({ id: z.string(), object: z.literal("conversation.deleted"), deleted: z.literal(true) })
+  .meta({ id: "DeletedConversation" });
+
+/** OpenAI gives what was added as a list of its own, which is never continued. */
+export const addedItems = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(responseItem),
+    first_id: z.string(),
+    last_id: z.string(),
+    has_more: z.literal(false),
+  })
+  .meta({ id: "AddedConversationItems" });
+
+export function conversationToWire({ id, createdAt, metadata }: Conversation): z.infer<typeof conversation> {
+  return { id, object: "conversation", created_at: createdAt, metadata: { ...metadata } };
+}
