@@ -1,7 +1,8 @@
 // The goals for the figures, and whether they are reached.
 import { added, coreRatio, perChunk, perRequest, scalingRatio } from "./figures.ts";
+import { formatRatio } from "./formats.ts";
 import type { BenchResult } from "./result.ts";
-import { chatMany, chatOne, streamPaced } from "./scenarios.ts";
+import { chatMany, chatOne, streamFull, streamPaced } from "./scenarios.ts";
 import type { Spread } from "./statistics.ts";
 
 export interface Goal {
@@ -14,6 +15,8 @@ export interface Goal {
 const requestRatio = 1.6;
 const chunkRatio = 1.4;
 const latencyRatio = 1.25;
+const passedRatio = 1.15;
+const translatedRatio = 2;
 const idleMegabytes = 90;
 const streamKilobytes = 25;
 const streamCount = 9_000;
@@ -23,7 +26,7 @@ const engineFirstTokenMs = 5;
 
 /** Those that this run has figures for. Of ratios the median over the rounds decides. */
 export function goals(result: BenchResult): Goal[] {
-  return [...coreGoals(result), ...scalingGoals(result), ...engineGoals(result)];
+  return [...coreGoals(result), ...formatGoals(result), ...scalingGoals(result), ...engineGoals(result)];
 }
 
 function coreGoals({ core }: BenchResult): Goal[] {
@@ -52,10 +55,26 @@ function coreGoals({ core }: BenchResult): Goal[] {
   return found;
 }
 
-function ratioGoal(title: string, { median, least, most }: Spread, limit: number): Goal {
+function formatGoals({ formats }: BenchResult): Goal[] {
+  if (!formats) return [];
+  return formats.targets.flatMap(({ name, title, isTranslated }) => {
+    const measured = isTranslated
+      ? ([
+          ["CPU of a paced chunk", streamPaced, perChunk, translatedRatio, "a passed one"],
+          ["CPU of a chunk at full speed", streamFull, perChunk, translatedRatio, "a passed one"],
+        ] as const)
+      : ([["CPU of a request", chatMany, perRequest, passedRatio, "a chat"]] as const);
+    return measured.flatMap(([what, scenario, figure, most, base]) => {
+      const ratio = formatRatio(formats, scenario.name, name, figure);
+      return ratio ? [ratioGoal(`${what}: ${title}`, ratio, most, base)] : [];
+    });
+  });
+}
+
+function ratioGoal(title: string, { median, least, most }: Spread, limit: number, base = "nginx"): Goal {
   return {
     title,
-    limit: `<= ${limit}x nginx`,
+    limit: `<= ${limit}x ${base}`,
     value: `${median.toFixed(2)}x [${least.toFixed(2)} to ${most.toFixed(2)}]`,
     met: median <= limit,
   };

@@ -1,11 +1,13 @@
 // The configuration under which Headrace is measured: every limit is in force, and none is reached.
-import { renamedModel, upstreamModel } from "./workload.ts";
+import { nativeModel, renamedModel, upstreamModel } from "./workload.ts";
 
 export interface ServedModels {
   /** First segment of the path at the mock upstream, by which its counters tell who asked. */
   source?: string;
   /** Number of models beside the two that are always measured. */
   moreModels?: number;
+  /** Whether there is a model, too, whose upstream speaks Responses and Messages itself. */
+  isNative?: boolean;
   /** Left out: as Headrace measures it. */
   maxConcurrency?: number;
 }
@@ -18,8 +20,8 @@ export function moreModelIds(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `bench-model-${String(index).padStart(5, "0")}`);
 }
 
-export function servedIds({ moreModels = 0 }: ServedModels): string[] {
-  return [upstreamModel, renamedModel, ...moreModelIds(moreModels)];
+export function servedIds({ moreModels = 0, isNative = false }: ServedModels): string[] {
+  return [upstreamModel, renamedModel, ...moreModelIds(moreModels), ...(isNative ? [nativeModel] : [])];
 }
 
 /** Rates and quotas that are counted for every request and never reached. */
@@ -39,11 +41,13 @@ export function configuration(upstreamPort: number, options: ServedModels): stri
   const models = servedIds(options).map(
     (id) => `  - id: ${id}
     price: { input: ${price.input}, output: ${price.output} }
-    deployments: [{ upstream: mock, model: ${upstreamModel} }]
+    deployments: [{ upstream: ${id === nativeModel ? "native" : "mock"}, model: ${upstreamModel} }]
 `,
   );
+  const upstream = `url: "${url}", api_key: sk-bench-upstream-key${concurrency}`;
+  const native = options.isNative ? `  - { name: native, ${upstream}, apis: [chat, responses, messages] }\n` : "";
   return `upstreams:
-  - { name: mock, url: "${url}", api_key: sk-bench-upstream-key${concurrency} }
-models:
+  - { name: mock, ${upstream}, apis: [chat] }
+${native}models:
 ${models.join("")}${limits}`;
 }

@@ -62,6 +62,8 @@ interface Connection {
   ended(): void;
 }
 
+/** Of chat completions, of Messages, and of Responses, whose last event ends with the usage of the whole. */
+const endOfStream = /(?:data: \[DONE\]|\{"type":"message_stop"\}|"total_tokens":\d+\}\}\})\n\n$/;
 /** Longest wait for answers after the window. */
 const graceMs = 15_000;
 
@@ -199,7 +201,7 @@ class LoadRun {
     const { events } = this.#job;
     if (reader.status !== 200) return `status ${reader.status}`;
     if (events === 0) return reader.tail.endsWith("}") ? undefined : "an answer that ends in the middle";
-    if (!reader.tail.endsWith("data: [DONE]\n\n")) return "a stream without [DONE]";
+    if (!endOfStream.test(reader.tail)) return "a stream without its end";
     return events === undefined || reader.events === events ? undefined : `${reader.events} events for ${events}`;
   }
 

@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { compareEngine } from "./built-in-engine.ts";
 import { measureCore, type Surroundings } from "./core.ts";
 import { writeDocs } from "./docs-page.ts";
+import { measureFormats } from "./formats.ts";
 import { goals } from "./goals.ts";
 import { measureIdleStreams } from "./idle-streams.ts";
 import { startLoadGenerator } from "./load.ts";
@@ -44,6 +45,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
   ] as const) {
     if (chosen(name)) scaling.push(await measureSection(surroundings));
   }
+  const formats = chosen("formats") ? await measureFormats(surroundings) : null;
   const streams = chosen("streams") ? await measureIdleStreams(surroundings) : null;
   const onRound = (round: number) => tell(`Built-in engine: round ${round} of ${options.engineRounds} …`);
   const engine = chosen("engine")
@@ -67,6 +69,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     core,
     engine,
     scaling,
+    formats,
     streams,
   };
 }

@@ -5,7 +5,15 @@ import type { LoadJob, LoadResult } from "./load-generator.ts";
 import type { MockUpstream } from "./mock.ts";
 import { cpuMicros, cpuSnapshot } from "./process-usage.ts";
 import type { Scenario } from "./scenarios.ts";
-import { chatRequest, eventsOf } from "./workload.ts";
+import { chatRequest, eventsOf, messagesRequest, responsesRequest, type StreamPlan } from "./workload.ts";
+
+/** A format in which targets are asked: the path, and the body of a request. */
+const formats = {
+  chat: { path: "/v1/chat/completions", body: chatRequest },
+  responses: { path: "/v1/responses", body: responsesRequest },
+  messages: { path: "/v1/messages", body: messagesRequest },
+} as const;
+export type Format = keyof typeof formats;
 
 /** Something that answers chat requests by way of the mock upstream. */
 export interface Target {
@@ -14,7 +22,9 @@ export interface Target {
   port: number;
   /** 127.0.0.1 unless said otherwise. */
   hostname?: string;
-  /** `/v1/chat/completions` unless said otherwise. */
+  /** Chat completions unless said otherwise. */
+  format?: Format;
+  /** That of its format unless said otherwise. */
   path?: string;
   key: string;
   headers?: Readonly<Record<string, string>>;
@@ -105,26 +115,35 @@ export function jobOf(scenario: Scenario, target: Target, windowMs: number): Loa
   return {
     port: target.port,
     ...(target.hostname === undefined ? {} : { hostname: target.hostname }),
-    ...(target.path === undefined ? {} : { path: target.path }),
+    path: pathOf(target),
     ...(target.headers === undefined ? {} : { headers: target.headers }),
     ...(target.keysFile === undefined ? {} : { keysFile: target.keysFile }),
     ...(target.models === undefined ? {} : { models: target.models }),
     key: target.key,
-    body: chatRequest(target.model, plan, scenario.bodyBytes),
+    body: bodyOf(target, plan, scenario.bodyBytes),
     connections: scenario.connections,
     windowMs,
     maxRequests: scenario.once ? scenario.connections : maxRequests,
-    events: plan ? eventsOf(plan) : 0,
+    // What is translated has events of its own beside those with text.
+    events: plan ? (target.format === undefined || target.format === "chat" ? eventsOf(plan) : undefined) : 0,
   };
+}
+
+function pathOf({ format = "chat", path = formats[format].path }: Target): string {
+  return path;
+}
+
+function bodyOf({ format = "chat", model }: Target, plan?: StreamPlan, bodyBytes?: number): string {
+  return formats[format].body(model, plan, bodyBytes);
 }
 
 /** Throws unless the target answers as it must: a fast wrong answer is no figure. */
 export async function verify(target: Target): Promise<void> {
-  const { hostname = "127.0.0.1", path = "/v1/chat/completions" } = target;
-  const response = await fetch(`http://${hostname}:${target.port}${path}`, {
+  const { hostname = "127.0.0.1" } = target;
+  const response = await fetch(`http://${hostname}:${target.port}${pathOf(target)}`, {
     method: "POST",
     headers: { ...target.headers, authorization: `Bearer ${target.key}`, "content-type": "application/json" },
-    body: chatRequest(target.model),
+    body: bodyOf(target),
   });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${target.title} answered ${response.status}: ${text}`);

@@ -6,10 +6,12 @@ import {
   completionTokens,
   doneEvent,
   finishEvent,
+  messagesAnswer,
   modelList,
+  planOf,
   promptTokens,
+  responsesAnswer,
   roleEvent,
-  type StreamPlan,
   textEvent,
   usageEvent,
 } from "./workload.ts";
@@ -36,7 +38,7 @@ export interface MockCounters {
 interface Head {
   /** Length of the body. */
   length: number;
-  operation: "chat" | "models" | "counters" | "unknown";
+  operation: "chat" | "responses" | "messages" | "models" | "counters" | "unknown";
   counters: UpstreamCounters;
 }
 
@@ -74,11 +76,18 @@ const textPiece = Buffer.from(piece(textEvent));
 const streamStart = Buffer.from(streamHead + piece(roleEvent));
 const answers = {
   chat: jsonAnswer(chatAnswer),
+  responses: jsonAnswer(responsesAnswer),
+  messages: jsonAnswer(messagesAnswer),
   models: jsonAnswer(modelList),
   refused: Buffer.from("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"),
 };
 /** Whole streams at full speed, by number of chunks and whether usage was asked for. */
 const wholeStreams = new Map<string, Buffer>();
+const asked: Readonly<Record<string, "chat" | "responses" | "messages">> = {
+  "/v1/chat/completions": "chat",
+  "/v1/responses": "responses",
+  "/v1/messages": "messages",
+};
 /** Heads seen before: a gateway sends the same one again and again, and comparing is cheaper than reading. */
 const heads = new Map<string, Head>();
 const mostHeads = 1_000;
@@ -157,8 +166,8 @@ function headOf(text: string): Head {
   if (known) return known;
   const [, method, source = "", path] = /^(GET|POST) (?:\/(\w+))??(\/v1\/\S+|\/counters) /.exec(text) ?? [];
   const operation =
-    method === "POST" && path === "/v1/chat/completions"
-      ? "chat"
+    method === "POST" && path !== undefined
+      ? (asked[path] ?? "unknown")
       : path === "/v1/models"
         ? "models"
         : path === "/counters"
@@ -178,16 +187,21 @@ function headOf(text: string): Head {
 function answer(client: Client, { operation, counters }: Head, body: Buffer | undefined): Buffer {
   if (operation === "models") return answers.models;
   if (operation === "counters") return jsonAnswer(JSON.stringify(mock));
-  if (operation !== "chat") return answers.refused;
+  if (operation === "unknown") return answers.refused;
   counters.requests++;
+  // It streams chat completions alone.
+  if (operation !== "chat") {
+    countTokens(counters);
+    return answers[operation];
+  }
   if (body === undefined || body.indexOf('"stream":true') < 0) {
     countTokens(counters);
     return answers.chat;
   }
   counters.streams++;
-  const request = JSON.parse(body.toString()) as { bench: StreamPlan; stream_options?: { include_usage?: boolean } };
-  const { chunks, paceMs, hold } = request.bench;
-  const withUsage = request.stream_options?.include_usage === true;
+  const text = body.toString();
+  const { chunks, paceMs, hold } = planOf(text);
+  const withUsage = text.includes('"include_usage":true');
   if (hold) return streamStart;
   if (paceMs === 0) {
     countTokens(counters);

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { type OtherGateway, readOther } from "./other-gateway.ts";
 import { UsageError } from "./usage-error.ts";
 
-export const sections = ["core", "engine", "keys", "models", "bodies", "streams", "ledger"] as const;
+export const sections = ["core", "engine", "keys", "models", "bodies", "streams", "ledger", "formats"] as const;
 export type SectionName = (typeof sections)[number];
 
 export interface BenchOptions {
@@ -43,7 +43,7 @@ export const usage = `Usage: npm run bench -- [options]
 
   (none)            core comparison and built-in engine, about 8 minutes
   --quick           the core comparison alone, in less than a minute; wider spread
-  --full            everything, about 20 minutes
+  --full            everything, about 25 minutes
   --section <list>  only these, separated by commas: ${sections.join(", ")}
   --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)
   --other <name>=<base URL>[,key=<key>][,model=<id>][,pid=<process>][,header=<name>:<value>]

@@ -1,6 +1,7 @@
 // Everything that one run measured, as the JSON file has it.
 import type { EngineComparison } from "./built-in-engine.ts";
 import type { CoreResult } from "./core.ts";
+import type { FormatsResult } from "./formats.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { ScalingResult } from "./scaling.ts";
 
@@ -26,19 +27,23 @@ export interface BenchResult {
   core: CoreResult | null;
   engine: readonly EngineComparison[] | null;
   scaling: readonly ScalingResult[];
+  /** Missing in figures from before there were several. */
+  formats?: FormatsResult | null;
   streams: IdleStreamsResult | null;
 }
 
 /** Whatever makes the figures void: errors of any measurement, and usage that the ledger has not. */
-export function faults({ core, engine, scaling, streams }: BenchResult): string[] {
+export function faults({ core, engine, scaling, formats, streams }: BenchResult): string[] {
   const samples = [
     ...(core?.samples ?? []),
     ...scaling.flatMap((section) => section.samples),
+    ...(formats?.samples ?? []),
     ...(streams?.points.map(({ request }) => request) ?? []),
   ];
   const audits = [
     ...(core ? [core.audit] : []),
     ...scaling.flatMap((section) => section.audits),
+    ...(formats ? [formats.audit] : []),
     ...(streams ? [streams.audit] : []),
   ];
   return [

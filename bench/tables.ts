@@ -14,6 +14,7 @@ import {
   samplesOf,
   scalingRatio,
 } from "./figures.ts";
+import { type FormatsResult, formatRatio, formatScenarios } from "./formats.ts";
 import { goals } from "./goals.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { BenchResult } from "./result.ts";
@@ -30,12 +31,13 @@ export interface Table {
 }
 
 export function tables(result: BenchResult): Table[] {
-  const { core, engine, scaling, streams } = result;
+  const { core, engine, scaling, formats, streams } = result;
   return [
     goalTable(result),
     ...(core ? [...coreScenarios.map((scenario) => scenarioTable(core, scenario)), processTable(core)] : []),
     ...(engine ? [engineTable(engine)] : []),
     ...scaling.map(scalingTable),
+    ...(formats ? [formatTable(formats)] : []),
     ...(streams ? [idleStreamsTable(streams)] : []),
   ].filter(({ rows }) => rows.length > 0);
 }
@@ -110,6 +112,31 @@ function streamTable(core: CoreResult, { name: scenario, title, direct }: Scenar
   });
   const head = ["", "CPU us/chunk", `to ${core.baseline}`, "chunks/s", "CPU busy", "chunks/read", "first chunk p50 ms"];
   return { title, head, rows };
+}
+
+/** Microseconds of processor time. */
+function formatTable(formats: FormatsResult): Table {
+  const columns = formatScenarios.map(({ scenario }) => ({
+    name: scenario.name,
+    figure: scenario.unit === "chunk" ? perChunk : perRequest,
+  }));
+  const rows = formats.targets.map(({ name, title }) => [
+    title,
+    ...columns.flatMap(({ name: scenario, figure }) => [
+      fixed(middle(samplesOf(formats.samples, scenario, name), figure), 2),
+      ratioText(formatRatio(formats, scenario, name, figure)),
+    ]),
+  ]);
+  const head = [
+    "",
+    "CPU us/request",
+    "to chat",
+    "CPU us/paced chunk",
+    "to chat",
+    "CPU us/chunk, full speed",
+    "to chat",
+  ];
+  return { title: "Responses and Messages beside chat completions", head, rows };
 }
 
 function processTable({ rss, startMs }: CoreResult): Table {

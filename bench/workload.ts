@@ -5,6 +5,9 @@ export const upstreamModel = "bench-model";
 /** The public id under which the gateway offers the same model, so that `model` must be rewritten both ways. */
 export const renamedModel = "bench-renamed";
 
+/** A model of an upstream that speaks Responses and Messages as well. */
+export const nativeModel = "bench-native";
+
 /** The plan of the mock's stream; sent in the request as a member that nobody but the mock knows. */
 export interface StreamPlan {
   /** Chunks with text; the role, the finish and `[DONE]` come on top. */
@@ -48,6 +51,69 @@ export function chatRequest(model: string, plan?: StreamPlan, bodyBytes = 1_000)
     ...(plan ? { stream: true, bench: plan } : {}),
   });
 }
+
+/** The same as a request for a response that is not kept. */
+export function responsesRequest(model: string, plan?: StreamPlan, bodyBytes = 1_000): string {
+  const text = sentence.repeat(Math.ceil(bodyBytes / sentence.length)).slice(0, bodyBytes - frameBytes);
+  return JSON.stringify({
+    model,
+    instructions: `You are a helpful assistant. Answer briefly, in plain words.${planText(plan)}`,
+    input: [{ type: "message", role: "user", content: text }],
+    temperature: 0.7,
+    max_output_tokens: 256,
+    store: false,
+    ...(plan ? { stream: true } : {}),
+  });
+}
+
+/** The same as a request for a message. */
+export function messagesRequest(model: string, plan?: StreamPlan, bodyBytes = 1_000): string {
+  const text = sentence.repeat(Math.ceil(bodyBytes / sentence.length)).slice(0, bodyBytes - frameBytes);
+  return JSON.stringify({
+    model,
+    system: `You are a helpful assistant. Answer briefly, in plain words.${planText(plan)}`,
+    messages: [{ role: "user", content: text }],
+    temperature: 0.7,
+    max_tokens: 256,
+    ...(plan ? { stream: true } : {}),
+  });
+}
+
+/** A member that nobody knows is lost where a request is translated: the plan is said to the model. */
+function planText(plan: StreamPlan | undefined): string {
+  return plan ? ` [bench ${plan.chunks} ${plan.paceMs}]` : "";
+}
+
+/** The plan of a request to the mock. */
+export function planOf(body: string): StreamPlan {
+  const said = /\[bench (\d+) (\d+)\]/.exec(body);
+  if (said) return { chunks: Number(said[1]), paceMs: Number(said[2]) };
+  return (JSON.parse(body) as { bench: StreamPlan }).bench;
+}
+
+/** The same answer as a response. */
+export const responsesAnswer = JSON.stringify({
+  ...{ id: "resp_bench", object: "response", created_at: created, status: "completed", model: upstreamModel },
+  ...{ error: null, incomplete_details: null, instructions: null, metadata: {}, parallel_tool_calls: true },
+  output: [
+    {
+      ...{ id: "msg_bench", type: "message", role: "assistant", status: "completed" },
+      content: [{ type: "output_text", text: sentence.repeat(12), annotations: [], logprobs: [] }],
+    },
+  ],
+  usage: {
+    ...{ input_tokens: promptTokens, output_tokens: completionTokens, total_tokens: promptTokens + completionTokens },
+    ...{ input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } },
+  },
+});
+
+/** The same answer as a message. */
+export const messagesAnswer = JSON.stringify({
+  ...{ id: "msg_bench", type: "message", role: "assistant", model: upstreamModel },
+  content: [{ type: "text", text: sentence.repeat(12) }],
+  ...{ stop_reason: "end_turn", stop_sequence: null },
+  usage: { input_tokens: promptTokens, output_tokens: completionTokens },
+});
 
 /** A chat answer of about 1 KB. */
 export const chatAnswer = JSON.stringify({
