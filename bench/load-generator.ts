@@ -62,7 +62,7 @@ interface Connection {
   ended(): void;
 }
 
-/** Of chat completions, of Messages, and of Responses, whose last event ends with the usage of the whole. */
+/** How streams end: chat completions, Messages, and Responses, whose last event has the usage of the whole at its end. */
 const endOfStream = /(?:data: \[DONE\]|\{"type":"message_stop"\}|"total_tokens":\d+\}\}\})\n\n$/;
 /** Longest wait for answers after the window. */
 const graceMs = 15_000;
