@@ -6,6 +6,9 @@ import type { openCredentials } from "./any-credential.ts";
 const kindByPath: readonly [RegExp, string][] = [
   [/^\/v1\/(admin\/)?keys\/$/, "key"],
   [/completions\/$/, "chat"],
+  [/responses\/$/, "response"],
+  [/conversations\/$/, "conversation"],
+  [/items\/$/, "item"],
   [/^\/v1\/models\/$/, "model"],
   [/^\/v1\/admin\/models\/$/, "declared_model"],
   [/accounts\/$/, "account"],
@@ -78,6 +81,10 @@ export async function openExisting(
           store: true,
         }),
       );
+      await set("response", make("POST", "/v1/responses", { model: "our-model", input: "x" }));
+      const items = [{ id: `msg_made_${made}`, role: "user", content: "x" }];
+      await set("conversation", make("POST", "/v1/conversations", { items }));
+      ids.set("item", `msg_made_${made}`);
       if (made % 2 === 0) await set("account", make("POST", "/v1/admin/accounts", { name, tier: "pro" }));
       else ids.set("account", people.accountId);
       const figures = {
