@@ -54,9 +54,11 @@ const codex: Client = {
     folder: [".codex"],
     otherFolder: ["CODEX_HOME"],
     names: ["config.toml"],
-    settings: ({ baseUrl, model }) => [
+    settings: ({ baseUrl, model, context }) => [
       { path: ["model"], value: model },
       { path: ["model_provider"], value: id },
+      // It knows that of its maker's models alone.
+      ...(context === undefined ? [] : [{ path: ["model_context_window"], value: context }]),
       {
         path: ["model_providers", id],
         value: { name, base_url: baseUrl, env_key: keyVariable, wire_api: "responses" },
@@ -87,7 +89,7 @@ const claude: Client = {
   start: "claude",
 };
 
-function claudeVariables({ baseUrl, model, key }: Target): Record<string, string> {
+function claudeVariables({ baseUrl, model, key, context }: Target): Record<string, string> {
   return {
     ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ""),
     ANTHROPIC_AUTH_TOKEN: key,
@@ -95,6 +97,8 @@ function claudeVariables({ baseUrl, model, key }: Target): Record<string, string
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+    // It takes a model that it does not know for one with a million tokens, and would make a conversation short too late.
+    ...(context === undefined ? {} : { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(context) }),
   };
 }
 

@@ -19,8 +19,7 @@ describeProgram({
     const env = {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
       // Small enough for a compaction.
-      CLAUDE_CODE_AUTO_COMPACT_WINDOW: "100000",
-      CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "40",
+      CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "20",
     };
     writeFileSync(join(own.home, ".claude", "settings.json"), JSON.stringify({ env }));
     await connect("claude", own, world);
