@@ -41,8 +41,6 @@ export interface Dialect extends AnswerFormat {
     | undefined;
   /** Whether servers keep answers unless they are told not to. */
   readonly isKeptUnlessTold: boolean;
-  /** Throws `invalid_request` for what the format has and the gateway does not do; undefined where it does all of it. */
-  readonly requireSupported: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
   /** Whether a stream tells its usage only where `stream_options` ask for it. */
   readonly asksForUsage: boolean;
   /** The member that limits the tokens of an answer, and its older name, where it has one. */

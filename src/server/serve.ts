@@ -6,6 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
+import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
@@ -163,8 +164,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
+  const { responses, background } = governance;
+  const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const routes = createRoutes({
     ...governance,
+    backgroundRuns,
     ...people,
     ...network.routes,
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
@@ -284,7 +288,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
         await Bun.sleep(refusingMs);
       }
-      const drained = Promise.all([server.stop(), network.drain()]);
+      const drained = Promise.all([server.stop(), network.drain(), backgroundRuns.idle()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
       // Clients that are still served then are told so, and given a moment to receive it.
       stopping.begin();

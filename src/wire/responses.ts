@@ -95,7 +95,12 @@ export const responseRequest = z
       .describe(
         "A conversation that this response goes on with: its items come before the input. Unless `store` is false, input and output are added to it.",
       ),
-    background: z.boolean().nullish().describe("Answer at once, and work on it in the background; not for now."),
+    background: z
+      .boolean()
+      .nullish()
+      .describe(
+        "Answer at once with a response that is `queued`, and work on it without its client. It is read by GET, also as a stream, and stopped by `/cancel`; not together with `store: false`.",
+      ),
     stream: z.boolean().nullish().describe("Answer as Server-Sent Events. Default false."),
     truncation: z
       .enum(["auto", "disabled"])

@@ -59,6 +59,8 @@ async function refusalsOf(client: OpenAI, id: string, itemId: string): Promise<s
   const refused = [
     await raised(() => client.responses.retrieve(id), OpenAI.NotFoundError),
     await raised(() => client.responses.inputItems.list(id), OpenAI.NotFoundError),
+    await raised(() => client.responses.retrieve(id, { stream: true }), OpenAI.NotFoundError),
+    await raised(() => client.responses.cancel(id), OpenAI.NotFoundError),
     await raised(() => client.responses.delete(id), OpenAI.NotFoundError),
     await raised(() => client.responses.create({ ...asked, previous_response_id: id }), OpenAI.BadRequestError),
     await raised(() => client.responses.inputTokens.count({ ...asked, previous_response_id: id }), OpenAI.APIError),
@@ -77,7 +79,12 @@ test("nobody finds what is somebody else's, and is told nothing that one who ask
   const kept = await Promise.all(
     owners.map(async ({ name, client }) => {
       const { id, output } = await client.responses.create({ model, input: `CANARY of ${name}` });
-      return { id, itemId: output[0]?.id ?? "" };
+      // One that is in the background can be followed and stopped by whose it is alone.
+      const stopped = await client.responses.create({ model, input: `CANARY of ${name}`, background: true });
+      return [
+        { id, itemId: output[0]?.id ?? "" },
+        { id: stopped.id, itemId: output[0]?.id ?? "" },
+      ];
     }),
   );
   const [never, neverItem] = [
@@ -86,11 +93,12 @@ test("nobody finds what is somebody else's, and is told nothing that one who ask
   ];
   for (const [index, { client }] of owners.entries()) {
     const unknown = await refusalsOf(client, never, neverItem);
-    for (const [other, { id, itemId }] of kept.entries()) {
-      if (other !== index) expect(await refusalsOf(client, id, itemId)).toEqual(unknown);
+    for (const [other, made] of kept.entries()) {
+      for (const { id, itemId } of other === index ? [] : made) {
+        expect(await refusalsOf(client, id, itemId)).toEqual(unknown);
+      }
     }
-    const own = kept[index]?.id ?? "";
-    expect((await client.responses.retrieve(own)).id).toBe(own);
+    for (const { id } of kept[index] ?? []) expect((await client.responses.retrieve(id)).id).toBe(id);
   }
 }, 60_000);
 

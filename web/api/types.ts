@@ -1614,7 +1614,7 @@ export interface ResponseRequest {
       )
     | null;
   /**
-   * Answer at once, and work on it in the background; not for now.
+   * Answer at once with a response that is `queued`, and work on it without its client. It is read by GET, also as a stream, and stopped by `/cancel`; not together with `store: false`.
    */
   background?: boolean | null;
   /**

@@ -25,7 +25,6 @@ export const chat: Dialect = {
   isPlain: () => true,
   opened: undefined,
   isKeptUnlessTold: false,
-  requireSupported: undefined,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "messages",

@@ -22,7 +22,6 @@ export const completion: Dialect = {
   isPlain: () => true,
   opened: undefined,
   isKeptUnlessTold: false,
-  requireSupported: undefined,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "prompt",

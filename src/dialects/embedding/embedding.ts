@@ -26,7 +26,6 @@ export const embedding: Dialect = {
   isPlain: () => true,
   opened: undefined,
   isKeptUnlessTold: false,
-  requireSupported: undefined,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
   promptMember: "input",

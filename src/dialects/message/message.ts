@@ -37,7 +37,6 @@ export const message: Dialect = {
   isPlain,
   opened: openedMessages,
   isKeptUnlessTold: false,
-  requireSupported: undefined,
   asksForUsage: false,
   limitMembers: ["max_tokens"],
   promptMember: "messages",

@@ -1,5 +1,5 @@
 // Responses: OpenAI's format for agents, in which a conversation is a list of items.
-import { fieldError, type GatewayError } from "../../base/errors.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { responseRequest } from "../../wire/responses.ts";
 import type { AnswerStream, GoesOnFrom, OwnMembers } from "../answer.ts";
@@ -11,7 +11,6 @@ import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
 import { type BegunAnswer, type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { responseFormat } from "./format.ts";
-import type { Json } from "./json.ts";
 import { namesKept } from "./kept-items.ts";
 import { openedInput } from "./opened-items.ts";
 import { failureCode } from "./reply-writer.ts";
@@ -42,7 +41,6 @@ export const response: Dialect = {
   isPlain,
   opened: openedInput,
   isKeptUnlessTold: true,
-  requireSupported,
   asksForUsage: false,
   limitMembers: ["max_output_tokens"],
   promptMember: "input",
@@ -91,11 +89,6 @@ function errorEvent(
     : // OpenAI's clients read the members of the event, those of Open Responses its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
-}
-
-function requireSupported(body: Json): void {
-  if (body["background"] === true)
-    throw fieldError("background", "must be false: responses are answered at once, or streamed.");
 }
 
 function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {

@@ -105,6 +105,10 @@ export interface BackgroundStore {
   ): Promise<boolean>;
   /** Asks whoever works on it to stop. Undefined where there is none of this owner. */
   requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
+  /** What is to be known of it without its content. */
+  state(id: string, nowSeconds: number): Promise<RunState>;
+  /** The number of its last event; -1 where there are none, or not any more. */
+  lastEvent(id: string): Promise<number>;
   /** Events numbered above `after` (-1: all), in their order, at most about `maxSize` characters. */
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]>;
   /** Those that nobody has worked on since that time, whose process is gone. */

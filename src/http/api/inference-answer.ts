@@ -44,67 +44,77 @@ export const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-export function answerInference(
+/** What becomes of a request once it is decoded, with all that it goes on from. */
+export type Runs<Deps> = (
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: Deps,
+) => Eventual<Answer>;
+
+export function answerInference<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
-  deps: InferenceRouteDeps,
+  deps: Deps,
+  runs: Runs<Deps> = runFor,
 ): Eventual<Answer> {
   const limits = deps.requestLimits();
-  if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, limits);
+  if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, runs);
   const read = readJsonBytes(exchange.req, limits);
-  if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, limits, read);
+  if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, runs, read);
   const request = decodeRequest(operation, read, limits);
-  if (namesKept(request)) return runWithKept(exchange, principal, request, deps, limits);
-  return runFor(exchange, principal, request, deps);
+  if (namesKept(request)) return runWithKept(exchange, principal, request, deps, runs);
+  return runs(exchange, principal, request, deps);
 }
 
 /**
  * What it goes on from is read before anything is decided about it: limits, the prompt and the route are of all of it. For
  * who has used up its requests nothing is read.
  */
-async function runWithKept(
+async function runWithKept<Deps extends InferenceRouteDeps>(
   exchange: Exchange,
   principal: Principal,
   request: DecodedRequest,
-  deps: InferenceRouteDeps,
-  limits: RequestLimits,
+  deps: Deps,
+  runs: Runs<Deps>,
 ): Promise<Answer> {
   tellAsked(exchange, request);
   await deps.admitter.refuseSpent(principal, {
     onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
   });
+  const limits = deps.requestLimits();
   const options = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => exchange.req.hold(bytes) };
-  return await runFor(exchange, principal, await withKeptInput(request, deps, options), deps);
+  return await runs(exchange, principal, await withKeptInput(request, deps, options), deps);
 }
 
 /** A body that is still on its way is not waited for in vain. */
-async function answerOnceHere(
+async function answerOnceHere<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
-  deps: InferenceRouteDeps,
-  limits: RequestLimits,
+  deps: Deps,
+  runs: Runs<Deps>,
 ): Promise<Answer> {
   const spent = deps.admitter.refuseSpent(principal, {
     onLimits: (status) => tellLimits(operation, status, exchange, deps),
   });
   if (spent) await spent;
-  const body = readJsonBytes(exchange.req, limits);
-  return answerLater(operation, exchange, principal, deps, limits, body);
+  const body = readJsonBytes(exchange.req, deps.requestLimits());
+  return answerLater(operation, exchange, principal, deps, runs, body);
 }
 
-async function answerLater(
+async function answerLater<Deps extends InferenceRouteDeps>(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
-  deps: InferenceRouteDeps,
-  limits: RequestLimits,
+  deps: Deps,
+  runs: Runs<Deps>,
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
-  const request = decodeRequest(operation, await body, limits);
-  if (namesKept(request)) return await runWithKept(exchange, principal, request, deps, limits);
-  return await runFor(exchange, principal, request, deps);
+  const request = decodeRequest(operation, await body, deps.requestLimits());
+  if (namesKept(request)) return await runWithKept(exchange, principal, request, deps, runs);
+  return await runs(exchange, principal, request, deps);
 }
 
 export const countErrors = [
@@ -155,7 +165,7 @@ export function runFor(
   return run(new HttpCall(exchange, principal, request, deps), deps);
 }
 
-function tellAsked({ line }: Exchange, request: DecodedRequest): void {
+export function tellAsked({ line }: Exchange, request: DecodedRequest): void {
   line["model"] = maskKeys(request.model);
   line["stream"] = request.stream;
 }

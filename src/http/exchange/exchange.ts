@@ -32,6 +32,7 @@ import {
   type Exchange,
   isAuthenticated,
   type MachineRoute,
+  type MessageKind,
   type PageRoute,
   type PersonRoute,
   type PlainAnswer,
@@ -188,9 +189,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this;
   }
 
-  message(): MessageExchange {
-    const { clientAddress, method, req, route = "none" } = this;
-    return new MessageExchange({ clientAddress, method, route, headers: req.headers }, this.#options);
+  message(kind: MessageKind): MessageExchange {
+    const { clientAddress, method, req, route = "none", requestId } = this;
+    const came = { kind, requestId, clientAddress, method, route, headers: req.headers };
+    return new MessageExchange(came, this.#options);
   }
 
   #preflight(): PlainAnswer | undefined {

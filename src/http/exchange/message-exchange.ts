@@ -1,4 +1,4 @@
-// One request that came as a message over a connection that was upgraded: its place, its line in the log and its trace.
+// One request that came as a message over an upgraded connection, or goes on in the background: its place, log line and trace.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -10,11 +10,13 @@ import type { OpenPlace } from "../../policy/open-requests.ts";
 import { errorTable } from "./errors.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
-import type { Exchange, MessageRequest } from "./route.ts";
+import type { Exchange, MessageKind, MessageRequest } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
-/** The request that was upgraded. */
-interface Upgraded {
+/** The request that it came with. */
+interface CameWith {
+  readonly kind: MessageKind;
+  readonly requestId: string;
   readonly clientAddress: string;
   readonly method: string;
   readonly route: string;
@@ -24,7 +26,8 @@ interface Upgraded {
 type Options = Pick<HttpServerOptions, "clock" | "log" | "observer" | "openRequests" | "requestLog" | "tracer">;
 
 export class MessageExchange implements MessageRequest, HttpEnd {
-  readonly requestId = newRequestId();
+  readonly requestId: string;
+  readonly #kind: MessageKind;
   readonly method: string;
   readonly route: string;
   readonly line: Exchange["line"];
@@ -38,13 +41,15 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   #place: OpenPlace | undefined;
   #heldBytes = 0;
 
-  constructor({ clientAddress, method, route, headers }: Upgraded, options: Options) {
+  constructor({ kind, requestId, clientAddress, method, route, headers }: CameWith, options: Options) {
+    this.#kind = kind;
+    this.requestId = kind === "background" ? requestId : newRequestId();
     this.method = method;
     this.route = route;
     this.#headers = headers;
     this.#options = options;
     this.#startedMs = options.clock.monotonicMs();
-    this.line = { id: this.requestId, client: clientAddress, method, route, websocket: true };
+    this.line = { id: this.requestId, client: clientAddress, method, route, [kind]: true };
   }
 
   by(principal: Principal): Holder {
@@ -72,8 +77,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   finish(error?: GatewayError): void {
     const { line } = this;
     const { log, observer, requestLog } = this.#options;
-    if (this.#heldBytes > 0) this.#place?.holder.release("requests", this.#heldBytes);
-    this.#place?.release();
+    this.leave();
     this.durationMs = this.durationNow();
     if (error) {
       this.status = errorTable[error.code].status;
@@ -85,6 +89,14 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const level = levelOfLine(line, this.durationMs, requestLog?.() ?? everyRequest, Math.random);
     if (level !== undefined) log[level]("request", line);
     this.trace?.end(this.status, error?.code);
-    observer?.httpEnded(this);
+    // What goes on in the background was counted when it was answered.
+    if (this.#kind === "websocket") observer?.httpEnded(this);
+  }
+
+  leave(): void {
+    if (this.#heldBytes > 0) this.#place?.holder.release("requests", this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#place?.release();
+    this.#place = undefined;
   }
 }

@@ -37,11 +37,16 @@ export interface Exchange {
   readonly line: Record<string, LogFields[string]>;
   /** Set by a route once the ledger has the request, and so says itself what became of it. */
   isOnLedger?: boolean;
-  /** A request of its own that came as a message over the connection, once this one is upgraded. */
-  message(): MessageRequest;
+  /**
+   * A request of its own: one that came as a message over the connection, once this one is upgraded; or what goes on of this
+   * one in the background, with its id, once it is answered.
+   */
+  message(kind: MessageKind): MessageRequest;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
   defer(): DeferredLine;
 }
+
+export type MessageKind = "websocket" | "background";
 
 /** Told in the log, in traces and in metrics as any other request; `finish` is called once, whatever became of it. */
 export interface MessageRequest {
@@ -58,6 +63,8 @@ export interface MessageRequest {
   durationNow(): number;
   /** `error`: the answer, where it was one. */
   finish(error?: GatewayError): void;
+  /** Instead of `finish`, where the request that it came with tells what became of it. */
+  leave(): void;
 }
 
 export interface DeferredLine {

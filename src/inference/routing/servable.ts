@@ -6,7 +6,6 @@ import { requireContext } from "../facts.ts";
 
 /** Throws `invalid_request` where it cannot. */
 export function requireServable(model: Model, request: DecodedRequest): void {
-  request.dialect.requireSupported?.(request.body);
   requireCapability(model, request);
   requireContext(model, request);
 }

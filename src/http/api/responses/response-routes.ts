@@ -3,8 +3,11 @@ import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import type { Eventual } from "../../../base/later.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import { responseFormat } from "../../../dialects/response/format.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
 import { asksForWebSocket } from "../../../websocket/handshake.ts";
@@ -12,9 +15,17 @@ import { compaction, compactRequest, responseEvent, responseObject } from "../..
 import { apiKeyOf } from "../../exchange/api-key-header.ts";
 import { renderError } from "../../exchange/errors.ts";
 import type { Answer, Exchange, ScopedRoute } from "../../exchange/route.ts";
-import { answerInference, countErrors, countFor, type InferenceRouteDeps, streamHeaders } from "../inference-answer.ts";
+import {
+  answerInference,
+  countErrors,
+  countFor,
+  type InferenceRouteDeps,
+  runFor,
+  streamHeaders,
+} from "../inference-answer.ts";
 import { inferenceErrors } from "../inference-routes.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
+import { beginInBackground, type FollowDeps } from "./background/background-answer.ts";
 import { compact } from "./response-compaction.ts";
 import { upgradeToResponses } from "./response-socket.ts";
 
@@ -26,7 +37,7 @@ const tokenCount = z
   })
   .meta({ id: "ResponseTokenCount" });
 
-export interface ResponseRouteDeps extends InferenceRouteDeps {
+export interface ResponseRouteDeps extends InferenceRouteDeps, FollowDeps {
   authenticator: Pick<Authenticator, "authenticate">;
 }
 
@@ -100,7 +111,7 @@ function countRoute(deps: InferenceRouteDeps): ScopedRoute {
   };
 }
 
-function createRoute(deps: InferenceRouteDeps): ScopedRoute {
+function createRoute(deps: ResponseRouteDeps): ScopedRoute {
   return {
     method: "POST",
     path: "/v1/responses",
@@ -109,7 +120,7 @@ function createRoute(deps: InferenceRouteDeps): ScopedRoute {
       operationId: "createResponse",
       summary: "Create a response",
       description:
-        "OpenAI's Responses, for any model: where its model server does not speak the format itself, it is translated. With `stream: true` the answer is a stream of named Server-Sent Events.",
+        "OpenAI's Responses, for any model: where its model server does not speak the format itself, it is translated. With `stream: true` the answer is a stream of named Server-Sent Events. With `background: true` it is answered at once with a response that is `queued`, or with its stream, and goes on without its client.",
       tag: "Inference",
       requestBody: dialects.response.schema,
       example: { model: "tiny-demo", input: "Who are you?", store: false },
@@ -118,7 +129,7 @@ function createRoute(deps: InferenceRouteDeps): ScopedRoute {
     },
     async handle(exchange, principal) {
       try {
-        return await answerInference("response", exchange, principal, deps);
+        return await answerInference("response", exchange, principal, deps, runOrBegin);
       } catch (error) {
         if (exchange.line["stream"] === true && isOverflow(error)) return failedStream(exchange, error, deps);
         throw error;
@@ -127,6 +138,17 @@ function createRoute(deps: InferenceRouteDeps): ScopedRoute {
     refused: (exchange, principal, error, durationMs) =>
       noteRefused("response", exchange, principal, error, durationMs, deps),
   };
+}
+
+/** One in the background is begun, and goes on by itself. */
+function runOrBegin(
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: ResponseRouteDeps,
+): Eventual<Answer> {
+  if (request.body["background"] !== true) return runFor(exchange, principal, request, deps);
+  return beginInBackground(exchange, principal, request, deps);
 }
 
 function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
@@ -148,7 +170,7 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
   return upgradeToResponses(exchange, {
     deps,
-    message: () => exchange.message(),
+    message: () => exchange.message("websocket"),
     holder: req.holder,
     // What has ended since the last message, ends here as well.
     async principal() {

@@ -1,4 +1,4 @@
-// Stored responses: read, with the items that they were asked with, and deleted, as OpenAI's API has it.
+// Stored responses: read, with the items that they were asked with, stopped and deleted, as OpenAI's API has it.
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
@@ -7,14 +7,15 @@ import { shown } from "../../../base/text/shown.ts";
 import { objectsOf } from "../../../dialects/response/json.ts";
 import type { ResponseStore, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../domain/principal.ts";
-import { deletedResponse, responseItem, responseObject } from "../../../wire/responses.ts";
+import { deletedResponse, responseEvent, responseItem, responseObject } from "../../../wire/responses.ts";
 import type { RequestLimits } from "../../decode/decode-request.ts";
 import { readQuery } from "../../decode/query.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
+import { type CancelDeps, cancelStored, followStored } from "./background/background-answer.ts";
 
-export interface StoredResponseRouteDeps {
+export interface StoredResponseRouteDeps extends CancelDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
@@ -27,7 +28,12 @@ const include = asked.meta({ description: "taken, and without effect: a response
 const responseQuery = z.object({
   include,
   include_obfuscation: asked.meta({ description: "taken, and without effect" }),
-  stream: z.stringbool().optional().meta({ description: "true or false; only false for a response that has ended" }),
+  stream: z.stringbool().optional().meta({
+    description: "true or false; true for the events of a response in the background, until 10 minutes after its end",
+  }),
+  starting_after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional().meta({
+    description: "with `stream=true`, the `sequence_number` of an event, 0 or higher: those behind it are sent",
+  }),
 });
 const order = z
   .enum(["asc", "desc"])
@@ -46,18 +52,21 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         operationId: "retrieveResponse",
         summary: "Retrieve a stored response",
         description:
-          "As it was answered. Responses are kept unless they were asked for with `store: false`, until they expire or are deleted.",
+          "As it was answered; of one in the background, as it stands. Responses are kept unless they were asked for with `store: false`, until they expire or are deleted. With `stream=true` the events of one in the background come from the first on, or from the one behind `starting_after`, until it has ended.",
         query: responseQuery,
-        response: { description: "The response.", json: responseObject },
+        response: { description: "The response, or its events.", json: responseObject, stream: responseEvent },
         errors: ["not_found"],
       },
       async (exchange, principal) => {
-        const { stream } = readQuery(responseQuery, exchange.req.target, "include");
-        const { response } = await find(exchange, principal, deps);
-        if (stream) throw notStreamed();
-        return Response.json(response);
+        const { stream, starting_after: after } = readQuery(responseQuery, exchange.req.target, "include");
+        const found = await find(exchange, principal, deps);
+        if (stream) return followStored(exchange, found, after, deps);
+        if (after !== undefined)
+          throw fieldError("starting_after", "is for `stream=true`: send that too, or leave it out.");
+        return Response.json(found.response);
       },
     ),
+    cancelRoute(deps),
     route(
       "DELETE",
       "",
@@ -71,6 +80,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
       async (exchange, principal) => {
         const id = idOf(exchange);
         if (!(await responses.delete(responseOwnerOf(principal), id, clock.nowSeconds()))) throw notFound(id);
+        deps.backgroundRuns.find(id)?.drop();
         return Response.json({ id, object: "response", deleted: true });
       },
     ),
@@ -91,6 +101,27 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
   ];
 }
 
+function cancelRoute(deps: StoredResponseRouteDeps): ScopedRoute {
+  return route(
+    "POST",
+    "/cancel",
+    {
+      operationId: "cancelResponse",
+      summary: "Stop a response in the background",
+      description:
+        "What was said so far stays, and is charged. One that has ended before stays as it was, and is the answer.",
+      response: { description: "The response.", json: responseObject },
+      errors: ["not_found", "invalid_request"],
+    },
+    async ({ params }, principal) => {
+      const id = params["id"] ?? "";
+      const stored = await cancelStored(principal, id, deps);
+      if (!stored) throw notFound(id);
+      return Response.json(stored.response);
+    },
+  );
+}
+
 function route(
   method: ScopedRoute["method"],
   path: string,
@@ -99,7 +130,7 @@ function route(
 ): ScopedRoute {
   const parameters = [{ name: "id", in: "path" as const, description: "Id of the response." }];
   return {
-    ...{ method, path: `/v1/responses/:id${path}`, access: "chat:read" },
+    ...{ method, path: `/v1/responses/:id${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
     doc: { ...doc, tag: "Stored responses", parameters },
     handle,
   };
@@ -156,13 +187,6 @@ async function find(
 
 function idOf({ params }: Exchange): string {
   return params["id"] ?? "";
-}
-
-function notStreamed(): GatewayError {
-  return fieldError(
-    "stream",
-    "must be false or left out: this response was not asked for in the background, so its events are not kept.",
-  );
 }
 
 /** The same answer for one that never was, that is gone, and that is somebody else's. */

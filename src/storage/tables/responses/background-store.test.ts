@@ -143,6 +143,22 @@ onEachDatabase((databases) => {
     expect(await store.events("a", 2, 3)).toEqual([second, third]);
   });
 
+  test("its state and the number of its last event are told without its content", async () => {
+    await responses.insert([queued("a")]);
+    expect([await store.state("a", now), await store.lastEvent("a")]).toEqual([
+      { status: "queued", isCancelled: false },
+      -1,
+    ]);
+    await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
+    await store.end("a", done({ first: 2, events: ["2"] }), now);
+    expect([await store.state("a", now), await store.lastEvent("a")]).toEqual([
+      { status: "completed", isCancelled: false },
+      2,
+    ]);
+    await responses.delete(owner, "a", now);
+    expect([await store.state("a", now), await store.lastEvent("a")]).toEqual([undefined, -1]);
+  });
+
   test("abandoned are those that nobody worked on since, longest ago first; none that has ended or was deleted", async () => {
     await responses.insert([
       queued("waits"),

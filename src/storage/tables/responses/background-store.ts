@@ -49,10 +49,7 @@ export class SqlBackgroundStore implements BackgroundStore {
           RETURNING status, cancel_requested_at`;
         if (row && events) await this.#addEvents(tx, id, events);
         if (row) return stateOf(row);
-        const [ended]: StateRow[] = await tx`
-          SELECT status, cancel_requested_at FROM stored_responses
-          WHERE id = ${id} AND deleted_at IS NULL AND expires_at > ${nowSeconds}`;
-        return ended && stateOf(ended);
+        return await readState(tx, id, nowSeconds);
       }),
     );
   }
@@ -92,6 +89,16 @@ export class SqlBackgroundStore implements BackgroundStore {
         return row && this.#content.record(row);
       }),
     );
+  }
+
+  state(id: string, nowSeconds: number): Promise<RunState> {
+    return available(readState(this.#db, id, nowSeconds));
+  }
+
+  async lastEvent(id: string): Promise<number> {
+    const [row]: { last: number | string | null }[] = await available(this.#db`
+      SELECT MAX(last_number) AS last FROM response_events WHERE response_id = ${id}`);
+    return Number(row?.last ?? -1);
   }
 
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]> {
@@ -146,6 +153,13 @@ export class SqlBackgroundStore implements BackgroundStore {
 interface StateRow {
   status: ResponseStatus;
   cancel_requested_at: number | string | null;
+}
+
+async function readState(db: Database, id: string, nowSeconds: number): Promise<RunState> {
+  const [row]: StateRow[] = await db`
+    SELECT status, cancel_requested_at FROM stored_responses
+    WHERE id = ${id} AND deleted_at IS NULL AND expires_at > ${nowSeconds}`;
+  return row && stateOf(row);
 }
 
 function stateOf(row: StateRow): { status: ResponseStatus; isCancelled: boolean } {

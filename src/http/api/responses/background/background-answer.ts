@@ -1,0 +1,111 @@
+// How responses in the background are begun, followed and stopped by HTTP.
+import { fieldError, type GatewayError, invalidRequest } from "../../../../base/errors.ts";
+import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
+import type { Principal } from "../../../../domain/principal.ts";
+import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
+import type { Answer, Exchange } from "../../../exchange/route.ts";
+import { type InferenceRouteDeps, streamHeaders, tellAsked } from "../../inference-answer.ts";
+import { responseOwnerOf } from "../../response-owner.ts";
+import type { BackgroundRuns } from "./background-runs.ts";
+import { EventFollower } from "./event-follower.ts";
+
+export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
+  background: Pick<BackgroundStore, "events" | "state" | "lastEvent" | "requestCancel">;
+  backgroundRuns: BackgroundRuns;
+}
+
+export interface CancelDeps extends FollowDeps {
+  responses: Pick<ResponseStore, "find">;
+}
+
+/** How long a client waits to hear that what another replica works on was stopped. */
+const stoppedMs = 5_000;
+const lookMs = 100;
+
+/** Answers with the response as it waits, or with its events; either way it goes on when its client leaves. */
+export async function beginInBackground(
+  exchange: Exchange,
+  principal: Principal,
+  request: DecodedRequest,
+  deps: InferenceRouteDeps & FollowDeps,
+): Promise<Answer> {
+  tellAsked(exchange, request);
+  const run = await deps.backgroundRuns.start({ exchange, principal, request, limits: deps.requestLimits() }, deps);
+  if (request.stream) return follow(exchange, { id: run.id, after: -1 }, deps);
+  return Response.json(run.queued);
+}
+
+/** The events of a response from the one after `after` on, and those that come. Throws where they are not kept (any more). */
+export async function followStored(
+  exchange: Exchange,
+  { id, background, status }: StoredResponse,
+  after: number | undefined,
+  deps: FollowDeps,
+): Promise<Answer> {
+  if (!background) throw neverStreamed();
+  const isEnded = status !== "queued" && status !== "in_progress";
+  if (isEnded && (await deps.background.lastEvent(id)) < 0) throw noEventsAnyMore();
+  return follow(exchange, { id, after: after ?? -1 }, deps);
+}
+
+/** Asks for its end and gives it as it then is; one that had ended before stays as it was. */
+export async function cancelStored(
+  principal: Principal,
+  id: string,
+  { background, backgroundRuns, responses, clock }: CancelDeps,
+): Promise<StoredResponse | undefined> {
+  const owner = responseOwnerOf(principal);
+  let stored = await background.requestCancel(owner, id, clock.nowSeconds());
+  if (stored && !stored.background) throw notInBackground();
+  const run = stored && backgroundRuns.find(id);
+  run?.cancel();
+  await run?.ended;
+  const untilMs = clock.monotonicMs() + stoppedMs;
+  while (stored && isRunning(stored)) {
+    stored = await responses.find(owner, id, clock.nowSeconds());
+    if (clock.monotonicMs() >= untilMs) break;
+    if (stored && isRunning(stored)) await new Promise((resolve) => setTimeout(resolve, lookMs));
+  }
+  return stored;
+}
+
+function isRunning({ status }: StoredResponse): boolean {
+  return status === "queued" || status === "in_progress";
+}
+
+function follow(
+  { req }: Exchange,
+  { id, after }: { id: string; after: number },
+  { background, backgroundRuns, clock, stopping, heartbeatMs }: FollowDeps,
+): Answer {
+  return {
+    status: 200,
+    headers: streamHeaders,
+    begin(client) {
+      const running = () => backgroundRuns.find(id);
+      const { left } = req;
+      void new EventFollower({ id, after, client, left, background, running, clock, stopping, heartbeatMs }).follow();
+    },
+  };
+}
+
+function neverStreamed(): GatewayError {
+  return fieldError(
+    "stream",
+    "must be false or left out: this response was not asked for in the background, so its events are not kept.",
+  );
+}
+
+function noEventsAnyMore(): GatewayError {
+  return fieldError(
+    "stream",
+    "must be false or left out: this response ended more than 10 minutes ago, and its events are kept no longer.",
+  );
+}
+
+function notInBackground(): GatewayError {
+  return invalidRequest(
+    "This response was not asked for with `background: true`: it ends when the connection is closed that it was asked over.",
+    { param: "response_id" },
+  );
+}

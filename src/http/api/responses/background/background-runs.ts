@@ -1,0 +1,176 @@
+// The responses in the background that this process works on, and the end of those whose process is gone.
+import { ByteSpan } from "../../../../base/bytes/byte-span.ts";
+import type { Clock } from "../../../../base/clock.ts";
+import { fieldError, type GatewayError } from "../../../../base/errors.ts";
+import type { Log } from "../../../../base/log.ts";
+import { dialects } from "../../../../dialects/dialects.ts";
+import { ownItems } from "../../../../dialects/response/kept-items.ts";
+import { responseBase, responseState } from "../../../../dialects/response/response-object.ts";
+import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
+import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts";
+import type { InferenceDeps } from "../../../../inference/call.ts";
+import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
+import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
+import type { Exchange } from "../../../exchange/route.ts";
+import { BackgroundRun, workingMs } from "./background-run.ts";
+import { abandonedEnd } from "./run-events.ts";
+
+/**
+ * One that nobody has worked on for so long is nobody's any more: well above the time in which whoever works on it says so,
+ * with clocks of replicas 30 s apart.
+ */
+const abandonedSeconds = 60 + workingMs / 1_000;
+const lookMs = 15_000;
+const abandonedAtOnce = 20;
+const secondsPerDay = 86_400;
+
+export interface BackgroundRunsOptions {
+  responses: Pick<ResponseStore, "insert">;
+  background: BackgroundStore;
+  clock: Clock;
+  log: Log;
+}
+
+export interface BackgroundRequest {
+  exchange: Exchange;
+  principal: Principal;
+  request: DecodedRequest;
+  limits: RequestLimits;
+}
+
+export class BackgroundRuns {
+  readonly #options: BackgroundRunsOptions;
+  readonly #runs = new Map<string, BackgroundRun>();
+  readonly #timer: ReturnType<typeof setInterval>;
+  #looking: Promise<void> | undefined;
+
+  constructor(options: BackgroundRunsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      this.#looking ??= this.endAbandoned().finally(() => {
+        this.#looking = undefined;
+      });
+    }, lookMs);
+  }
+
+  /** Undefined where this process does not work on it. */
+  find(id: string): BackgroundRun | undefined {
+    return this.#runs.get(id);
+  }
+
+  /** Resolves once the response is kept and admitted; rejects with the GatewayError that its client gets instead. */
+  async start(
+    { exchange, principal, request, limits }: BackgroundRequest,
+    deps: InferenceDeps,
+  ): Promise<BackgroundRun> {
+    requireKept(request, deps);
+    const message = exchange.message("background");
+    try {
+      const holder = message.by(principal);
+      const asked = asStream(request, limits);
+      const refusal = message.hold(asked.bytes.length);
+      if (refusal) throw refusal;
+      message.trace?.asked(asked);
+      message.line["model"] = exchange.line["model"];
+      const stored = queued(exchange.requestId, principal, asked, deps);
+      const run = new BackgroundRun({ exchange, message, principal, holder, request: asked, stored, ...this.#options });
+      await run.begin(deps);
+      this.#runs.set(run.id, run);
+      void run.ended.then(() => this.#runs.delete(run.id));
+      return run;
+    } catch (error) {
+      message.leave();
+      throw error;
+    }
+  }
+
+  /** Resolves when this process works on none any more. */
+  async idle(): Promise<void> {
+    while (this.#runs.size > 0) await Promise.all([...this.#runs.values()].map(({ ended }) => ended));
+  }
+
+  /** Resolves when it uses the store no more; what runs still must have been told to stop. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#looking;
+    await this.idle();
+  }
+
+  /** Never rejects. */
+  async endAbandoned(): Promise<void> {
+    const { background, clock, log } = this.#options;
+    try {
+      const now = clock.nowSeconds();
+      for (const { id, response } of await background.abandoned(now - abandonedSeconds, abandonedAtOnce)) {
+        const number = (await background.lastEvent(id)) + 1;
+        const end = abandonedEnd(response, number);
+        const events = { first: number, events: [end.event] };
+        const isEnded = await background.end(id, { status: "failed", response: end.response, events }, now);
+        if (isEnded) log.warn("background_response_abandoned", { response: id });
+      }
+    } catch (error) {
+      const { detail } = error as { detail?: unknown };
+      log.error("background_look_failed", { detail: String(detail ?? "unknown") });
+    }
+  }
+}
+
+function requireKept(request: DecodedRequest, { responseKeeper }: InferenceDeps): void {
+  if (request.store === false) {
+    throw fieldError("background", "cannot be true with `store: false`: what comes of it is read where it is kept.");
+  }
+  if (responseKeeper.retentionDays === 0) throw notKeptHere();
+}
+
+function notKeptHere(): GatewayError {
+  return fieldError(
+    "background",
+    "must be false: responses are not kept at this server, as stored_chats.retention_days is 0. Ask for a stream instead.",
+  );
+}
+
+/** What the model is asked: its answer is read as it comes, and nobody else keeps it. */
+function asStream(request: DecodedRequest, limits: RequestLimits): DecodedRequest {
+  const { background: _background, ...body } = request.body;
+  const bytes = Buffer.from(JSON.stringify({ ...body, stream: true }));
+  const asked = decodeRequest(request.operation, ByteSpan.of(bytes), limits);
+  asked.goesOn = request.goesOn;
+  return asked;
+}
+
+function queued(
+  requestId: string,
+  principal: Principal,
+  { model, body, goesOn }: DecodedRequest,
+  { catalog, clock, responseKeeper, sealFor }: InferenceDeps,
+): StoredResponse {
+  const { account, environment, appId } = principal;
+  const id = dialects.response.idOf(requestId);
+  const createdAt = clock.nowSeconds();
+  const members = dialects.response.kept?.members(true, goesOn);
+  const seal = sealFor(account.id);
+  const head = { id, model, created: createdAt, promptTokens: 0, request: body, members, seal };
+  return {
+    id,
+    accountId: account.id,
+    environment,
+    keyId: keyOf(principal).id,
+    appId,
+    personId: keyOf(principal).personId,
+    madeBy: makerOf(principal),
+    model: catalog.find(model)?.id ?? model,
+    createdAt,
+    expiresAt: createdAt + responseKeeper.retentionDays * secondsPerDay,
+    status: "queued",
+    previousId: goesOn?.keptAfter ?? null,
+    conversationId: goesOn?.conversationId ?? null,
+    background: true,
+    response: {
+      ...responseBase(head),
+      ...responseState({ status: "in_progress", output: [] }),
+      background: true,
+      status: "queued",
+    },
+    input: goesOn?.input ?? ownItems(body["input"]),
+  };
+}

@@ -1,0 +1,159 @@
+// Sends a client the events of a response in the background: those that were, and those that come.
+
+import { nowhere } from "../../../../base/bag.ts";
+import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
+import type { CancelListener, Cancellation } from "../../../../base/cancellation.ts";
+import type { Clock } from "../../../../base/clock.ts";
+import type { BackgroundStore } from "../../../../domain/models/stored-response.ts";
+import type { Stoppable, Stopping } from "../../../../inference/stopping.ts";
+import type { BackgroundRun, EventListener } from "./background-run.ts";
+import { asStreamed } from "./run-events.ts";
+
+/** Characters that are read from the store at once. */
+const pageSize = 256 * 1024;
+/** How often the store is asked for more of a response that another replica works on. */
+const lookMs = 500;
+/** A client that takes nothing for so long is cut off, as it is from any stream. */
+const stalledMs = 60_000;
+const keepAlive = ": keep-alive\n\n";
+
+export interface FollowOptions {
+  id: string;
+  /** The number of the last event that the client has; -1: none. */
+  after: number;
+  client: ClientStream;
+  /** Cancelled when the client leaves. */
+  left: Cancellation;
+  background: Pick<BackgroundStore, "events" | "state">;
+  /** The response, where this process works on it. */
+  running(): BackgroundRun | undefined;
+  clock: Clock;
+  stopping: Stopping;
+  heartbeatMs: number;
+}
+
+/** Until the response has ended, the client leaves, or the server stops: the client then asks for what comes later. */
+export class EventFollower implements EventListener, CancelListener, Stoppable {
+  inBag = nowhere;
+  readonly #options: FollowOptions;
+  readonly #heartbeat: ReturnType<typeof setInterval>;
+  /** The number of the last event that it was sent. */
+  #after: number;
+  #isBehind = false;
+  #isOver = false;
+  /** Goes on from what is waited for. */
+  #goOn: () => void = () => {};
+
+  constructor(options: FollowOptions) {
+    this.#options = options;
+    this.#after = options.after;
+    this.#heartbeat = setInterval(() => {
+      if (!this.#isBehind) this.#write(keepAlive);
+    }, options.heartbeatMs);
+  }
+
+  /** Never rejects. */
+  async follow(): Promise<void> {
+    const { client, left, stopping } = this.#options;
+    client.onDrain = () => {
+      this.#isBehind = false;
+      this.#goOn();
+    };
+    left.onCancel(this);
+    if (!this.#isOver) stopping.add(this);
+    try {
+      while (!this.#isOver) await this.#next();
+    } catch {
+      // Without an end, the client knows that there is more, and from where.
+      if (!this.#isOver) client.abort();
+    } finally {
+      this.#close();
+    }
+  }
+
+  event(number: number, data: string): void {
+    if (this.#isOver || number <= this.#after) return;
+    this.#after = number;
+    this.#write(encodeByteText(asStreamed(data)));
+    // What comes meanwhile is in the store once it can take more.
+    if (this.#isBehind) this.#options.running()?.leave(this);
+    if (this.#isBehind) this.#goOn();
+  }
+
+  ended(): void {
+    this.#goOn();
+  }
+
+  cancelled(): void {
+    this.#isOver = true;
+    this.#goOn();
+  }
+
+  stop(): void {
+    // One that this process works on is ended as well, and that is told.
+    if (this.#isOver || this.#options.running()) return;
+    this.#isOver = true;
+    this.#options.client.abort();
+    this.#goOn();
+  }
+
+  async #next(): Promise<void> {
+    if (this.#isBehind) {
+      await this.#caughtUp();
+      return;
+    }
+    const { id, background, clock, running } = this.#options;
+    const run = running();
+    if (run?.listen(this, this.#after + 1)) {
+      if (!this.#isBehind) await this.#wait();
+      return;
+    }
+    const state = run ? undefined : await background.state(id, clock.nowSeconds());
+    const batches = await background.events(id, this.#after, pageSize);
+    for (const { first, events } of batches) {
+      for (const [index, event] of events.entries()) this.event(first + index, event);
+    }
+    if (batches.length > 0) return;
+    if (run) await Promise.race([run.ended, this.#wait()]);
+    else if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(lookMs);
+    else this.#end();
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#options.client.end();
+  }
+
+  async #caughtUp(): Promise<void> {
+    await this.#wait(stalledMs);
+    if (!this.#isBehind || this.#isOver) return;
+    this.#isOver = true;
+    this.#options.client.abort();
+  }
+
+  #write(text: string): void {
+    if (this.#isOver) return;
+    if (!this.#options.client.write(text)) this.#isBehind = true;
+  }
+
+  /** Until something goes on, or so many milliseconds are over. */
+  #wait(mostMs?: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = mostMs === undefined ? undefined : setTimeout(resolve, mostMs);
+      this.#goOn = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #close(): void {
+    const { left, stopping, running } = this.#options;
+    clearInterval(this.#heartbeat);
+    running()?.leave(this);
+    left.off(this);
+    stopping.remove(this);
+  }
+}
