@@ -118,7 +118,7 @@ function answerCall(pending: readonly PendingCall[], fields: Fields, role: "tool
   if (answered === undefined) {
     throw invalid(`${fields.name(key)} "${wanted}" answers no call of the assistant message before it.`);
   }
-  answered.call.result = parsed(readContent(fields));
+  answered.call.result = readContent(fields);
 }
 
 function refuseUnanswered(pending: readonly PendingCall[]): void {
@@ -127,7 +127,7 @@ function refuseUnanswered(pending: readonly PendingCall[]): void {
   throw invalid(`${first.path} has no answer. After a call there must be a message with its result.`);
 }
 
-/** Templates write JSON values as JSON; what is no JSON stays the string that it is. */
+/** Templates write the values as JSON; what is no JSON stays the string that it is. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -3,6 +3,7 @@ import type { ChatHistoryItem, ChatModelFunctions, Token } from "node-llama-cpp"
 import type { Chat, Runtime } from "../runtime.ts";
 import { refuseHopelessLength } from "./prompt-length.ts";
 import { invalid } from "./request-error.ts";
+import { renderWithResults } from "./shown-results.ts";
 
 export interface PromptOptions {
   history: readonly ChatHistoryItem[];
@@ -36,12 +37,10 @@ export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOption
     (afterCall ? chat.syntax.reopensReasoning : reply.length === 0 && chat.syntax.opensReasoning);
   if (startsInReasoning) reply.push({ type: "segment", segmentType: "thought", text: "", ended: false });
   try {
-    const { contextText } = chat.wrapper.generateContextState({
-      chatHistory: [...before, { type: "model", response: reply }],
-      ...(options.functions === undefined ? {} : { availableFunctions: options.functions }),
-    });
+    const history: ChatHistoryItem[] = [...before, { type: "model", response: reply }];
+    const text = renderWithResults(library, chat.wrapper, history, options.functions);
     // Only the template's own text is read for control tokens; what users wrote is plain text (engine trap 9).
-    const rendered = contextText.concat(new library.SpecialTokensText(options.ending));
+    const rendered = text.concat(new library.SpecialTokensText(options.ending));
     return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -1,0 +1,72 @@
+// Renders a history so that the model reads the results of tools as its own template shows them.
+import type {
+  ChatHistoryItem,
+  ChatModelFunctionCall,
+  ChatModelFunctions,
+  ChatWrapper,
+  LlamaText,
+} from "node-llama-cpp";
+import type { Library } from "../library.ts";
+
+/**
+ * Results in the history are texts, as clients send them. The library takes values, and where it follows a Jinja template
+ * makes of them what it can: a list of objects became "[object Object]", a text got the quotes and escapes of JSON. So
+ * there it is given signs, and the texts are put in their place. Its own wrappers write JSON where their models read that.
+ */
+export function renderWithResults(
+  library: Library,
+  wrapper: ChatWrapper,
+  history: readonly ChatHistoryItem[],
+  functions: ChatModelFunctions | undefined,
+): LlamaText {
+  const render = (chatHistory: ChatHistoryItem[]) =>
+    wrapper.generateContextState({
+      chatHistory,
+      ...(functions === undefined ? {} : { availableFunctions: functions }),
+    }).contextText;
+  if (!(wrapper instanceof library.JinjaTemplateChatWrapper)) return render(withResults(history, parsed));
+  const texts: string[] = [];
+  const name = `result-${crypto.randomUUID()}`;
+  const rendered = render(withResults(history, (text) => `${name}-${texts.push(text) - 1}.`));
+  const sign = new RegExp(`"${name}-(\\d+)\\."|${name}-(\\d+)\\.`, "g");
+  const { values } = rendered;
+  return new library.LlamaText(
+    values.map((value, index) => {
+      if (typeof value !== "string") return value;
+      const isInQuotes = quotes(library, values[index - 1], "end") && quotes(library, values[index + 1], "start");
+      return value.replaceAll(sign, (_, quoted?: string, bare?: string) => {
+        const text = texts[Number(quoted ?? bare)] ?? "";
+        return isInQuotes ? JSON.stringify(text).slice(1, -1) : text;
+      });
+    }),
+  );
+}
+
+/** Whether the template's own text beside a result is a quotation mark, as where it writes the result as JSON. */
+function quotes(library: Library, beside: unknown, side: "start" | "end"): boolean {
+  if (!(beside instanceof library.SpecialTokensText)) return false;
+  return side === "start" ? beside.value.startsWith('"') : beside.value.endsWith('"');
+}
+
+function withResults(history: readonly ChatHistoryItem[], shown: (text: string) => unknown): ChatHistoryItem[] {
+  return history.map((item) => {
+    if (item.type !== "model") return item;
+    const response = item.response.map((part) =>
+      typeof part === "object" && part.type === "functionCall" ? withResult(part, shown) : part,
+    );
+    return { ...item, response };
+  });
+}
+
+function withResult(call: ChatModelFunctionCall, shown: (text: string) => unknown): ChatModelFunctionCall {
+  return typeof call.result === "string" ? { ...call, result: shown(call.result) } : call;
+}
+
+/** JSON stays JSON; what is none is the string that it is. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
