@@ -48,7 +48,7 @@ test("a conversation has its labels and items, and responses go on with it and a
   await client.responses.stream({ model, input: "Sure?", conversation: { id: made.id } }).finalResponse();
   // Users that follow each other are one to the model.
   expect(saidIn(upstream.requests.at(-1) as never)).toEqual([
-    "user: I am Ada.Who am I?",
+    "user: I am Ada.\n\nWho am I?",
     "assistant: Hello world",
     "user: Sure?",
   ]);

@@ -194,7 +194,7 @@ test("generate: false asks no model, and what comes next goes on from what it wa
   expect(upstream.requests).toHaveLength(0);
   client.send(create("Two", { previous_response_id: client.lastId }));
   await client.until("response.completed", 2);
-  expect(lastSaid()).toEqual(["user: OneTwo"]);
+  expect(lastSaid()).toEqual(["user: One\n\nTwo"]);
   client.send(create("Three", { generate: false, model: "unknown" }));
   client.send(create("Three", { generate: "no" }));
   client.send(create("Three", { background: true }));

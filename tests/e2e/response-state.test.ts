@@ -108,8 +108,8 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
       ],
     });
     // Two of the user's in a row are one message of a chat.
-    expect(lastSaid().join(" ").replace(" user: Three", "Three")).toBe(
-      "user: One assistant: Hello world user: TwoThree",
+    expect(lastSaid().join(" ").replace("Two user: Three", "Two\n\nThree")).toBe(
+      "user: One assistant: Hello world user: Two\n\nThree",
     );
     expect(third.status).toBe("completed");
   });
@@ -121,8 +121,8 @@ describe.each(["chat completions alone", "Responses"])("over a server that speak
       const first = await ask(client, isStream, { input: "One", conversation });
       expect(first).toMatchObject({ conversation: { id: conversation }, previous_response_id: null, store: true });
       await ask(client, isStream, { input: "Two", conversation: { id: conversation } });
-      const last = lastSaid().join(" ").replace(" user: One", "One");
-      expect(last).toBe("user: ZeroOne assistant: Hello world user: Two");
+      const last = lastSaid().join(" ").replace("Zero user: One", "Zero\n\nOne");
+      expect(last).toBe("user: Zero\n\nOne assistant: Hello world user: Two");
       expect(lastBody()["conversation"]).toBeUndefined();
       expect(await itemsOf(server, conversation)).toHaveLength(5);
       // What is not kept reads it, and leaves no trace in it.
@@ -393,6 +393,6 @@ describe("what is kept", () => {
     const input = [...compacted.output, { role: "user", content: "And when?" }] as never;
     await client.responses.create({ model, input });
     const said = saidIn(upstream.requests.at(-1) ?? { body: {} });
-    expect(said.join("\n")).toStartWith("user: Where did they meet?They met in Oslo.");
+    expect(said.join("\n")).toStartWith("user: Where did they meet?\n\nThey met in Oslo.");
   });
 });

@@ -82,7 +82,13 @@ class MessageWriter {
   #userParts(parts: readonly Part[], name: string | undefined): void {
     this.#user ??= { parts: [], name };
     this.#user.name ??= name;
-    for (const part of parts) this.#user.parts.push(part);
+    const { parts: all } = this.#user;
+    const isBesideText = all.at(-1)?.type === "text";
+    for (const [index, part] of parts.entries()) {
+      // Templates write parts one right after the other; what was a message of its own is a paragraph of its own.
+      const begins = index === 0 && isBesideText && part.type === "text";
+      all.push(begins ? { ...part, text: `\n\n${part.text}` } : part);
+    }
   }
 
   /** Results follow each other at once; what they have beside text comes behind all of them. */

@@ -54,10 +54,17 @@ test("instructions that lead are one system message; later ones are told with th
     { role: "system", content: "One.\n\nTwo." },
     {
       role: "user",
-      content: [...text("Hello"), ...text("<system>\nThree.\n</system>"), ...text("Hello")],
+      content: [...text("Hello"), ...text("\n\n<system>\nThree.\n</system>"), ...text("\n\nHello")],
     },
     { role: "assistant", content: "Yes" },
     { role: "user", content: "<system>\nFour.\n</system>" },
+  ]);
+});
+
+test("users that follow each other are one message, with a paragraph for each; parts of one stay as close as they were", () => {
+  const parts = [...text("One, "), ...text("two.")];
+  expect(messagesOf({ role: "user", parts, place: "a" }, user)).toEqual([
+    { role: "user", content: [...text("One, "), ...text("two."), ...text("\n\nHello")] },
   ]);
 });
 
