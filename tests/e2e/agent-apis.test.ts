@@ -13,7 +13,7 @@ import {
   upstreamYaml,
   usage,
 } from "../support/scripted-upstream.ts";
-import { answer, demoModel, question } from "../support/tiny-demo.ts";
+import { answer, demoContext, demoModel, question } from "../support/tiny-demo.ts";
 
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -92,6 +92,18 @@ describe("Responses", () => {
     expect(await whole.catch((error: unknown) => error)).toMatchObject({
       status: 400,
       code: "context_length_exceeded",
+    });
+  });
+
+  test("so does one that is too long for the built-in model", async () => {
+    const asked = { model: demoModel, input: "Hello ".repeat(demoContext), store: false };
+    const events: unknown[] = [];
+    for await (const event of await openai().responses.create({ ...asked, stream: true })) events.push(event);
+    expect(events.at(-1)).toMatchObject({
+      type: "response.failed",
+      response: {
+        error: { code: "context_length_exceeded", message: expect.stringContaining(`${demoContext} tokens`) },
+      },
     });
   });
 
@@ -212,5 +224,13 @@ describe("Messages", () => {
       .messages.create({ ...asked, model })
       .catch((error: unknown) => error as Error);
     expect(String(refused)).toContain("prompt is too long: 5123 tokens > 4096 maximum");
+  });
+
+  test("so is one that is too long for the built-in model", async () => {
+    const messages = [{ role: "user" as const, content: "Hello ".repeat(demoContext) }];
+    const refused = await anthropic()
+      .messages.create({ ...asked, model: demoModel, messages })
+      .catch((error: unknown) => error as Error);
+    expect(String(refused)).toMatch(new RegExp(`prompt is too long: \\d+ tokens > ${demoContext} maximum`));
   });
 });

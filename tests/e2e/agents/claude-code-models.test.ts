@@ -3,9 +3,15 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { claudeProgram, makeProgramHome, type ProgramHome } from "../../support/agents/agent-program.ts";
-import { type AgentWorld, expectBooked, startAgentWorld, theEnd, thePrompt } from "../../support/agents/agent-world.ts";
+import {
+  expectBooked,
+  type ScriptedWorld,
+  startAgentWorld,
+  theEnd,
+  thePrompt,
+} from "../../support/agents/agent-world.ts";
 
-let world: AgentWorld;
+let world: ScriptedWorld;
 let home: ProgramHome;
 beforeEach(async () => {
   world = await startAgentWorld("each API natively");

@@ -18,8 +18,7 @@ describeProgram({
     mkdirSync(join(own.home, ".claude"));
     const env = {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-      // Small enough for a compaction.
-      CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "20",
+      ...(world.compacts ? { CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: "20" } : {}),
     };
     writeFileSync(join(own.home, ".claude", "settings.json"), JSON.stringify({ env }));
     await connect("claude", own, world);

@@ -4,15 +4,15 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeProgramHome, type ProgramHome, programPath } from "../../support/agents/agent-program.ts";
 import {
-  type AgentWorld,
   agentModel,
   expectBooked,
+  type ScriptedWorld,
   startAgentWorld,
   theEnd,
   thePrompt,
 } from "../../support/agents/agent-world.ts";
 
-let world: AgentWorld;
+let world: ScriptedWorld;
 let home: ProgramHome;
 beforeEach(async () => {
   world = await startAgentWorld("chat completions alone");

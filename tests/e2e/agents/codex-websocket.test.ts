@@ -34,5 +34,6 @@ enabled = false
     cut: { steps: ["0", "cut", "1", "2", "3"] },
     overflow: { says: "ran out of room in the model's context window" },
   },
+  overEngine: false,
   compacted: { by: 10_000, steps: ["0", "1", "2", "summary", "3"] },
 });

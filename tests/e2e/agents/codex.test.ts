@@ -18,8 +18,7 @@ describeProgram({
   },
   async prepare(own, world) {
     mkdirSync(join(own.home, ".codex"));
-    const before = `# Small enough for a compaction.
-model_auto_compact_token_limit = 15000
+    const before = `${world.compacts ? "model_auto_compact_token_limit = 15000" : ""}
 check_for_update_on_startup = false
 
 [analytics]

@@ -4,12 +4,14 @@ import {
   type AgentWorld,
   blue,
   expectBooked,
+  type ScriptedWorld,
   startAgentWorld,
   taskOf,
   theEnd,
   type UpstreamKind,
   upstreamKinds,
 } from "./agent-world.ts";
+import { type EngineWorld, startEngineWorld } from "./engine-world.ts";
 import type { Task } from "./scripted-model.ts";
 
 export interface Agent {
@@ -23,7 +25,7 @@ const kinds = Object.keys(upstreamKinds) as UpstreamKind[];
 /** For agents that a test holds in its hands: all faults in one run, each at another turn. */
 export function describeAgent({ task, run }: Agent): void {
   describe.each(kinds)("over a model that speaks %s", (kind) => {
-    let world: AgentWorld;
+    let world: ScriptedWorld;
     beforeAll(async () => {
       world = await startAgentWorld(kind);
     });
@@ -49,6 +51,22 @@ export function describeAgent({ task, run }: Agent): void {
       expect(world.text()).toBe(blue);
       expect(taskOf(world)).toEqual(["429", "0", "503", "1", "cut", "2", "overflow", "summary", "3"]);
       await expectBooked(world);
+    });
+  });
+
+  describe("over the built-in engine", () => {
+    let world: EngineWorld;
+    beforeAll(async () => {
+      world = await startEngineWorld(task);
+      world.reset();
+    });
+    afterAll(() => world[Symbol.asyncDispose]());
+
+    test("a file is edited over four turns, and the ledger has what the conversation counts for", async () => {
+      expect(await run(world)).toContain(theEnd);
+      expect(world.text()).toBe(blue);
+      expect(world.turns()).toEqual([0, 1, 2, 3]);
+      await world.expectBooked();
     });
   });
 }

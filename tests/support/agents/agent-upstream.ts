@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { defaultModel, json } from "../scripted-upstream.ts";
-import { type Api, askedOf, type Body } from "./asked.ts";
+import { type Api, apiOf, askedOf, type Body } from "./asked.ts";
 import { nextTurn, type Task, type Turn } from "./scripted-model.ts";
 import { type Count, piecesOf, speechOf } from "./speech.ts";
 
@@ -35,11 +35,6 @@ export interface AgentUpstream {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const paths: Readonly<Record<string, Api>> = {
-  "/v1/chat/completions": "chat",
-  "/v1/responses": "responses",
-  "/v1/messages": "messages",
-};
 /** That the model says it has; tests give it no such prompt but where it is told to refuse one. */
 export const agentContext = 200_000;
 const tooMany = agentContext + 4_321;
@@ -52,10 +47,9 @@ export async function startAgentUpstream(apis: readonly Api[]): Promise<AgentUps
   const faults = new Map<number, Fault>();
   const server = createServer(async (req, res) => {
     res.on("error", () => {});
-    const path = new URL(req.url ?? "", "http://model").pathname;
     if (req.method === "GET") return json(res, 200, { object: "list", data: [defaultModel] });
     const text = await textOf(req);
-    const api = paths[path];
+    const api = apiOf(req.url ?? "");
     if (!api || !apis.includes(api)) return json(res, 404, { error: { message: "There is no such path." } });
     const body = JSON.parse(text) as Body;
     const asked = askedOf(api, body);

@@ -22,7 +22,6 @@ export const [red, blue] = ["The colour is red.", "The colour is blue."];
 export const thePrompt = "Make the colour in notes.txt blue.";
 
 export interface AgentWorld {
-  upstream: AgentUpstream;
   server: TestServer;
   /** A folder of its own for each work. */
   directory: string;
@@ -32,13 +31,19 @@ export interface AgentWorld {
   reset(): void;
   /** What is in the file. */
   text(): string;
+  /** Whether programs are told to make a conversation short that is longer than they begin with anyway. */
+  compacts: boolean;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export async function startAgentWorld(kind: UpstreamKind): Promise<AgentWorld> {
+/** One whose model is scripted, and may be told to fail. */
+export interface ScriptedWorld extends AgentWorld {
+  upstream: AgentUpstream;
+}
+
+export async function startAgentWorld(kind: UpstreamKind): Promise<ScriptedWorld> {
   const upstream = await startAgentUpstream(upstreamKinds[kind]);
-  const directory = mkdtempSync(join(tmpdir(), "headrace-agent-"));
-  const file = join(directory, "notes.txt");
+  const folder = makeAgentFolder();
   const server = await startHeadrace({
     yaml: `upstreams:
   - { name: world, url: "${upstream.url}", discover: false, apis: [${upstreamKinds[kind].join(", ")}] }
@@ -50,20 +55,40 @@ models:
 `,
   });
   return {
-    ...{ upstream, server, directory, file },
-    reset: () => writeFileSync(file, `${red}\n`),
-    text: () => readFileSync(file, "utf8").trim(),
+    ...{ upstream, server, ...folder, compacts: true },
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
       await upstream[Symbol.asyncDispose]();
-      rmSync(directory, { recursive: true, force: true });
+      folder.remove();
     },
   };
 }
 
+interface AgentFolder extends Pick<AgentWorld, "directory" | "file" | "reset" | "text"> {
+  remove(): void;
+}
+
+export function makeAgentFolder(): AgentFolder {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-agent-"));
+  const file = join(directory, "notes.txt");
+  return {
+    ...{ directory, file },
+    reset: () => writeFileSync(file, `${red}\n`),
+    text: () => readFileSync(file, "utf8").trim(),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
 /** The ledger has one record for each answer that the model gave, with the tokens that the model counted. */
-export async function expectBooked({ upstream, server }: AgentWorld): Promise<void> {
-  const whole = upstream.served.filter(isCounted);
+export async function expectBooked({ upstream, server }: ScriptedWorld): Promise<void> {
+  await expectCounted(server, upstream.served.filter(isCounted));
+}
+
+/** The same for whatever was counted, by the ids of the requests. */
+export async function expectCounted(
+  server: TestServer,
+  whole: readonly { requestId: string; count: { prompt: number; completion: number } }[],
+): Promise<void> {
   await until(() => server.requests().open === 0, "every request has ended");
   await server.governance.ledger.flush();
   const booked = new Map(bookedUsage(server.dataDir).map((record) => [record.request_id, record]));
@@ -88,7 +113,7 @@ function isCounted(served: Served): served is Served & { count: NonNullable<Serv
 }
 
 /** The steps that the model took, in the order in which it was asked; faults by their names. */
-export function taskOf({ upstream }: AgentWorld): string[] {
+export function taskOf({ upstream }: ScriptedWorld): string[] {
   return upstream.served
     .filter(({ kind }) => kind !== "aside")
     .map(({ kind, done, fault }) => fault ?? (kind === "summary" ? "summary" : String(done)));

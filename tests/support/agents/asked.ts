@@ -3,6 +3,17 @@
 export type Body = Record<string, unknown>;
 export type Api = "chat" | "responses" | "messages";
 
+const paths: Readonly<Record<string, Api>> = {
+  "/v1/chat/completions": "chat",
+  "/v1/responses": "responses",
+  "/v1/messages": "messages",
+};
+
+/** The format in which a model is asked by a request with this path and query; undefined where it asks none. */
+export function apiOf(url: string): Api | undefined {
+  return paths[new URL(url, "http://model").pathname];
+}
+
 /** A request as the model sees it: no format is left in it. */
 export interface Asked {
   api: Api;

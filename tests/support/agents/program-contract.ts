@@ -10,12 +10,14 @@ import {
   agentModel,
   blue,
   expectBooked,
+  type ScriptedWorld,
   startAgentWorld,
   taskOf,
   theEnd,
   type UpstreamKind,
   upstreamKinds,
 } from "./agent-world.ts";
+import { type EngineWorld, startEngineWorld } from "./engine-world.ts";
 import type { Task } from "./scripted-model.ts";
 
 export interface Prepared {
@@ -31,6 +33,8 @@ export interface Program {
   faults: Readonly<Record<Fault, Done | Stopped>>;
   /** Tokens by which the conversation grows at the third turn, so that the program makes it short. */
   compacted: Done & { by: number };
+  /** false: not over the built-in engine, where what goes over a WebSocket is counted by nobody. */
+  overEngine?: false;
   /** It takes seconds to start: only the long form has it work over every kind of model, and through every fault. */
   isSlow?: boolean;
 }
@@ -59,10 +63,11 @@ export async function connect(client: string, { home }: ProgramHome, { server }:
 const allKinds = Object.keys(upstreamKinds) as UpstreamKind[];
 const deadlineMs = 60_000;
 
-export function describeProgram({ task, prepare, faults, compacted, isSlow = false }: Program): void {
+export function describeProgram(program: Program): void {
+  const { task, prepare, faults, compacted, isSlow = false } = program;
   const kinds = isSlow && !long ? allKinds.slice(0, 1) : allKinds;
   describe.each(kinds)("over a model that speaks %s", (kind) => {
-    let world: AgentWorld;
+    let world: ScriptedWorld;
     let home: ProgramHome;
     beforeAll(async () => {
       world = await startAgentWorld(kind);
@@ -114,6 +119,37 @@ export function describeProgram({ task, prepare, faults, compacted, isSlow = fal
       async () => {
         world.upstream.weigh({ fromStep: 2, tokens: compacted.by });
         await expectDone(compacted);
+      },
+      deadlineMs,
+    );
+  });
+  if (program.overEngine !== false) describeOverEngine(program);
+}
+
+/** It is not to fail on demand, so there is only the work. */
+function describeOverEngine({ task, prepare }: Program): void {
+  describe("over the built-in engine", () => {
+    let world: EngineWorld;
+    let home: ProgramHome;
+    beforeAll(async () => {
+      world = await startEngineWorld(task);
+      world.reset();
+      home = makeProgramHome();
+    });
+    afterAll(async () => {
+      await home[Symbol.asyncDispose]();
+      await world[Symbol.asyncDispose]();
+    });
+
+    test(
+      "a file is edited over four turns, and the ledger has what the conversation counts for",
+      async () => {
+        const { command, env } = await prepare(home, world);
+        const { code, stdout, stderr } = await home.run(command, world.directory, env);
+        expect({ said: stdout, stderr, code }).toMatchObject({ said: expect.stringContaining(theEnd), code: 0 });
+        expect(world.text()).toBe(blue);
+        expect(world.turns()).toEqual([0, 1, 2, 3]);
+        await world.expectBooked();
       },
       deadlineMs,
     );

@@ -1,10 +1,9 @@
 // Rewrites metadata in the header of a GGUF file (ggml's docs/gguf.md), to test models that differ only in what they say.
 
-/** Value types by number; the sizes of the scalar ones in bytes. */
-const stringType = 8;
-const arrayType = 9;
+import { ggufAligned, ggufString, ggufText, ggufTypes } from "./gguf-file.ts";
+
+/** By the number of the type, in bytes. */
 const scalarSizes = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
-const defaultAlignment = 32;
 
 /** A copy of the file with some string values set; keys that it lacks are added. */
 export function withMetadata(file: Uint8Array, values: Readonly<Record<string, string>>): Uint8Array {
@@ -19,32 +18,15 @@ export function withMetadata(file: Uint8Array, values: Readonly<Record<string, s
     reader.skipValue(reader.integer32());
     if (!Object.hasOwn(values, key)) entries.push(file.subarray(start, reader.position));
   }
-  for (const [key, value] of Object.entries(values)) entries.push(stringEntry(key, value));
+  for (const [key, value] of Object.entries(values)) entries.push(Buffer.concat([ggufText(key), ggufString(value)]));
   const tensors = reader.tensorInfos(tensorCount);
-  const data = file.subarray(align(reader.position));
+  const data = file.subarray(ggufAligned(reader.position));
   const counts = new Uint8Array(16);
   const view = new DataView(counts.buffer);
   view.setBigUint64(0, BigInt(tensorCount), true);
   view.setBigUint64(8, BigInt(entries.length), true);
   const header = Buffer.concat([head, counts, ...entries, tensors]);
-  return Buffer.concat([header, Buffer.alloc(align(header.length) - header.length), data]);
-}
-
-function align(position: number): number {
-  return Math.ceil(position / defaultAlignment) * defaultAlignment;
-}
-
-function stringEntry(key: string, value: string): Uint8Array {
-  const type = Buffer.alloc(4);
-  type.writeUInt32LE(stringType);
-  return Buffer.concat([text(key), type, text(value)]);
-}
-
-function text(value: string): Uint8Array {
-  const bytes = Buffer.from(value);
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(bytes.length));
-  return Buffer.concat([length, bytes]);
+  return Buffer.concat([header, Buffer.alloc(ggufAligned(header.length) - header.length), data]);
 }
 
 class Reader {
@@ -77,8 +59,8 @@ class Reader {
   }
 
   skipValue(type: number): void {
-    if (type === stringType) this.take(this.integer64());
-    else if (type === arrayType) {
+    if (type === ggufTypes.string) this.take(this.integer64());
+    else if (type === ggufTypes.array) {
       const elementType = this.integer32();
       const count = this.integer64();
       for (let index = 0; index < count; index++) this.skipValue(elementType);
