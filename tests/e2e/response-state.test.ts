@@ -357,7 +357,7 @@ describe("what is kept", () => {
     await raised(() => client.responses.retrieve(id), OpenAI.NotFoundError);
   });
 
-  test("is refused by name where it is named twice, is not in the background, or is longer than a request may be", async () => {
+  test("is refused by name where it is named twice, has no events, or is longer than a request may be", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream, "limits: { body_bytes: 20000 }\n") });
     const client = openaiClient(server);
     const { id } = await client.responses.create({ model, input: "x".repeat(15_000) });
@@ -367,7 +367,6 @@ describe("what is kept", () => {
         OpenAI.APIError,
       );
     expect(await refuse({ conversation: "conv_1" })).toMatchObject({ status: 400, param: "conversation" });
-    expect(await refuse({ background: true })).toMatchObject({ status: 400, param: "background" });
     expect(await refuse({ input: "y".repeat(10_000) })).toMatchObject({ status: 413, code: "request_too_large" });
     const streamed = await server.request(`/v1/responses/${id}?stream=true`);
     expect(await streamed.json()).toMatchObject({ error: { param: "stream" } });
