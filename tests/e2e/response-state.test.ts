@@ -382,6 +382,21 @@ describe("what is kept", () => {
     await raised(() => client.responses.create(asked), OpenAI.RateLimitError);
   });
 
+  test("is not made short without what its request names otherwise", async () => {
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    const before = upstream.requests.length;
+    const { id: conversation } = await openaiClient(server).conversations.create();
+    for (const [param, value] of [
+      ["previous_response_id", 5],
+      ["previous_response_id", { id: "resp_1" }],
+      ["conversation", conversation],
+    ] as const) {
+      const answer = await server.request("/v1/responses/compact", { body: { model, input: "Hi", [param]: value } });
+      expect([answer.status, ((await answer.json()) as { error: { param: string } }).error.param]).toEqual([400, param]);
+    }
+    expect(upstream.requests.length).toBe(before);
+  });
+
   test("can be made short, and what is left goes on", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
     const client = openaiClient(server);

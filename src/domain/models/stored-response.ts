@@ -56,6 +56,9 @@ export interface ResponseChain {
 /** Why there is no chain: it, or one before it, is not there for this owner; or there is more of it than is allowed. */
 export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished: string };
 
+/** Asked before so many characters of JSON are read: where it says no they are not, as if there were too many. */
+export type MayRead = (size: number) => boolean;
+
 /** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
 export interface ResponseStore {
   /**
@@ -66,11 +69,25 @@ export interface ResponseStore {
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
   /**
    * The items of the response `id` and of all that it goes on from, bounded by `maxSize` characters: what is longer is not
-   * read to its end.
+   * read.
    */
-  chain(owner: ResponseOwner, id: string, nowSeconds: number, maxSize: number): Promise<ResponseChain | ChainFault>;
-  /** Items by their own ids, of responses or conversations of this owner; those that are not there are left out. */
-  items(owner: ResponseOwner, ids: readonly string[], nowSeconds: number): Promise<ReadonlyMap<string, StoredItem>>;
+  chain(
+    owner: ResponseOwner,
+    id: string,
+    nowSeconds: number,
+    maxSize: number,
+    mayRead?: MayRead,
+  ): Promise<ResponseChain | ChainFault>;
+  /**
+   * Items by their own ids, of responses or conversations of this owner; left out are those that are not there, and all
+   * from the first on that `mayRead` says no to.
+   */
+  items(
+    owner: ResponseOwner,
+    ids: readonly string[],
+    nowSeconds: number,
+    mayRead?: MayRead,
+  ): Promise<ReadonlyMap<string, StoredItem>>;
   /** Erases the content at once. False where there is none. */
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
   /** Deletes up to `limit` responses, conversations or events that have expired; gives how many. */
@@ -162,7 +179,13 @@ export interface ConversationStore {
     nowSeconds: number,
   ): Promise<ItemPage | undefined>;
   /** All items in their order, bounded as a chain is. */
-  all(owner: ResponseOwner, id: string, nowSeconds: number, maxSize: number): Promise<ResponseChain | ChainFault>;
+  all(
+    owner: ResponseOwner,
+    id: string,
+    nowSeconds: number,
+    maxSize: number,
+    mayRead?: MayRead,
+  ): Promise<ResponseChain | ChainFault>;
   findItem(owner: ResponseOwner, id: string, itemId: string, nowSeconds: number): Promise<StoredItem | undefined>;
   deleteItem(owner: ResponseOwner, id: string, itemId: string, nowSeconds: number): Promise<boolean>;
 }

@@ -34,6 +34,19 @@ test("those of the same moment are one write, and each resolves once that is don
   expect(logged).toEqual([]);
 });
 
+test("a write has no more than 10,000 items, unless one response has more, so that others need not wait long for it", async () => {
+  const writes: string[][] = [];
+  const writer = writerOn(async (rows) => void writes.push(rows.map(({ id }) => id)));
+  const large = (id: string, inputs: number, outputs: number) => ({
+    ...row(id),
+    input: Array(inputs).fill({}),
+    response: { output: Array(outputs).fill({}) },
+  });
+  const all = [large("a", 6_000, 0), large("b", 0, 4_000), large("c", 1, 0), large("d", 20_000, 0), row("e")];
+  await Promise.all(all.map((one) => writer.keep(one)));
+  expect(writes).toEqual([["a", "b"], ["c"], ["d"], ["e"]]);
+});
+
 test("a store that takes too long is waited for until the deadline and no longer, which is logged", async () => {
   let written = () => {};
   const done = new Promise<void>((resolve) => {

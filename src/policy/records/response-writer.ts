@@ -15,8 +15,9 @@ export interface ResponseWriterOptions {
 const usualMostMs = 5_000;
 /** Between a write that failed and the next try: a database that is locked or changes hands is back within moments. */
 const retryMs = 100;
-/** A batch becomes JSON and rows in one go, for which all requests wait. */
+/** What is written in one transaction, for which other writers wait: responses, and the items of all of them. */
 const maxBatch = 32;
+const maxBatchItems = 10_000;
 
 interface Waiting {
   response: StoredResponse;
@@ -78,12 +79,23 @@ export class ResponseWriter implements ResponseKeeper {
     await new Promise(setImmediate);
     while (this.#waiting.length > 0) {
       // One that the database does not take must not keep the others out.
-      const batch = this.#waiting.splice(0, this.#isFailing ? 1 : maxBatch);
+      const batch = this.#waiting.splice(0, this.#isFailing ? 1 : this.#nextBatch());
       if (await this.#isWritten(batch)) continue;
       this.#waiting.push(...batch.filter(({ isOver }) => !isOver));
       await new Promise((resolve) => setTimeout(resolve, retryMs));
     }
     this.#writing = undefined;
+  }
+
+  /** How many of those that wait; one at least. */
+  #nextBatch(): number {
+    let items = 0;
+    for (const [count, { response }] of this.#waiting.slice(0, maxBatch).entries()) {
+      const output = response.response["output"];
+      items += response.input.length + (Array.isArray(output) ? output.length : 0);
+      if (count > 0 && items > maxBatchItems) return count;
+    }
+    return Math.min(this.#waiting.length, maxBatch);
   }
 
   async #isWritten(batch: readonly Waiting[]): Promise<boolean> {

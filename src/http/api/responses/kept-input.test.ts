@@ -1,8 +1,8 @@
 // What is kept of a conversation becomes the input of the request that goes on from it, and what is not there is named.
 import { beforeEach, describe, expect, test } from "bun:test";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
-import type { GatewayError } from "../../../base/errors.ts";
-import type { ChainFault, ResponseOwner, StoredItem } from "../../../domain/models/stored-response.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { ChainFault, MayRead, ResponseOwner, StoredItem } from "../../../domain/models/stored-response.ts";
 import { decodeRequest } from "../../decode/decode-request.ts";
 import { namesKept, withKeptInput } from "./kept-input.ts";
 
@@ -19,28 +19,44 @@ const fc = { type: "function_call", id: "fc_1", call_id: "c", name: "f", argumen
 let chain: { items: readonly StoredItem[]; size: number } | ChainFault;
 let items: Map<string, StoredItem>;
 let held: number;
+/** What may be held; more is refused. */
+let room: number;
 
 beforeEach(() => {
   chain = { items: before, size: 100 };
   items = new Map([["fc_1", fc]]);
   held = 0;
+  room = Number.POSITIVE_INFINITY;
 });
+
+const full = new GatewayError("rate_limit_exceeded", "There is no room.");
+
+/** As the store does, which reads nothing that it may not. */
+async function read(...asked: [ResponseOwner, string, number, number, MayRead?]) {
+  const [, , , , mayRead] = asked;
+  if (!("items" in chain) || !mayRead || mayRead(chain.size)) return chain;
+  return { tooLarge: true } as const;
+}
 
 const clock = { nowSeconds: () => 1, monotonicMs: () => 0 };
 const deps = {
   responses: {
-    chain: async () => chain,
-    items: async (_owner: unknown, ids: readonly string[]) => new Map([...items].filter(([id]) => ids.includes(id))),
+    chain: read,
+    items: async (_owner: unknown, ids: readonly string[], _now: number, mayRead?: MayRead) => {
+      const found = [...items].filter(([id]) => ids.includes(id));
+      return new Map(found.filter(([, item]) => mayRead?.(JSON.stringify(item).length) !== false));
+    },
   },
-  conversations: { all: async () => chain },
+  conversations: { all: read },
   clock,
 };
 
 function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly StoredItem[] | undefined) {
   const text = JSON.stringify({ model: "m", ...body });
-  const request = decodeRequest("response", ByteSpan.of(Buffer.from(text)), { ...limits, bodyBytes: 10_000 });
+  const request = decodeRequest("response", ByteSpan.of(Buffer.from(text)), { ...limits, bodyBytes: 100_000 });
   if (!namesKept(request)) throw new Error("It names nothing.");
   const hold = (bytes: number) => {
+    if (held + bytes > room) return full;
     held += bytes;
     return undefined;
   };
@@ -120,6 +136,29 @@ describe("a request is refused", () => {
     expect(await refusalOf({ input: [{ type: "item_reference", id: "msg_long" }] })).toMatchObject({
       code: "request_too_large",
     });
+    expect(held).toBeLessThanOrEqual(2_000);
+  });
+
+  test("before anything is read, where there is no room for what would be", async () => {
+    room = 99;
+    const asked = { input: "Go on", previous_response_id: "resp_1" };
+    expect(await refusalOf(asked)).toBe(full);
+    expect(await refusalOf({ input: "Go on", conversation: "conv_1" })).toBe(full);
+    room = 20;
+    expect(await refusalOf({ input: [{ type: "item_reference", id: "fc_1" }] })).toBe(full);
     expect(held).toBe(0);
+    // What was read is there; what it becomes takes more.
+    room = 110;
+    expect(await refusalOf(asked)).toBe(full);
+    expect(held).toBe(100);
+  });
+
+  test("that would add more than 2,000 items to a conversation at once", async () => {
+    const input = Array.from({ length: 2_001 }, () => ({ role: "user", content: "" }));
+    expect(await refusalOf({ input, conversation: "conv_1" })).toMatchObject({
+      code: "invalid_request",
+      param: "input",
+    });
+    expect(await refusalOf({ input, previous_response_id: "resp_1" })).toMatchObject({ code: "request_too_large" });
   });
 });

@@ -5,9 +5,11 @@ import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.t
 import { shown } from "../../../base/text/shown.ts";
 import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
 import { isReference, itemsForEngine, ownItems } from "../../../dialects/response/kept-items.ts";
+import type { Operation } from "../../../domain/models/operation.ts";
 import type {
   ChainFault,
   ConversationStore,
+  MayRead,
   ResponseChain,
   ResponseOwner,
   ResponseStore,
@@ -33,17 +35,22 @@ export interface KeptInputOptions {
 }
 
 /** What a request goes on from, and the whole of its input. */
-export interface WholeInput extends GoesOn {
+export interface WholeInput {
+  readonly goesOn: GoesOn;
   /** The items that an engine gets. */
   readonly whole: readonly Json[];
+  /** How much is counted as held already, for what was read. */
+  readonly heldBytes: number;
 }
 
 /** What an id of ours may be: anything else is nothing that the database could be asked for. */
 const idPattern = /^[\w-]+$/;
 /** More items than any client names in one request: each is looked for in the store. */
 const mostReferences = 1_000;
-/** What they are is held only as far as a request may be long: so not all of them are read at once. */
+/** Those of one statement. */
 const referencesAtOnce = 50;
+/** Each is a row of its own in a conversation, and other writers wait until all of them are in. */
+const mostAdded = 2_000;
 
 /** Whether a request names anything that is kept: only then it needs the store. */
 export function namesKept({ dialect, body }: DecodedRequest): boolean {
@@ -60,16 +67,25 @@ export async function withKeptInput(
   options: KeptInputOptions,
 ): Promise<DecodedRequest> {
   const { body, dialect } = request;
-  const { limits } = options;
-  const { whole, ...goesOn } = await wholeInput(body, deps, options);
   const { previous_response_id: _previous, conversation: _conversation, ...others } = body;
-  const bytes = Buffer.from(JSON.stringify({ ...others, input: whole }));
-  if (bytes.length > limits.bodyBytes) throw tooLong(limits);
-  const refusal = options.hold(bytes.length);
-  if (refusal) throw refusal;
-  const decoded = decodeRequest(dialect.operation, ByteSpan.of(bytes), limits);
-  decoded.goesOn = goesOn;
+  const all = await wholeInput(body, deps, options);
+  const decoded = decodeWhole(dialect.operation, { ...others, input: all.whole }, all, options);
+  decoded.goesOn = all.goesOn;
   return decoded;
+}
+
+/** A request with such an input, which is held in its turn. */
+export function decodeWhole(
+  operation: Operation,
+  body: Json,
+  { heldBytes }: Pick<WholeInput, "heldBytes">,
+  { limits, hold }: Pick<KeptInputOptions, "limits" | "hold">,
+): DecodedRequest {
+  const bytes = Buffer.from(JSON.stringify(body));
+  if (bytes.length > limits.bodyBytes) throw tooLong(limits);
+  const refusal = hold(Math.max(0, bytes.length - heldBytes));
+  if (refusal) throw refusal;
+  return decodeRequest(operation, ByteSpan.of(bytes), limits);
 }
 
 /** The same for a body of another endpoint that has these members. */
@@ -82,13 +98,46 @@ export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputO
       "cannot be sent together with previous_response_id, which names a conversation as well. Send one of them.",
     );
   }
+  if (conversationId !== null) requireFewItems(body["input"]);
+  const room = new Room(options);
   const held = previousId === null ? undefined : options.heldItems?.(previousId);
-  const before = held ?? (await itemsBefore(previousId, conversationId, deps, options));
-  const { asSent, input } = await resolved(body["input"], before, deps, options);
+  const before = held ?? (await itemsBefore(previousId, conversationId, deps, options, room));
+  const { asSent, input } = await resolved(body["input"], before, deps, options, room);
   const goesOn: GoesOn = held
     ? { previousId, keptAfter: null, conversationId, input: [...held, ...input] }
     : { previousId, keptAfter: previousId, conversationId, input };
-  return { ...goesOn, whole: [...itemsForEngine(before), ...asSent] };
+  return { goesOn, whole: [...itemsForEngine(before), ...asSent], heldBytes: room.heldBytes };
+}
+
+/** What is read from the store is held before it is read: it is many times what the request itself has. */
+class Room {
+  heldBytes = 0;
+  readonly #options: Pick<KeptInputOptions, "limits" | "hold">;
+  #refusal: GatewayError | undefined;
+
+  constructor(options: Pick<KeptInputOptions, "limits" | "hold">) {
+    this.#options = options;
+  }
+
+  readonly mayRead: MayRead = (size) => {
+    const { limits, hold } = this.#options;
+    this.#refusal = this.heldBytes + size > limits.bodyBytes ? tooLong(limits) : hold(size);
+    if (!this.#refusal) this.heldBytes += size;
+    return !this.#refusal;
+  };
+
+  /** Throws where not all could be read. */
+  require(): void {
+    if (this.#refusal) throw this.#refusal;
+  }
+}
+
+function requireFewItems(input: unknown): void {
+  if (!Array.isArray(input) || input.length <= mostAdded) return;
+  throw fieldError(
+    "input",
+    `must have at most ${mostAdded} items where they are added to a conversation (got ${input.length}).`,
+  );
 }
 
 function idOf(value: unknown): string | null {
@@ -104,17 +153,20 @@ async function itemsBefore(
   conversationId: string | null,
   { responses, conversations, clock }: KeptDeps,
   { owner, limits }: KeptInputOptions,
+  room: Room,
 ): Promise<readonly StoredItem[]> {
   const now = clock.nowSeconds();
   if (previousId !== null) {
     if (!idPattern.test(previousId)) throw noSuchResponse(previousId, previousId);
-    const chain = await responses.chain(owner, previousId, now, limits.bodyBytes);
+    const chain = await responses.chain(owner, previousId, now, limits.bodyBytes, room.mayRead);
+    room.require();
     if ("missing" in chain) throw noSuchResponse(previousId, chain.missing);
     return itemsOf(chain, limits);
   }
   if (conversationId === null) return [];
   if (!idPattern.test(conversationId)) throw noSuchConversation(conversationId);
-  const all = await conversations.all(owner, conversationId, now, limits.bodyBytes);
+  const all = await conversations.all(owner, conversationId, now, limits.bodyBytes, room.mayRead);
+  room.require();
   if ("missing" in all) throw noSuchConversation(conversationId);
   return itemsOf(all, limits);
 }
@@ -131,12 +183,13 @@ async function resolved(
   before: readonly StoredItem[],
   deps: KeptDeps,
   options: KeptInputOptions,
+  room: Room,
 ): Promise<{ asSent: readonly Json[]; input: readonly StoredItem[] }> {
   if (typeof input === "string") {
     return { asSent: [{ type: "message", role: "user", content: input }], input: ownItems(input) };
   }
   const items = objectsOf(input);
-  const found = await referenced(items, before, deps, options);
+  const found = await referenced(items, before, deps, options, room);
   const asSent: Json[] = [];
   const kept: StoredItem[] = [];
   for (const item of items) {
@@ -157,7 +210,8 @@ async function referenced(
   items: readonly Json[],
   before: readonly StoredItem[],
   { responses, clock }: KeptDeps,
-  { owner, limits }: KeptInputOptions,
+  { owner }: KeptInputOptions,
+  room: Room,
 ): Promise<ReadonlyMap<string, StoredItem>> {
   const ids = new Set<string>();
   for (const [index, item] of items.entries()) {
@@ -176,17 +230,15 @@ async function referenced(
     if (id !== undefined && ids.has(id)) found.set(id, item);
   }
   const missing = [...ids].filter((id) => !found.has(id));
-  let size = 0;
   for (let start = 0; start < missing.length; start += referencesAtOnce) {
     const some = missing.slice(start, start + referencesAtOnce);
-    const stored = await responses.items(owner, some, clock.nowSeconds());
+    const stored = await responses.items(owner, some, clock.nowSeconds(), room.mayRead);
+    room.require();
     for (const id of some) {
       const item = stored.get(id);
       if (!item) throw noSuchItem(id);
-      size += JSON.stringify(item).length;
       found.set(id, item);
     }
-    if (size > limits.bodyBytes) throw tooLong(limits);
   }
   return found;
 }

@@ -1,30 +1,30 @@
 // Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
-import { ByteSpan } from "../../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../../base/errors.ts";
+import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import { compactionPrompt } from "../../../dialects/response/compaction.ts";
 import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { readJsonBody } from "../../content/body.ts";
-import { decodeRequest } from "../../decode/decode-request.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import { wholeInput } from "./kept-input.ts";
+import { decodeWhole, wholeInput } from "./kept-input.ts";
 
 /** Answers POST /v1/responses/compact: what the user said stays as it was said, and a sealed summary stands for the rest. */
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {
   const limits = deps.requestLimits();
   const { body } = await readJsonBody(exchange.req, limits);
+  requireUnderstood(body);
   const { model, instructions } = body;
-  const items = await itemsOf(body, exchange, principal, deps);
+  const { items, heldBytes } = await itemsOf(body, exchange, principal, deps);
   const asked = {
     ...{ model, instructions, store: false },
     input: Array.isArray(items)
       ? [...(items as unknown[]), { type: "message", role: "user", content: compactionPrompt }]
       : items,
   };
-  const request = decodeRequest("response", ByteSpan.of(Buffer.from(JSON.stringify(asked))), limits);
+  const hold = (bytes: number) => exchange.req.hold(bytes);
+  const request = decodeWhole("response", asked, { heldBytes }, { limits, hold });
   const answer = await runFor(exchange, principal, request, deps);
   if (!("body" in answer) || answer instanceof Response || answer.status !== 200) return answer;
   const response = parsedResponse(answer.body);
@@ -56,17 +56,28 @@ async function itemsOf(
   { req }: Exchange,
   principal: Principal,
   deps: InferenceRouteDeps,
-): Promise<unknown> {
+): Promise<{ items: unknown; heldBytes: number }> {
   const sent = input ?? (previous_response_id ? [] : undefined);
   const items = typeof sent === "string" ? [{ type: "message", role: "user", content: sent }] : sent;
   const named = { previous_response_id, input: items };
-  if (!dialects.response.namesKept?.(named)) return items;
+  if (!dialects.response.namesKept?.(named)) return { items, heldBytes: 0 };
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   const hold = (bytes: number) => req.hold(bytes);
-  const { whole } = await wholeInput(named, deps, {
+  const { whole, heldBytes } = await wholeInput(named, deps, {
     ...{ owner: responseOwnerOf(principal), limits: deps.requestLimits(), hold },
   });
-  return whole;
+  return { items: whole, heldBytes };
+}
+
+/** What else the request has is asked of the model, and checked as that. */
+function requireUnderstood({ previous_response_id: previous, conversation }: Json): void {
+  const isGiven = (value: unknown) => value !== undefined && value !== null;
+  if (isGiven(previous) && typeof previous !== "string") {
+    throw fieldError("previous_response_id", "must be a string or null: the id of a kept response.");
+  }
+  if (isGiven(conversation)) {
+    throw fieldError("conversation", "is not taken here: send the items of the conversation as `input`.");
+  }
 }
 
 function parsedResponse(body: string | Uint8Array | { readonly solid: { readonly text: string } }) {

@@ -5,7 +5,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import { objectsOf } from "../../../dialects/response/json.ts";
-import type { ResponseStore, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { MayRead, ResponseStore, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { deletedResponse, responseEvent, responseItem, responseObject } from "../../../wire/responses.ts";
 import type { RequestLimits } from "../../decode/decode-request.ts";
@@ -138,7 +138,13 @@ function route(
 
 async function listItems(exchange: Exchange, principal: Principal, deps: StoredResponseRouteDeps): Promise<Response> {
   const { after, limit, order } = readQuery(itemQuery, exchange.req.target, "include");
-  const items = await inputOf(await find(exchange, principal, deps), principal, deps);
+  let refusal: GatewayError | undefined;
+  const mayRead = (size: number) => {
+    refusal = exchange.req.hold(size);
+    return refusal === undefined;
+  };
+  const items = await inputOf(await find(exchange, principal, deps), principal, mayRead, deps);
+  if (refusal) throw refusal;
   if (order === "desc") items.reverse();
   const before = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
   if (after !== undefined && before < 0) {
@@ -157,11 +163,12 @@ async function listItems(exchange: Exchange, principal: Principal, deps: StoredR
 async function inputOf(
   { id, input, response }: StoredResponse,
   principal: Principal,
+  mayRead: MayRead,
   { responses, clock, requestLimits }: StoredResponseRouteDeps,
 ): Promise<(StoredItem & { id: string })[]> {
   const { bodyBytes } = requestLimits();
   // Its answer, which is no part of what it was asked with, may have come to more than a request has.
-  const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes);
+  const chain = await responses.chain(responseOwnerOf(principal), id, clock.nowSeconds(), 2 * bodyBytes, mayRead);
   const output = objectsOf(response["output"]).length;
   const all = "items" in chain ? chain.items.slice(0, chain.items.length - output) : input;
   const byId = new Map<string, StoredItem & { id: string }>();

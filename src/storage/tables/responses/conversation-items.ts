@@ -2,6 +2,7 @@
 import { newItemId } from "../../../domain/models/item-id.ts";
 import type {
   ChainFault,
+  MayRead,
   ResponseChain,
   ResponseOwner,
   StoredItem,
@@ -9,7 +10,7 @@ import type {
 } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import type { ResponseContent } from "./response-content.ts";
-import { idOf, inPieces, itemKeyOf, outputOf, ownedBy, ownerIs, places, sizeOf } from "./response-rows.ts";
+import { idOf, inPieces, itemKeyOf, outputOf, ownedBy, ownerIs, places, sizeOf, turnByTurn } from "./response-rows.ts";
 
 /** Characters that are read at once. */
 const batchSize = 4_000_000;
@@ -46,20 +47,35 @@ export async function addToConversation(
   const kept = await withIdsOfTheirOwn(tx, conversationId, items);
   const first = Number(row.next_place) - items.length;
   const of = { conversation_id: conversationId, account_id: row.account_id, environment: row.environment };
-  const rows = kept.map(({ id, item }, index) => {
-    const key = itemKeyOf(id);
-    return {
-      ...of,
-      place: first + index,
-      item: key,
-      added_at: nowSeconds,
-      response_id: responseId,
-      size: sizeOf([item]),
-      content: content.seal(places.item(conversationId, key), item),
-    };
+  let place = first;
+  await turnByTurn(kept, async (some) => {
+    const rows = some.map(({ id, item }) => {
+      const key = itemKeyOf(id);
+      return {
+        ...of,
+        place: place++,
+        item: key,
+        added_at: nowSeconds,
+        response_id: responseId,
+        size: sizeOf([item]),
+        content: content.seal(places.item(conversationId, key), item),
+      };
+    });
+    await tx`INSERT INTO conversation_items ${tx(rows)}`;
   });
-  for (const some of inPieces(rows)) await tx`INSERT INTO conversation_items ${tx(some)}`;
   return kept.map(({ item }) => item);
+}
+
+/** All of them, some at a time: what waits meanwhile has its turn. */
+export async function deleteItems(tx: Database, conversationId: string): Promise<void> {
+  for (;;) {
+    const gone: unknown[] = await tx`
+      DELETE FROM conversation_items WHERE conversation_id = ${conversationId} AND place IN (
+        SELECT place FROM conversation_items WHERE conversation_id = ${conversationId} LIMIT ${rowsAtOnce}
+      ) RETURNING place`;
+    if (gone.length < rowsAtOnce) return;
+    await new Promise(setImmediate);
+  }
 }
 
 /** The items of one that has come to its end are put behind those of its conversation, where that is there still. */
@@ -99,17 +115,25 @@ async function withIdsOfTheirOwn(
   });
 }
 
+interface ReadOptions {
+  conversationId: string;
+  /** A place. */
+  before: number | undefined;
+  maxSize: number;
+  mayRead: MayRead | undefined;
+}
+
 /** All items, or those before a place, in their order. The conversation is there. */
 export async function readAll(
   db: Database,
   content: ResponseContent,
-  { conversationId, before, maxSize }: { conversationId: string; before: number | undefined; maxSize: number },
+  { conversationId, before, maxSize, mayRead }: ReadOptions,
 ): Promise<ResponseChain | ChainFault> {
   const within = before === undefined ? db`` : db`AND place < ${before}`;
   const [sum]: { size: number | string | null }[] = await db`
     SELECT sum(size) AS size FROM conversation_items WHERE conversation_id = ${conversationId} ${within}`;
   const size = Number(sum?.size ?? 0);
-  if (size > maxSize) return { tooLarge: true };
+  if (size > maxSize || mayRead?.(size) === false) return { tooLarge: true };
   const items: StoredItem[] = [];
   for (let after = -1; ; ) {
     const next: PlacedItem[] = await db`
@@ -158,7 +182,7 @@ export async function conversationBefore(
   db: Database,
   content: ResponseContent,
   owner: ResponseOwner,
-  { conversationId, responseId, maxSize }: { conversationId: string; responseId: string; maxSize: number },
+  { conversationId, responseId, ...bounds }: Omit<ReadOptions, "before"> & { responseId: string },
   nowSeconds: number,
 ): Promise<ResponseChain | ChainFault> {
   const [there] = await db`
@@ -168,5 +192,5 @@ export async function conversationBefore(
     SELECT min(place) AS place FROM conversation_items
     WHERE conversation_id = ${conversationId} AND response_id = ${responseId}`;
   const before = first?.place == null ? undefined : Number(first.place);
-  return await readAll(db, content, { conversationId, before, maxSize });
+  return await readAll(db, content, { conversationId, before, ...bounds });
 }

@@ -4,6 +4,7 @@ import type {
   Conversation,
   ConversationStore,
   ItemPage,
+  MayRead,
   ResponseChain,
   ResponseOwner,
   StoredItem,
@@ -11,7 +12,7 @@ import type {
 import type { SealFor } from "../../../domain/seal.ts";
 import { adding, type Database, writing } from "../../sql/database.ts";
 import { Erasing } from "../../sql/erasing.ts";
-import { addToConversation, type ItemColumns, placesWithin, readAll } from "./conversation-items.ts";
+import { addToConversation, deleteItems, type ItemColumns, placesWithin, readAll } from "./conversation-items.ts";
 import { ResponseContent } from "./response-content.ts";
 import { available, conversations, itemKeyOf, ownedBy, ownerIs, places } from "./response-rows.ts";
 
@@ -73,6 +74,8 @@ export class SqlConversationStore implements ConversationStore {
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING *`,
       ),
     );
+    // What the labels were before stands in the log still.
+    if (row) this.#erasing.soon();
     return row && this.#conversation(row);
   }
 
@@ -82,7 +85,7 @@ export class SqlConversationStore implements ConversationStore {
         const [row] = await tx`
           DELETE FROM conversations AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
         if (!row) return false;
-        await tx`DELETE FROM conversation_items WHERE conversation_id = ${id}`;
+        await deleteItems(tx, id);
         this.#erasing.soon();
         return true;
       }),
@@ -104,8 +107,14 @@ export class SqlConversationStore implements ConversationStore {
     return available(this.#list(owner, id, page, nowSeconds));
   }
 
-  all(owner: ResponseOwner, id: string, nowSeconds: number, maxSize: number): Promise<ResponseChain | ChainFault> {
-    return available(this.#all(owner, id, nowSeconds, maxSize));
+  all(
+    owner: ResponseOwner,
+    id: string,
+    nowSeconds: number,
+    maxSize: number,
+    mayRead?: MayRead,
+  ): Promise<ResponseChain | ChainFault> {
+    return available(this.#all(owner, id, nowSeconds, { maxSize, mayRead }));
   }
 
   async findItem(
@@ -162,10 +171,10 @@ export class SqlConversationStore implements ConversationStore {
     owner: ResponseOwner,
     id: string,
     nowSeconds: number,
-    maxSize: number,
+    bounds: { maxSize: number; mayRead: MayRead | undefined },
   ): Promise<ResponseChain | ChainFault> {
     if (!(await this.#isThere(owner, id, nowSeconds))) return { missing: id };
-    return await readAll(this.#db, this.#content, { conversationId: id, before: undefined, maxSize });
+    return await readAll(this.#db, this.#content, { conversationId: id, before: undefined, ...bounds });
   }
 
   async #isThere(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {

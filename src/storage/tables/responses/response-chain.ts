@@ -1,6 +1,7 @@
 // The items of a response and of all that it goes on from, in their order.
 import type {
   ChainFault,
+  MayRead,
   ResponseChain,
   ResponseOwner,
   ResponseStatus,
@@ -30,7 +31,7 @@ export async function readChain(
   db: Database,
   content: ResponseContent,
   owner: ResponseOwner,
-  { id, maxSize }: { id: string; maxSize: number },
+  { id, maxSize, mayRead }: { id: string; maxSize: number; mayRead: MayRead | undefined },
   nowSeconds: number,
 ): Promise<ResponseChain | ChainFault> {
   const links = await linksFrom(db, owner, id, maxSize, nowSeconds);
@@ -41,7 +42,8 @@ export async function readChain(
   const size = Number(root.total);
   if (size > maxSize || links.length === mostResponses) return { tooLarge: true };
   if (root.previous_id !== null) return { missing: root.previous_id };
-  const before = await beforeRoot(db, content, owner, { root, maxSize: maxSize - size }, nowSeconds);
+  if (mayRead?.(size) === false) return { tooLarge: true };
+  const before = await beforeRoot(db, content, owner, { root, maxSize: maxSize - size, mayRead }, nowSeconds);
   if (!("items" in before)) return before;
   const items = [...before.items];
   for (const ids of batchesOf(links.toReversed())) {
@@ -88,12 +90,12 @@ async function beforeRoot(
   db: Database,
   content: ResponseContent,
   owner: ResponseOwner,
-  { root, maxSize }: { root: Link; maxSize: number },
+  { root, ...bounds }: { root: Link; maxSize: number; mayRead: MayRead | undefined },
   nowSeconds: number,
 ): Promise<ResponseChain | ChainFault> {
   if (root.conversation_id === null) return { items: [], size: 0 };
   const { id, conversation_id: conversationId } = root;
-  return await conversationBefore(db, content, owner, { conversationId, responseId: id, maxSize }, nowSeconds);
+  return await conversationBefore(db, content, owner, { conversationId, responseId: id, ...bounds }, nowSeconds);
 }
 
 /** Ids of responses that are read together, in their order. */

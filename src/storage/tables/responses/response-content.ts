@@ -3,6 +3,9 @@ import type { StoredItem, StoredResponse } from "../../../domain/models/stored-r
 import type { SealFor } from "../../../domain/seal.ts";
 import { isEnded, outputOf, places, sizeOf, storedResponses } from "./response-rows.ts";
 
+/** Characters that become JSON and are sealed while all requests wait. */
+const sizeAtOnce = 1_000_000;
+
 /** The columns in which the content of a response is. */
 export interface ContentColumns {
   id: string;
@@ -17,7 +20,21 @@ export class ResponseContent {
     this.#sealFor = sealFor;
   }
 
-  row(stored: StoredResponse) {
+  /** Some turns of the event loop where there is much of it. */
+  async rows(responses: readonly StoredResponse[]) {
+    const rows = [];
+    let size = 0;
+    for (const stored of responses) {
+      if (size > sizeAtOnce) await new Promise(setImmediate);
+      if (size > sizeAtOnce) size = 0;
+      const row = this.#row(stored);
+      size += row.input_size + row.output_size;
+      rows.push(row);
+    }
+    return rows;
+  }
+
+  #row(stored: StoredResponse) {
     return {
       ...storedResponses.row(stored),
       input_size: sizeOf(stored.input),

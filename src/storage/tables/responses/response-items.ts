@@ -1,26 +1,30 @@
 // Where the items of responses are found by their own ids.
-import type { ResponseOwner, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { MayRead, ResponseOwner, StoredItem, StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { Database } from "../../sql/database.ts";
 import type { ContentColumns, ResponseContent } from "./response-content.ts";
-import { idOf, inPieces, itemKeyOf, ownedBy, places, visible } from "./response-rows.ts";
+import { idOf, inPieces, itemKeyOf, ownedBy, places, sizeOf, turnByTurn, visible } from "./response-rows.ts";
 
 /** Ids of one statement: each is a query of its own within it. */
 const idsAtOnce = 50;
 
-/** Notes which response has these items. */
+/** A client that sends all of its conversation anew with each request has its items noted with the last of them. */
+const mostNoted = 10_000;
+
+/** Notes which response has these items, or the last of them, where there are very many. */
 export async function addItems(
   tx: Database,
   { id, accountId, environment, createdAt }: Pick<StoredResponse, "id" | "accountId" | "environment" | "createdAt">,
   items: readonly StoredItem[],
 ): Promise<void> {
-  const keys = new Set(items.flatMap((item) => idOf(item) ?? []).map(itemKeyOf));
-  const rows = [...keys].map((item) => ({
+  const ids = new Set(items.flatMap((item) => idOf(item) ?? []));
+  const keys = [...ids].slice(-mostNoted).map(itemKeyOf);
+  const rows = keys.map((item) => ({
     ...{ account_id: accountId, environment, item, created_at: createdAt, response_id: id },
   }));
-  for (const some of inPieces(rows)) {
+  await turnByTurn(rows, async (some) => {
     // A response may have what it was asked with.
     await tx`INSERT INTO stored_response_items ${tx(some)} ON CONFLICT DO NOTHING`;
-  }
+  });
 }
 
 /** Those that are there, the newest of each id; of responses first, then of conversations. */
@@ -28,10 +32,15 @@ export async function findItems(
   db: Database,
   content: ResponseContent,
   owner: ResponseOwner,
-  ids: readonly string[],
+  { ids, mayRead }: { ids: readonly string[]; mayRead: MayRead | undefined },
   nowSeconds: number,
 ): Promise<Map<string, StoredItem>> {
   const found = new Map<string, StoredItem>();
+  const isTaken = (id: string, item: StoredItem) => {
+    if (mayRead?.(sizeOf([item])) === false) return false;
+    found.set(id, item);
+    return true;
+  };
   const wanted = new Map([...new Set(ids)].map((id) => [itemKeyOf(id), id]));
   for (const keys of inPieces([...wanted.keys()], idsAtOnce)) {
     const holders = await holdersOf(db, owner, keys, nowSeconds);
@@ -40,13 +49,14 @@ export async function findItems(
         SELECT id, input, response FROM stored_responses AS c WHERE id = ${responseId} AND ${visible(db, owner, nowSeconds)}`;
       for (const item of (row && content.items(row)) ?? []) {
         const id = idOf(item);
-        if (id !== undefined && holders.get(itemKeyOf(id)) === responseId) found.set(id, item);
+        if (id === undefined || holders.get(itemKeyOf(id)) !== responseId) continue;
+        if (!isTaken(id, item)) return found;
       }
       await new Promise(setImmediate);
     }
     const left = keys.filter((key) => !found.has(wanted.get(key) ?? ""));
     for (const [id, item] of await ofConversations(db, content, owner, { keys: left, wanted }, nowSeconds)) {
-      found.set(id, item);
+      if (!isTaken(id, item)) return found;
     }
   }
   return found;

@@ -94,6 +94,21 @@ export function available<Value>(work: Promise<Value> | PromiseLike<Value>): Pro
 
 /** Rows of one statement: a database takes so many values with it. */
 const rowsAtOnce = 1_000;
+/** Rows that SQLite writes in a few milliseconds, in which it keeps all requests waiting. */
+const rowsOfTurn = 250;
+
+/** Works on some rows at a time; in between, what waits has its turn. */
+export async function turnByTurn<Row>(
+  rows: readonly Row[],
+  work: (some: readonly Row[]) => Promise<void>,
+): Promise<void> {
+  let isFirst = true;
+  for (const some of inPieces(rows, rowsOfTurn)) {
+    if (!isFirst) await new Promise(setImmediate);
+    isFirst = false;
+    await work(some);
+  }
+}
 
 export function* inPieces<Part>(all: readonly Part[], most = rowsAtOnce): Generator<readonly Part[]> {
   for (let start = 0; start < all.length; start += most) yield all.slice(start, start + most);

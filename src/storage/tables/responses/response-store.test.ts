@@ -1,6 +1,7 @@
 // Stored responses in a real database: who sees what, what they go on from, what is sealed, and what is gone.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import { until } from "../../../../tests/support/headrace.ts";
 import { explained, explainedByPostgres } from "../../../../tests/support/query-plans.ts";
 import {
   conversation,
@@ -19,7 +20,10 @@ import type { StoredResponse } from "../../../domain/models/stored-response.ts";
 import type { SealFor } from "../../../domain/seal.ts";
 import type { Database } from "../../sql/database.ts";
 import { SqlBackgroundStore } from "./background-store.ts";
+import { addToConversation } from "./conversation-items.ts";
 import { SqlConversationStore } from "./conversation-store.ts";
+import { ResponseContent } from "./response-content.ts";
+import { ownerIs } from "./response-rows.ts";
 import { SqlResponseStore } from "./response-store.ts";
 
 const large = 1_000_000;
@@ -229,6 +233,77 @@ onEachDatabase((databases) => {
     });
   });
 
+  describe("what is read is asked for first", () => {
+    /** Says no to what comes after so many characters. */
+    const upTo = (most: number) => {
+      const asked: number[] = [];
+      return {
+        asked,
+        mayRead: (size: number) => {
+          asked.push(size);
+          return asked.reduce((sum, one) => sum + one, 0) <= most;
+        },
+      };
+    };
+
+    test("a chain and the conversation before it are read only where there is room for them, each asked for by its size", async () => {
+      await conversations.create(conversation("conv_1"), [message("a", "x".repeat(1_000))]);
+      await store.insert([stored("root", { conversationId: "conv_1" }), stored("next", { previousId: "root" })]);
+      const room = upTo(large);
+      const chain = await store.chain(owner, "next", now, large, room.mayRead);
+      expect(room.asked).toHaveLength(2);
+      expect(chain).toMatchObject({ size: (room.asked[0] ?? 0) + (room.asked[1] ?? 0) });
+      for (const most of [0, 1_000]) {
+        const { asked, mayRead } = upTo(most);
+        expect(await store.chain(owner, "next", now, large, mayRead)).toEqual({ tooLarge: true });
+        expect(asked).toEqual(room.asked.slice(0, most === 0 ? 1 : 2));
+      }
+      const { mayRead } = upTo(0);
+      expect(await conversations.all(owner, "conv_1", now, large, mayRead)).toEqual({ tooLarge: true });
+    });
+
+    test("items by their ids are read no further than there is room for them", async () => {
+      await conversations.create(conversation("conv_1"), [message("of_conversation", "x")]);
+      await store.insert(["a", "b", "c"].map((id) => stored(id)));
+      const ids = ["a_in", "b_in", "c_in", "of_conversation"];
+      const { asked, mayRead } = upTo(250);
+      expect((await store.items(owner, ids, now, mayRead)).size).toBe(2);
+      expect(asked).toHaveLength(3);
+      expect((await store.items(owner, ids, now, upTo(large).mayRead)).size).toBe(4);
+    });
+  });
+
+  test("others have their turn while very many items are written, deleted or swept", async () => {
+    const input = Array.from({ length: 2_000 }, (_, i) => message(`m${i}`, "x"));
+    await conversations.create(conversation("conv_1"), []);
+    let turns = 0;
+    let isOver = false;
+    const counting = (async () => {
+      for (; !isOver; turns++) await new Promise(setImmediate);
+    })();
+    const turnsOf = async (work: () => Promise<unknown>) => {
+      const before = turns;
+      await work();
+      return turns - before;
+    };
+    expect(await turnsOf(() => store.insert([stored("a", { input })]))).toBeGreaterThan(5);
+    expect(await turnsOf(() => store.insert([stored("b", { input, conversationId: "conv_1" })]))).toBeGreaterThan(10);
+    expect(await turnsOf(() => conversations.delete(owner, "conv_1", now))).toBeGreaterThan(3);
+    isOver = true;
+    await counting;
+    const rounds: number[] = [];
+    for (let deleted = 1; deleted > 0; rounds.push(deleted)) deleted = await store.deleteExpired(now + day, 20);
+    expect(rounds).toEqual([...Array(8).fill(20), 2, 0]);
+    expect([await count("stored_responses"), await count("stored_response_items")]).toEqual([0, 0]);
+  });
+
+  test("of very many items of one response the last ones are found by their ids", async () => {
+    const input = Array.from({ length: 10_500 }, (_, i) => message(`m${i}`, "x"));
+    await store.insert([stored("a", { input })]);
+    expect([...(await store.items(owner, ["m0", "m10499", "a_out"], now)).keys()]).toEqual(["m10499", "a_out"]);
+    expect(await store.chain(owner, "a", now, 10_000_000)).toMatchObject({ items: { length: 10_501 } });
+  });
+
   describe("deletion", () => {
     test("deletion is at once and final: not found, not gone on from, not deleted again, not brought back by a late writer", async () => {
       await store.insert(line("a", "b"));
@@ -303,6 +378,33 @@ onEachDatabase((databases) => {
       expect(await store.find(owner, "a", now)).toBeDefined();
     });
   });
+
+  databases.only(
+    "postgres",
+    "a conversation that is added to while a sweep deletes it stays, with what was added",
+    async () => {
+      await conversations.create(conversation("conv_1", { expiresAt: now + 10 }), []);
+      const other = await opened.openAgain();
+      const isAdded = Promise.withResolvers<void>();
+      const isSweeping = Promise.withResolvers<void>();
+      const adding = other.begin(async (tx) => {
+        const added = { conversationId: "conv_1", items: [message("a", "x")], responseId: null };
+        const times = { expiresAt: now + day, nowSeconds: now };
+        await addToConversation(tx, new ResponseContent(sealFor), { ...added, ...times }, ownerIs(tx, owner));
+        isAdded.resolve();
+        await isSweeping.promise;
+      });
+      await isAdded.promise;
+      const sweeping = store.deleteExpired(now + 20, 20);
+      await until(async () => {
+        const [row] = await db`SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+        return Number(row.n) > 0;
+      }, "the sweep waits for who adds");
+      isSweeping.resolve();
+      await Promise.all([adding, sweeping]);
+      expect(await conversations.all(owner, "conv_1", now + 20, large)).toMatchObject({ items: { length: 1 } });
+    },
+  );
 
   describe("at rest", () => {
     test("no text of a response, of its items' ids, of its events or of a conversation is readable in any row", async () => {

@@ -1,6 +1,7 @@
 // Stored responses in the database.
 import type {
   ChainFault,
+  MayRead,
   ResponseChain,
   ResponseOwner,
   ResponseStore,
@@ -34,7 +35,7 @@ export class SqlResponseStore implements ResponseStore {
 
   async insert(responses: readonly StoredResponse[]): Promise<void> {
     if (responses.length === 0) return;
-    const rows = responses.map((stored) => this.#content.row(stored));
+    const rows = await this.#content.rows(responses);
     await available(
       adding(this.#db, async (tx) => {
         const inserted: { id: string }[] =
@@ -55,12 +56,23 @@ export class SqlResponseStore implements ResponseStore {
     return row && this.#content.record(row);
   }
 
-  chain(owner: ResponseOwner, id: string, nowSeconds: number, maxSize: number): Promise<ResponseChain | ChainFault> {
-    return available(readChain(this.#db, this.#content, owner, { id, maxSize }, nowSeconds));
+  chain(
+    owner: ResponseOwner,
+    id: string,
+    nowSeconds: number,
+    maxSize: number,
+    mayRead?: MayRead,
+  ): Promise<ResponseChain | ChainFault> {
+    return available(readChain(this.#db, this.#content, owner, { id, maxSize, mayRead }, nowSeconds));
   }
 
-  items(owner: ResponseOwner, ids: readonly string[], nowSeconds: number): Promise<ReadonlyMap<string, StoredItem>> {
-    return available(findItems(this.#db, this.#content, owner, ids, nowSeconds));
+  items(
+    owner: ResponseOwner,
+    ids: readonly string[],
+    nowSeconds: number,
+    mayRead?: MayRead,
+  ): Promise<ReadonlyMap<string, StoredItem>> {
+    return available(findItems(this.#db, this.#content, owner, { ids, mayRead }, nowSeconds));
   }
 
   delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
