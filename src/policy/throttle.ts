@@ -1,12 +1,17 @@
-// Bounds what costs a row in the database and counts against no other limit: access tokens, and changes of keys, apps, members and names.
+// Bounds what costs rows in the database and counts against no other limit: access tokens, changes of keys, apps, members and names, and conversations.
 import { GatewayError } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
-const perMinute = { token: 120, change: 300 } as const;
-const words = { token: "access tokens", change: "changes" } as const;
+const perMinute = { token: 120, change: 300, conversation: 1_200 } as const;
+/** Of what clients put in: at the pace of changes alone they would fill a disk within the hour. */
+const bytesPerMinute = 16 * 1024 * 1024;
+const words = {
+  token: "access tokens",
+  change: "changes",
+  conversation: "changes of conversations, with 16 MiB together,",
+} as const;
 const windowSeconds = 60;
-const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
 
 export class Throttle {
   readonly #limits: LimitStore;
@@ -15,12 +20,20 @@ export class Throttle {
     this.#limits = limits;
   }
 
-  /** Throws `rate_limit_exceeded`. Counts by key, its successors included: no key uses up what another one has. */
-  async require(what: keyof typeof perMinute, principal: Principal): Promise<void> {
+  /**
+   * Throws `rate_limit_exceeded`. Counts by key, its successors included: no key uses up what another one has. `bytes`: of
+   * what is kept; a single request may have more than there are in a minute.
+   */
+  async require(what: keyof typeof perMinute, principal: Principal, bytes = 0): Promise<void> {
     const limit = perMinute[what];
-    const rule = { id: `${what}:${keyOf(principal).limitId}`, owner: "key", limit, windowSeconds } as const;
-    const admission = await this.#limits.admit({ requests: [rule], tokens: [], quotas: [] }, nothing);
-    if ("lease" in admission) return admission.lease.settle(0, 0);
+    const [id, size] = [`${what}:${keyOf(principal).limitId}`, Math.min(bytes, bytesPerMinute)];
+    const rules = {
+      requests: [{ id, owner: "key", limit, windowSeconds }] as const,
+      tokens: size === 0 ? [] : ([{ id: `${id}:bytes`, owner: "key", limit: bytesPerMinute, windowSeconds }] as const),
+      quotas: [],
+    };
+    const admission = await this.#limits.admit(rules, { tokens: size, nanoUsd: 0, minTokens: size, minNanoUsd: 0 });
+    if ("lease" in admission) return admission.lease.settle(size, 0);
     const { retryAfterSeconds = 1 } = admission.refusal;
     throw new GatewayError(
       "rate_limit_exceeded",

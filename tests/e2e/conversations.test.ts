@@ -161,12 +161,20 @@ test("nobody finds the conversation of another account, environment or maker, no
   expect(textsOf((await own.conversations.items.list(id)).data)).toEqual(["user: CANARY"]);
 });
 
-test("where nothing is kept a conversation is refused with what to do instead", async () => {
-  await using keepsNothing = await startHeadrace({
-    yaml: upstreamYaml(upstream, "stored_chats: { retention_days: 0 }\n"),
-  });
-  const refused = () => openaiClient(keepsNothing).conversations.create();
-  expect(await raised(refused, OpenAI.BadRequestError)).toMatchObject({
-    message: expect.stringContaining("retention_days is 0"),
-  });
+test("where nothing is kept a conversation is refused with what to do instead, and so is what would be added to one", async () => {
+  await using keepsNothing = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const own = openaiClient(keepsNothing);
+  const { id } = await own.conversations.create();
+  await keepsNothing.reconfigure(upstreamYaml(upstream, "stored_chats: { retention_days: 0 }\n"));
+  for (const refused of [
+    () => own.conversations.create(),
+    () => own.conversations.items.create(id, { items: [user("Hi")] }),
+  ]) {
+    expect(await raised(refused, OpenAI.BadRequestError)).toMatchObject({
+      message: expect.stringContaining("retention_days is 0"),
+    });
+  }
+  const answer = await own.responses.create({ model, input: "Hi", conversation: id });
+  expect(answer).toMatchObject({ store: false });
+  expect((await own.conversations.items.list(id)).data).toEqual([]);
 });

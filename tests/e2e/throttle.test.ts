@@ -1,4 +1,4 @@
-// What costs a row in the database is bounded: access tokens by key, changes of keys by key.
+// What costs a row in the database is bounded: access tokens by key, changes of keys by key, and so are conversations.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
@@ -52,4 +52,32 @@ test("a key makes 300 changes of keys at once; reading is free, and a revocation
   expect((await server.request(`/v1/keys/${id}`, { method: "DELETE" })).status).toBe(200);
   clock.advance(60_000);
   expect((await server.request("/v1/keys", { body: { name: "One more" } })).status).toBe(200);
+});
+
+test("a key makes 1,200 changes of conversations at once; reading and deleting them is free", async () => {
+  const made = await server.request("/v1/conversations", { body: {} });
+  const path = `/v1/conversations/${((await made.json()) as { id: string }).id}`;
+  let number = 0;
+  const items = [{ role: "user", content: "Hi" }];
+  const change = () =>
+    ++number % 2 === 0
+      ? server.request(path, { body: { metadata: {} } })
+      : server.request(`${path}/items`, { body: { items } });
+  expect(await statuses(1_300, change)).toEqual({ 200: 1_199, 429: 101 });
+  expect((await server.request("/v1/conversations", { body: {} })).status).toBe(429);
+  expect((await server.request(`${path}/items`)).status).toBe(200);
+  clock.advance(1_000);
+  expect(await statuses(30, change)).toEqual({ 200: 20, 429: 10 });
+  expect((await server.request(path, { method: "DELETE" })).status).toBe(200);
+});
+
+test("a key puts 16 MiB a minute into conversations", async () => {
+  const items = [{ role: "user", content: "x".repeat(9_000_000) }];
+  const put = () => server.request("/v1/conversations", { body: { items } });
+  expect((await put()).status).toBe(200);
+  const refused = await put();
+  expect(refused.status).toBe(429);
+  expect(await refused.text()).toContain("16 MiB together, per minute. Retry in");
+  clock.advance(10_000);
+  expect((await put()).status).toBe(200);
 });

@@ -8,6 +8,7 @@ import { ownItems } from "../../../dialects/response/kept-items.ts";
 import type { ResponseKeeper } from "../../../domain/models/response-keeper.ts";
 import type { Conversation, ConversationStore, StoredItem } from "../../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../../domain/principal.ts";
+import type { Throttle } from "../../../policy/throttle.ts";
 import {
   addedItems,
   conversation,
@@ -30,6 +31,7 @@ import { responseOwnerOf } from "../response-owner.ts";
 export interface ConversationRouteDeps {
   conversations: ConversationStore;
   responseKeeper: Pick<ResponseKeeper, "retentionDays">;
+  throttle: Pick<Throttle, "require">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
@@ -100,15 +102,7 @@ function ownRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
         response: { description: "The conversation with its new labels.", json: conversation },
         errors: ["not_found", "request_too_large", "unsupported_media_type"],
       },
-      async (exchange, principal) => {
-        const { body } = await readJsonBody(exchange.req, deps.requestLimits());
-        validate(conversationUpdate, body);
-        const labels = requireMetadata(body["metadata"]);
-        const owner = responseOwnerOf(principal);
-        const found = await conversations.setMetadata(owner, idOf(exchange), labels, clock.nowSeconds());
-        if (!found) throw notFound(exchange);
-        return Response.json(conversationToWire(found));
-      },
+      (exchange, principal) => label(exchange, principal, deps),
     ),
     route(
       "DELETE",
@@ -217,16 +211,11 @@ function route(
 }
 
 async function create(exchange: Exchange, principal: Principal, deps: ConversationRouteDeps): Promise<Response> {
-  const { conversations, responseKeeper, clock } = deps;
+  const { conversations, responseKeeper, throttle, clock } = deps;
   // OpenAI's SDKs send no body where there is nothing to say.
   const body = exchange.req.hasBody ? (await readJsonBody(exchange.req, deps.requestLimits())).body : {};
   validate(conversationRequest, body);
-  if (responseKeeper.retentionDays === 0) {
-    throw new GatewayError(
-      "invalid_request",
-      "Conversations are not kept at this server, as stored_chats.retention_days is 0. Send the items of the conversation as `input`.",
-    );
-  }
+  requireKept(responseKeeper);
   const { environment, account, appId } = principal;
   const createdAt = clock.nowSeconds();
   const made: Conversation = {
@@ -241,20 +230,51 @@ async function create(exchange: Exchange, principal: Principal, deps: Conversati
     expiresAt: createdAt + responseKeeper.retentionDays * secondsPerDay,
     metadata: requireMetadata(body["metadata"]),
   };
-  await conversations.create(made, givenItems(body));
+  const items = givenItems(body);
+  await throttle.require("conversation", principal, sizeOf(items));
+  await conversations.create(made, items);
   return Response.json(conversationToWire(made));
 }
 
+async function label(exchange: Exchange, principal: Principal, deps: ConversationRouteDeps): Promise<Response> {
+  const { conversations, throttle, clock } = deps;
+  const { body } = await readJsonBody(exchange.req, deps.requestLimits());
+  validate(conversationUpdate, body);
+  const labels = requireMetadata(body["metadata"]);
+  await throttle.require("conversation", principal);
+  const owner = responseOwnerOf(principal);
+  const found = await conversations.setMetadata(owner, idOf(exchange), labels, clock.nowSeconds());
+  if (!found) throw notFound(exchange);
+  return Response.json(conversationToWire(found));
+}
+
 async function addItems(exchange: Exchange, principal: Principal, deps: ConversationRouteDeps): Promise<Response> {
-  const { conversations, responseKeeper, clock } = deps;
+  const { conversations, responseKeeper, throttle, clock } = deps;
   const { body } = await readJsonBody(exchange.req, deps.requestLimits());
   validate(itemsRequest, body);
+  requireKept(responseKeeper);
+  const items = givenItems(body);
+  await throttle.require("conversation", principal, sizeOf(items));
   const now = clock.nowSeconds();
   const expiresAt = now + responseKeeper.retentionDays * secondsPerDay;
-  const added = await conversations.add(responseOwnerOf(principal), idOf(exchange), givenItems(body), expiresAt, now);
+  const added = await conversations.add(responseOwnerOf(principal), idOf(exchange), items, expiresAt, now);
   if (!added) throw notFound(exchange);
   const ids = { first_id: added[0]?.["id"], last_id: added.at(-1)?.["id"] };
   return Response.json({ object: "list", data: added, ...ids, has_more: false });
+}
+
+/** A reload may have come to this since the conversation was made. */
+function requireKept({ retentionDays }: ConversationRouteDeps["responseKeeper"]): void {
+  if (retentionDays > 0) return;
+  throw new GatewayError(
+    "invalid_request",
+    "Conversations are not kept at this server, as stored_chats.retention_days is 0. Send the items of the conversation as `input`.",
+  );
+}
+
+/** Characters of JSON. */
+function sizeOf(items: readonly StoredItem[]): number {
+  return items.length === 0 ? 0 : JSON.stringify(items).length;
 }
 
 /** Throws `invalid_request` for an item that is none by itself. */
