@@ -1,18 +1,23 @@
 // `headrace connect` against a real server: what it shows, what it writes into the files of clients, and how that is taken back.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type CommandOutcome, runCommand } from "../fixtures/command-line.ts";
+import { filesIn } from "../hostile/data-files.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -72,9 +77,20 @@ test("what is shown can be pasted, names the only model, and has no key in it", 
     if (client !== "openai" && client !== "anthropic") expect(stdout).toContain("upstream-model");
   }
   expect((await connect("openai")).stdout).toBe(
-    `export OPENAI_BASE_URL=${server.baseUrl}\nexport OPENAI_API_KEY="$(headrace connect --print-key)"\n`,
+    `export OPENAI_BASE_URL=${server.baseUrl}\nexport OPENAI_API_KEY="$(headrace connect --print-key --data-dir ${server.dataDir})"\n`,
   );
   expect((await connect("--print-key")).stdout).toBe(`${server.key}\n`);
+});
+
+test("what asks for the key again asks the same server for it", async () => {
+  expect((await connect("codex")).stdout).toContain(
+    `HEADRACE_API_KEY="$(headrace connect --print-key --data-dir ${server.dataDir})"`,
+  );
+  expect((await connect("codex", "--base-url", server.baseUrl)).stdout).toContain(
+    `"$(headrace connect --print-key --base-url ${server.baseUrl} --data-dir ${server.dataDir})"`,
+  );
+  const { stderr } = await connect("claude");
+  expect(stderr).toContain(`put in its place what this prints: headrace connect --print-key --data-dir ${server.dataDir}`);
 });
 
 describe("--write", () => {
@@ -126,12 +142,98 @@ describe("--write", () => {
     expect(readFileSync(real, "utf8")).toContain('"headrace/upstream-model"');
   });
 
+  test("a file that nobody has changed since is again what it was, to the byte and with its mode, and nothing stays beside it", async () => {
+    for (const [client, path, text] of [
+      ["codex", [".codex", "config.toml"], '# mine\r\nmodel = "gpt-5" # fast\r\n\r\n[profiles.x]\r\nmodel = "o3"'],
+      ["claude", [".claude", "settings.json"], '{"env": {"A":"b"},\n  "c": [ 1,2 ]}'],
+      ["opencode", ["settings", "opencode", "opencode.json"], '{ /* mine */ "model": "x/y", }'],
+    ] as const) {
+      const file = place(...path);
+      writeFileSync(file, text, { mode: 0o640 });
+      for (const model of ["upstream-model", "claude-opus-5"]) {
+        expect((await connect(client, "--write", "--yes", "--model", model)).code).toBe(0);
+        expect(readFileSync(`${file}.before-headrace`, "utf8")).toBe(text);
+        expect(statSync(file).mode & 0o777).toBe(client === "claude" ? 0o600 : 0o640);
+      }
+      const { stderr, code } = await connect(client, "--undo", "--yes");
+      expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("is as it was before") });
+      expect(readFileSync(file, "utf8")).toBe(text);
+      expect(statSync(file).mode & 0o777).toBe(0o640);
+      expect(readdirSync(dirname(file))).toEqual([basename(file)]);
+    }
+  });
+
+  test("a file that somebody has changed since keeps that when it is undone, and no key of ours is left anywhere", async () => {
+    const file = place(".claude", "settings.json");
+    writeFileSync(file, '{ "a": 1 }');
+    await connect("claude", "--write", "--yes");
+    writeFileSync(file, readFileSync(file, "utf8").replace('"a": 1', '"a": 2'));
+    await connect("claude", "--write", "--yes", "--model", "claude-opus-5");
+    const { stderr } = await connect("claude", "--undo", "--yes");
+    expect(stderr).toContain("What was written for Claude Code is taken out; what else was changed since stays.");
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ a: 2 });
+    for (const left of filesIn(home)) expect(readFileSync(left, "utf8")).not.toContain(server.key);
+  });
+
+  test("what a name says is a secret is not shown", async () => {
+    const file = place(".claude", "settings.json");
+    writeFileSync(file, '{ "env": { "ANTHROPIC_AUTH_TOKEN": "sk-ant-CANARY", "OTHER_API_KEY": "CANARY-CANARY" } }');
+    const { stderr } = await connect("claude", "--write", "--yes");
+    expect(stderr).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-a…"');
+    expect(stderr).not.toContain("CANARY-CANARY");
+    expect((await connect("codex", "--write", "--yes")).stderr).toContain('env_key = "HEADRACE_API_KEY"');
+  });
+
+  test.each<[what: string, make: (file: string) => void, reason: RegExp]>([
+    ["that is protected", (file) => chmodSync(file, 0o444), /is protected from being written/],
+    [
+      "that leads to nothing",
+      (file) => {
+        unlinkSync(file);
+        symlinkSync("/nowhere/x", file);
+      },
+      /is a link to a file/,
+    ],
+    ["that is another user's", (file) => chownSync(file, 12_345, 12_345), /belongs to another user/],
+    [
+      "that would be made in the folder of another user",
+      (file) => {
+        unlinkSync(file);
+        chownSync(dirname(file), 12_345, 12_345);
+      },
+      /belongs to another user/,
+    ],
+  ])("a file %s is left as it is", async (what, make, reason) => {
+    // Only root may give a file to somebody else.
+    if (what.includes("another user") && process.getuid?.() !== 0) return;
+    const file = place(".codex", "config.toml");
+    writeFileSync(file, "a = 1\n");
+    make(file);
+    const { code, stderr } = await connect("codex", "--write", "--yes");
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) });
+    expect(stderr).toContain("Nothing was changed.");
+    expect(readdirSync(dirname(file)).filter((name) => name !== "config.toml")).toEqual([]);
+    expect((await connect("codex", "--undo", "--yes")).stderr).toContain("Nothing was written for Codex");
+  });
+
+  test("what somebody writes while the question is open is not lost", async () => {
+    const file = place(".codex", "config.toml");
+    writeFileSync(file, "a = 1\n");
+    const env = { HOME: home, XDG_CONFIG_HOME: join(home, "settings") };
+    const { code, stderr } = await runCommand(["connect", "codex", "--write", "--data-dir", server.dataDir], {
+      ...{ env, configFolder: join(home, "own"), isTTY: true, answers: ["y"] },
+      onQuestion: () => writeFileSync(file, "a = 2\n"),
+    });
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("was changed meanwhile") });
+    expect(readFileSync(file, "utf8")).toBe("a = 2\n");
+  });
+
   test("names the file and what is wrong with it, and changes nothing", async () => {
     const file = place(".claude", "settings.json");
     writeFileSync(file, '{\n  "env": {\n');
     const { stderr, code } = await connect("claude", "--write", "--yes");
     expect(code).toBe(1);
-    expect(stderr).toContain(`${file}: line 3: CloseBraceExpected`);
+    expect(stderr).toContain(`${file}: line 3: close brace expected`);
     expect(readFileSync(file, "utf8")).toBe('{\n  "env": {\n');
     expect((await connect("openai", "--write", "--yes")).stderr).toContain("read variables alone");
   });

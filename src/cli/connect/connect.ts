@@ -1,19 +1,19 @@
 // `headrace connect`: prints what an agent or an SDK is to be told to use this server, or writes it into its configuration.
+import { resolve } from "node:path";
 import { maskKeys } from "../../domain/api-key.ts";
 import { type MaybeOutcome, printRows } from "../command.ts";
+import type { ConnectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
-
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
-import { pathOf, readClientFile, removeClientFile, understandingFile, writeClientFile } from "./client-file.ts";
+import { pathOf } from "./client-file.ts";
 import { type Client, clients, type Target } from "./clients.ts";
 import { configurationOf } from "./configuration.ts";
-import { ConnectedFiles, rememberedOf, undone } from "./connected.ts";
-import { lineChanges } from "./line-changes.ts";
-import { settingsFormats, withSettings } from "./settings-text.ts";
+import { ConnectedFiles } from "./connected.ts";
+import { undo, write } from "./connected-client.ts";
 
-interface ConnectOptions {
+interface ConnectOptions extends ConnectionOptions {
   model?: string;
   write?: boolean;
   undo?: boolean;
@@ -46,9 +46,9 @@ export const connectCommand = serverCommand({
   ],
   help: [
     `\
-A key that a client can read from its environment is written into no file. What was in a
-file before stays beside it, as NAME.before-headrace; --undo takes out only what was
-written, and leaves what somebody has changed since.`,
+A key that a client can read from its environment is written into no file. A file as it
+was before stays beside it, as NAME.before-headrace, until --undo. Where nobody has changed
+the file since, that makes it what it was, to the byte; else it takes out what was written.`,
   ],
   run: (call, id) => connectClient(call, id),
 });
@@ -70,7 +70,8 @@ async function connectClient(call: ConnectCall, id: string | undefined): Promise
   }
   if (options.undo) return undo(call, client);
   const target = await targetOf(call);
-  return options.write ? write(call, client, target) : tell(call, client, target);
+  const tellRest = () => tellVariables(call, client, target);
+  return options.write ? write(call, client, target, tellRest) : tell(call, client, target);
 }
 
 function list({ context, terminal }: ConnectCall): MaybeOutcome {
@@ -84,11 +85,11 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
     printRows(terminal, rows, [
       ["CLIENT", ({ id }) => id],
       ["NAME", ({ name }) => name],
-      ["HERE", ({ found }) => (found === null ? "-" : found ? "yes" : "no")],
+      ["INSTALLED", ({ found }) => (found === null ? "-" : found ? "yes" : "no")],
       ["CONNECTED", ({ connected: isConnected }) => (isConnected ? "yes" : "-")],
       ["CONFIGURATION", ({ file }) => file ?? "variables alone"],
     ]);
-    terminal.note("\nWhat one is to be told: headrace connect CLIENT; add --write to have it written.");
+    terminal.note("\nheadrace connect CLIENT shows what to set; with --write it is set for you, once you agree.");
   };
   return { json: rows, show };
 }
@@ -132,9 +133,12 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
   const text = file && maskKeys(configurationOf(file, target));
   const show = () => {
     if (path !== undefined && text !== undefined) {
-      terminal.note(`In ${path}, or with --write:\n`);
+      terminal.note(`Put this into ${path}, or have it put there with --write:\n`);
       terminal.print(text.trimEnd());
       terminal.note("");
+      if (text !== configurationOf(file as NonNullable<typeof file>, target)) {
+        terminal.note(`The key is not shown here: put in its place what this prints: ${keyCommand(call)}\n`);
+      }
     }
     tellVariables(call, client, target);
   };
@@ -146,12 +150,13 @@ function tell(call: ConnectCall, client: Client, target: Target): MaybeOutcome {
 }
 
 /** The key itself is not shown: the shell asks for it. */
-function tellVariables({ terminal }: ConnectCall, { environment, start, program }: Client, target: Target): void {
+function tellVariables(call: ConnectCall, { environment, start, program }: Client, target: Target): void {
+  const { terminal } = call;
   const variables = Object.entries(environment(target));
   if (variables.length > 0) {
     terminal.note("In the shell that starts it:\n");
     for (const [name, value] of variables) {
-      terminal.print(`export ${name}=${value === target.key ? '"$(headrace connect --print-key)"' : shellWord(value)}`);
+      terminal.print(`export ${name}=${value === target.key ? `"$(${keyCommand(call)})"` : shellWord(value)}`);
     }
     terminal.note("");
   }
@@ -159,80 +164,19 @@ function tellVariables({ terminal }: ConnectCall, { environment, start, program 
   if (program !== undefined && target.context !== undefined && target.context < usualPrompt) {
     const [has, wants] = [target.context, usualPrompt].map((tokens) => tokens.toLocaleString("en-US"));
     terminal.note(
-      `${printable(target.model)} takes ${has} tokens; agents send some ${wants} before the first question.`,
+      `${printable(target.model)} takes ${has} tokens, which is too few: agents send some ${wants} before the first question.`,
     );
   }
+}
+
+/** Asks for the same key again: by the options that this one was found with. */
+function keyCommand({ options: { baseUrl, dataDir, apiKeyStdin } }: ConnectCall): string {
+  if (apiKeyStdin) return "cat FILE_WITH_THE_KEY";
+  const named = Object.entries({ "--base-url": baseUrl, "--data-dir": dataDir && resolve(dataDir) });
+  const given = named.flatMap(([name, value]) => (value === undefined ? [] : [name, shellWord(value)]));
+  return ["headrace connect --print-key", ...given].join(" ");
 }
 
 function shellWord(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-async function write(call: ConnectCall, client: Client, target: Target): Promise<MaybeOutcome> {
-  const { terminal, context, confirm } = call;
-  const { file } = client;
-  if (!file) {
-    throw new CliError(
-      `${client.name} read variables alone, and no file. headrace connect ${client.id} shows them.`,
-      exitCodes.usage,
-    );
-  }
-  const path = pathOf(file, context.env);
-  const before = readClientFile(path);
-  const format = settingsFormats[file.format];
-  const settings = file.settings(target);
-  const after = understandingFile(path, () => withSettings(format, before ?? "", settings));
-  const isDone = after === before;
-  if (!isDone) {
-    showChange(call, path, before ?? "", after);
-    await confirm({ question: `Write this to ${path}`, canBeUndone: true });
-    const connected = new ConnectedFiles(context.configFolder);
-    const remembered = rememberedOf(format, { text: before, file: path, settings }, connected.read().get(client.id));
-    // First: what is written and not remembered could not be taken back.
-    connected.put(client.id, remembered);
-    writeClientFile(path, after, before);
-  }
-  const show = () => {
-    terminal.note(
-      isDone ? `${path} says so already.\n` : `Written to ${path}. Undo: headrace connect ${client.id} --undo\n`,
-    );
-    tellVariables(call, client, target);
-  };
-  return { json: { client: client.id, model: target.model, file: path, written: !isDone }, show };
-}
-
-async function undo(call: ConnectCall, client: Client): Promise<MaybeOutcome> {
-  const { terminal, context, confirm } = call;
-  const connected = new ConnectedFiles(context.configFolder);
-  const written = connected.read().get(client.id);
-  if (!written || !client.file)
-    throw new CliError(`Nothing was written for ${client.name} by headrace connect --write.`);
-  const { file: path } = written;
-  const before = readClientFile(path);
-  const format = settingsFormats[client.file.format];
-  const { text, kept } = understandingFile(path, () => undone(format, before ?? "", written));
-  const isEmpty = Object.keys(understandingFile(path, () => format.parse(text))).length === 0;
-  const isGone = written.isNew && isEmpty && !/[#/]/.test(text);
-  if (before !== undefined && text !== before) {
-    showChange(call, path, before, isGone ? "" : text);
-    await confirm({ question: isGone ? `Remove ${path}` : `Write this to ${path}`, canBeUndone: true });
-    if (isGone) removeClientFile(path);
-    else writeClientFile(path, text, undefined);
-  }
-  connected.put(client.id, undefined);
-  const show = () => {
-    for (const name of kept) terminal.note(`${printable(name)} was changed since, and stays.`);
-    terminal.note(before === undefined ? `${path} is gone already.` : `${client.name} is as it was before.`);
-  };
-  return { json: { client: client.id, file: path, removed: isGone, kept }, show };
-}
-
-function showChange({ terminal }: ConnectCall, path: string, before: string, after: string): void {
-  const { err } = terminal;
-  terminal.note(path);
-  for (const { sign, line } of lineChanges(before, after)) {
-    const shown = `  ${sign} ${printable(maskKeys(line).replaceAll("\t", "  "))}`;
-    terminal.note(sign === "+" ? err.green(shown) : sign === "-" ? err.red(shown) : err.dim(shown));
-  }
-  terminal.note("");
 }

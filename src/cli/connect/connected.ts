@@ -16,7 +16,17 @@ const change = z.object({
   /** Digest of what was written: it may be a key. */
   written: z.string(),
 });
-const entry = z.object({ file: z.string(), isNew: z.boolean(), changes: z.array(change) });
+const entry = z.object({
+  file: z.string(),
+  isNew: z.boolean(),
+  changes: z.array(change),
+  /** That of the file before; missing: there was none. */
+  mode: z.number().optional(),
+  /** Digest of the file as it was before anything was written; missing: there was none. */
+  original: z.string().optional(),
+  /** Digest of the file as it was left; missing: somebody else has changed it between two times. */
+  left: z.string().optional(),
+});
 const content = z.object({ connected: z.record(z.string(), entry) });
 
 export type ConnectedFile = z.infer<typeof entry>;
@@ -35,8 +45,10 @@ export class ConnectedFiles {
     let text: string;
     try {
       text = readFileSync(this.path, "utf8");
-    } catch {
-      return new Map();
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unknown";
+      if (code === "ENOENT" || code === "ENOTDIR") return new Map();
+      throw new CliError(`${this.path} cannot be read (${code}).`);
     }
     const parsed = content.safeParse(parseJson(text));
     if (parsed.success) return new Map(Object.entries(parsed.data.connected));
@@ -52,10 +64,19 @@ export class ConnectedFiles {
   }
 }
 
+export interface Written {
+  /** The file before; undefined: there is none. */
+  text: string | undefined;
+  after: string;
+  mode?: number | undefined;
+  file: string;
+  settings: readonly Setting[];
+}
+
 /** What is to be remembered of settings that are about to be written; `earlier`: of the same file, where some stand there already. */
 export function rememberedOf(
   format: SettingsFormat,
-  { text, file, settings }: { text: string | undefined; file: string; settings: readonly Setting[] },
+  { text, file, settings, after, mode }: Written,
   earlier: ConnectedFile | undefined,
 ): ConnectedFile {
   const table = format.parse(text ?? "");
@@ -67,7 +88,21 @@ export function rememberedOf(
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });
-  return { file, isNew: known?.isNew ?? text === undefined, changes };
+  const first = { isNew: text === undefined, mode, original: text === undefined ? undefined : digestOf(text) };
+  const { isNew, mode: firstMode, original } = known ?? first;
+  const isUnbroken = known === undefined || (text !== undefined && known.left === digestOf(text));
+  return {
+    ...{ file, isNew, changes },
+    ...(firstMode === undefined ? {} : { mode: firstMode }),
+    ...(original === undefined ? {} : { original }),
+    ...(isUnbroken ? { left: digestOf(after) } : {}),
+  };
+}
+
+/** Whether the file is as it was left, and what is kept of it as it was before: then it can be that again, to the byte. */
+export function isAsLeft({ isNew, left, original }: ConnectedFile, text: string, kept: string | undefined): boolean {
+  if (left === undefined || left !== digestOf(text)) return false;
+  return isNew || (kept !== undefined && digestOf(kept) === original);
 }
 
 /** The text as it would be without what was written; `kept`: settings that somebody has changed since, which stay. */

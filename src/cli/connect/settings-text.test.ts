@@ -1,7 +1,7 @@
 // Changing a client's configuration: what is set is set, everything else stays as its owner wrote it, and all of it can be taken back.
 import { describe, expect, test } from "bun:test";
 import { clients, type Target } from "./clients.ts";
-import { rememberedOf, undone } from "./connected.ts";
+import { isAsLeft, rememberedOf, undone } from "./connected.ts";
 import { lineChanges } from "./line-changes.ts";
 import { SettingsError, settingsFormats, withSettings } from "./settings-text.ts";
 
@@ -47,6 +47,8 @@ command = "x"
     '{\n  "permissions": { "allow": ["Bash(ls:*)"] },\n  "env": { "FOO": "bar", "ANTHROPIC_MODEL": "opus" }\n}\n',
   ],
   ["opencode", ""],
+  ["codex", '\ufeff# mine\r\nmodel = "gpt-5" # fast\r\n\r\n[profiles.x] # theirs\r\nmodel = "o3"'],
+  ["claude", '\ufeff{\r\n\t"env": {\r\n\t\t"FOO": "bar"\r\n\t}\r\n}'],
   [
     "opencode",
     '{\n\t// my models\n\t"$schema": "https://opencode.ai/config.json",\n\t"provider": {\n\t\t"other": { "npm": "x" }, /* theirs */\n\t},\n}\n',
@@ -69,9 +71,15 @@ describe.each(written)("%s in %j", (id, text) => {
     const gone = lineChanges(text.replaceAll("\r", ""), changed.replaceAll("\r", "")).filter(
       ({ sign }) => sign === "-",
     );
-    const isOurs = /model\b|ANTHROPIC_MODEL|Mine|old\/v1|OLD|^\{\}$|"npm": "x"|^\t?\}?,?$|theirs/;
+    const isOurs = /model\b|ANTHROPIC_MODEL|Mine|old\/v1|OLD|^\{\}$|"npm": "x"|"FOO": "bar"$|^\t?\}?,?$|theirs/;
     expect(gone.filter(({ line }) => !isOurs.test(line))).toEqual([]);
     for (const comment of text.match(/(?:# |\/\/ |\/\* )[a-z].*/g) ?? []) expect(changed).toContain(comment.trim());
+  });
+
+  test("has the line ends of its owner's everywhere", () => {
+    const changed = withSettings(format, text, settings(target));
+    const ends = (of: string) => new Set(of.match(/\r?\n/g));
+    expect(ends(changed)).toEqual(text.includes("\n") ? ends(text) : new Set(["\n"]));
   });
 
   test("is the same after a second time, and says another model after a third", () => {
@@ -83,10 +91,14 @@ describe.each(written)("%s in %j", (id, text) => {
 
   test("says what it said before once it is undone, also after it was written twice", () => {
     const file = "/file";
-    const first = rememberedOf(format, { text, file, settings: settings(target) }, undefined);
     const once = withSettings(format, text, settings(target));
-    const second = rememberedOf(format, { text: once, file, settings: settings(target) }, first);
-    expect(second.changes).toEqual(first.changes);
+    const first = rememberedOf(format, { text, after: once, file, settings: settings(target) }, undefined);
+    const second = rememberedOf(format, { text: once, after: once, file, settings: settings(target) }, first);
+    expect(second).toEqual(first);
+    expect(isAsLeft(second, once, text)).toBe(true);
+    expect([isAsLeft(second, `${once} `, text), isAsLeft(second, once, `${text} `)]).toEqual([false, false]);
+    const edited = rememberedOf(format, { text: `${once} `, after: once, file, settings: settings(target) }, first);
+    expect(isAsLeft(edited, once, text)).toBe(false);
     const { text: left, kept } = undone(format, once, second);
     expect(format.parse(left)).toEqual(format.parse(text));
     expect(kept).toEqual([]);
@@ -96,8 +108,9 @@ describe.each(written)("%s in %j", (id, text) => {
 test("what somebody has changed since stays when it is undone, and is named", () => {
   const { format: name, settings } = fileOf("claude");
   const format = settingsFormats[name];
-  const remembered = rememberedOf(format, { text: "{}", file: "/file", settings: settings(target) }, undefined);
   const once = withSettings(format, "{}", settings(target));
+  const first = { text: "{}", after: once, file: "/file", settings: settings(target) };
+  const remembered = rememberedOf(format, first, undefined);
   const edited = once.replace('"ANTHROPIC_MODEL": "gpt-oss"', '"ANTHROPIC_MODEL": "mine"');
   const { text, kept } = undone(format, edited, remembered);
   expect(format.parse(text)).toEqual({ env: { ANTHROPIC_MODEL: "mine" } });
@@ -108,7 +121,7 @@ test("what is remembered holds no key that was written", () => {
   const { format: name, settings } = fileOf("claude");
   const remembered = rememberedOf(
     settingsFormats[name],
-    { text: "", file: "/f", settings: settings(target) },
+    { text: "", after: "", file: "/f", settings: settings(target) },
     undefined,
   );
   expect(JSON.stringify(remembered)).not.toContain(target.key);
@@ -116,9 +129,10 @@ test("what is remembered holds no key that was written", () => {
 
 describe("a file that cannot be understood, or not be changed safely, is refused and told where", () => {
   test.each<[string, string, RegExp]>([
-    ["claude", '{\n  "env": {\n', /line 3: CloseBraceExpected/],
+    ["claude", '{\n  "env": {\n', /line 3: close brace expected/],
     ["claude", "[1]\n", /line 1: it is no JSON object/],
-    ["codex", 'model = "x\n', /./],
+    ["codex", 'a = 1\n[x]\nmodel = "x\n', /^line 3: Unterminated string/],
+    ["codex", "a = [\n  1,\n]\nb =\nc = 1\n", /^line 4: Missing value/],
     ["codex", 'model = """\nlong\n"""\n', /cannot be made safely/],
     ["codex", 'model_providers = { headrace = { name = "x" } }\n', /./],
     ["codex", 'model_providers.headrace.name = "x"\n', /./],

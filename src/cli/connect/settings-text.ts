@@ -17,29 +17,76 @@ export class SettingsError extends Error {}
 const json: SettingsFormat = {
   parse(text) {
     const errors: ParseError[] = [];
-    const value: unknown = text.trim() === "" ? {} : parse(text, errors, { allowTrailingComma: true });
+    const { own } = withoutMark(text);
+    const value: unknown = own.trim() === "" ? {} : parse(own, errors, { allowTrailingComma: true });
     const [first] = errors;
-    if (first) throw new SettingsError(`line ${lineAt(text, first.offset)}: ${printParseErrorCode(first.error)}`);
+    if (first)
+      throw new SettingsError(`line ${lineAt(own, first.offset)}: ${inWords(printParseErrorCode(first.error))}`);
     if (!isTable(value)) throw new SettingsError("line 1: it is no JSON object");
     return value;
   },
   set(text, path, value) {
-    const formattingOptions = { insertSpaces: !/\n\t/.test(text), tabSize: 2, eol: "\n" };
-    const changed = applyEdits(text, modify(text, [...path], value, { formattingOptions }));
-    return changed.endsWith("\n") ? changed : `${changed}\n`;
+    const formattingOptions = { insertSpaces: !/\n\t/.test(text), tabSize: 2, eol: lineEndOf(text) };
+    const { mark, own } = withoutMark(text);
+    const changed = applyEdits(own, modify(own, [...path], value, { formattingOptions }));
+    return mark + (changed.endsWith("\n") ? changed : changed + lineEndOf(own));
   },
 };
+
+/** Some editors begin a file with the mark of UTF-8's byte order. */
+function withoutMark(text: string): { mark: string; own: string } {
+  const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
+  return { mark, own: text.slice(mark.length) };
+}
+
+/** `CloseBraceExpected`: close brace expected. */
+function inWords(name: string): string {
+  return name.replaceAll(/(?<!^)[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}
 
 const toml: SettingsFormat = {
   parse(text) {
     try {
       return Bun.TOML.parse(text) as Record<string, unknown>;
     } catch (error) {
-      throw new SettingsError(error instanceof Error ? error.message : String(error));
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new SettingsError(faultyLine(text) + reason.replace(/^TOML Parse error: /, ""));
     }
   },
-  set: setInToml,
+  set(text, path, value) {
+    // Line by line without their ends, which are those that most lines have.
+    const end = lineEndOf(text);
+    const changed = setInToml(end === "\n" ? text : text.replaceAll("\r\n", "\n"), path, value);
+    return end === "\n" ? changed : changed.replaceAll("\n", end);
+  },
 };
+
+/** Looking for the line takes as many readings. */
+const mostLines = 1_000;
+
+/** The first line up to which it cannot be understood, as what reads it does not say where. */
+function faultyLine(text: string): string {
+  const lines = text.split("\n");
+  if (lines.length > mostLines) return "";
+  const isGood = (count: number) => {
+    try {
+      Bun.TOML.parse(lines.slice(0, count).join("\n"));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  // What goes over several lines is no fault of its first ones.
+  let good = lines.length - 1;
+  while (good > 0 && !isGood(good)) good--;
+  return `line ${good + 1}: `;
+}
+
+/** Of most lines. */
+function lineEndOf(text: string): "\n" | "\r\n" {
+  const [all, windows] = [text.split("\n").length - 1, text.split("\r\n").length - 1];
+  return 2 * windows > all ? "\r\n" : "\n";
+}
 
 export const settingsFormats: Readonly<Record<"json" | "toml", SettingsFormat>> = { json, toml };
 
