@@ -18,6 +18,7 @@ export const closeCodes = {
   /** Never sent: the connection broke off. */
   abnormal: 1006,
   invalidText: 1007,
+  policyViolation: 1008,
   tooBig: 1009,
 } as const;
 

@@ -43,8 +43,12 @@ async function connect(key = server.key) {
     socket.onopen = resolve;
     socket.onerror = () => reject(new Error("It was not opened."));
   });
+  const closed = new Promise<number>((resolve) => {
+    socket.onclose = ({ code }) => resolve(code);
+  });
   return {
     events,
+    closed,
     send: (message: object) => socket.send(JSON.stringify(message)),
     /** The id of the response that ended last. */
     get lastId() {
@@ -123,6 +127,7 @@ test("a key that was revoked gets nothing more on a connection that it opened be
   client.send(create("Hello"));
   await client.until("error");
   expect(client.events.at(-1)).toMatchObject({ status: 401, error: { code: "invalid_api_key" } });
+  expect(await client.closed).toBe(1008);
 });
 
 test("a request without an upgrade is told by 426 that one is needed", async () => {

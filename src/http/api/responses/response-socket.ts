@@ -2,7 +2,7 @@
 import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
-import { GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { type ErrorCode, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
@@ -13,12 +13,17 @@ import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { HeldResponses } from "./held-responses.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
-import { answerMessage, type SocketStream } from "./socket-request.ts";
+import { answerMessage, mostUnsentBytes, type SocketStream } from "./socket-request.ts";
 
 /** OpenAI closes a connection after an hour; clients open another one. */
 const longestMs = 60 * 60_000;
 /** Messages that wait for the response before theirs. */
 const mostWaiting = 8;
+/** Of a client that sends what can only be refused, and does not read that it is. */
+const mostUnreadBytes = 1024 * 1024;
+
+/** What a credential that has ended is answered with, as it is at the next request by HTTP. */
+const endsConnection: ReadonlySet<string> = new Set<ErrorCode>(["invalid_api_key", "token_expired"]);
 
 export interface ResponseSocketOptions {
   deps: InferenceRouteDeps;
@@ -87,6 +92,7 @@ class ResponseSocket implements MessageLinkListener {
 
   drained(): void {
     this.#stream?.onDrain?.();
+    this.#next();
   }
 
   closed(): void {
@@ -100,6 +106,8 @@ class ResponseSocket implements MessageLinkListener {
 
   #next(): void {
     if (this.#busy || this.#left.cancelled) return;
+    // Whoever does not read what was answered is answered nothing more.
+    if (this.#link.unsentBytes > mostUnsentBytes) return;
     const bytes = this.#waiting.shift();
     if (!bytes) return;
     this.#busy = true;
@@ -140,6 +148,7 @@ class ResponseSocket implements MessageLinkListener {
       }
       exchange.finish(error);
       this.#fail(error, streamId);
+      if (endsConnection.has(error.code)) this.#link.close(closeCodes.policyViolation, "the credential has ended");
     } finally {
       // One that ended after its connection holds nothing for it.
       if (this.#left.cancelled) this.#held.release();
@@ -153,6 +162,10 @@ class ResponseSocket implements MessageLinkListener {
   }
 
   #tell(members: object): void {
+    if (this.#link.unsentBytes > mostUnreadBytes) {
+      this.#link.terminate();
+      return;
+    }
     this.#link.send(Buffer.from(JSON.stringify({ type: "error", ...members })));
   }
 }

@@ -29,7 +29,7 @@ import { namesKept, withKeptInput } from "./kept-input.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
 /** With more unsent than this the client is behind, and its engine is not read. */
-const mostUnsentBytes = 256 * 1024;
+export const mostUnsentBytes = 256 * 1024;
 
 export interface SocketRequestOptions {
   exchange: MessageRequest;
