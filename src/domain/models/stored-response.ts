@@ -9,6 +9,8 @@ export type StoredItem = Readonly<Record<string, unknown>>;
 export interface ResponseOwner extends ChatOwner {
   /** The limit id of the key behind the presented one, which a rotation keeps; null: whoever made the key. */
   madeBy: string | null;
+  /** The key that asks: what it made itself is found first where several have the same id. */
+  keyId?: string;
 }
 
 export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";

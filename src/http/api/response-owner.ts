@@ -1,8 +1,8 @@
 // Whose kept responses and conversations a credential sees.
 import type { ResponseOwner } from "../../domain/models/stored-response.ts";
-import { makerOf, type Principal } from "../../domain/principal.ts";
+import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
 import { chatOwnerOf } from "./chat-routes.ts";
 
 export function responseOwnerOf(principal: Principal): ResponseOwner {
-  return { ...chatOwnerOf(principal), madeBy: makerOf(principal) };
+  return { ...chatOwnerOf(principal), madeBy: makerOf(principal), keyId: keyOf(principal).id };
 }

@@ -47,8 +47,6 @@ export interface WholeInput {
 const idPattern = /^[\w-]+$/;
 /** More items than any client names in one request: each is looked for in the store. */
 const mostReferences = 1_000;
-/** Those of one statement. */
-const referencesAtOnce = 50;
 /** Each is a row of its own in a conversation, and other writers wait until all of them are in. */
 const mostAdded = 2_000;
 
@@ -230,15 +228,12 @@ async function referenced(
     if (id !== undefined && ids.has(id)) found.set(id, item);
   }
   const missing = [...ids].filter((id) => !found.has(id));
-  for (let start = 0; start < missing.length; start += referencesAtOnce) {
-    const some = missing.slice(start, start + referencesAtOnce);
-    const stored = await responses.items(owner, some, clock.nowSeconds(), room.mayRead);
-    room.require();
-    for (const id of some) {
-      const item = stored.get(id);
-      if (!item) throw noSuchItem(id);
-      found.set(id, item);
-    }
+  const stored = await responses.items(owner, missing, clock.nowSeconds(), room.mayRead);
+  room.require();
+  for (const id of missing) {
+    const item = stored.get(id);
+    if (!item) throw noSuchItem(id);
+    found.set(id, item);
   }
   return found;
 }

@@ -27,7 +27,11 @@ export async function addItems(
   });
 }
 
-/** Those that are there, the newest of each id; of responses first, then of conversations. */
+/**
+ * Those that are there; of responses first, then of conversations. Some servers give the same id again within a day, so one
+ * may be there many times: the newest response that has the last of them gives all that it has, as whoever names several
+ * means those of one conversation; and what the same key made comes before what others did.
+ */
 export async function findItems(
   db: Database,
   content: ResponseContent,
@@ -41,58 +45,88 @@ export async function findItems(
     found.set(id, item);
     return true;
   };
-  const wanted = new Map([...new Set(ids)].map((id) => [itemKeyOf(id), id]));
-  for (const keys of inPieces([...wanted.keys()], idsAtOnce)) {
-    const holders = await holdersOf(db, owner, keys, nowSeconds);
-    for (const responseId of new Set(holders.values())) {
-      const [row]: ContentColumns[] = await db`
-        SELECT id, input, response FROM stored_responses AS c WHERE id = ${responseId} AND ${visible(db, owner, nowSeconds)}`;
-      for (const item of (row && content.items(row)) ?? []) {
-        const id = idOf(item);
-        if (id === undefined || holders.get(itemKeyOf(id)) !== responseId) continue;
-        if (!isTaken(id, item)) return found;
+  const wanted = new Set(ids);
+  for (const piece of inPieces([...wanted].toReversed(), idsAtOnce)) {
+    const left = () => piece.filter((id) => !found.has(id));
+    const holders = await holdersOf(db, owner, left(), nowSeconds);
+    for (const id of piece) {
+      const holder = holders.get(itemKeyOf(id));
+      if (holder === undefined || found.has(id)) continue;
+      for (const [itemId, item] of await itemsOf(db, content, owner, { holder, wanted }, nowSeconds)) {
+        if (!(found.has(itemId) || isTaken(itemId, item))) return found;
       }
       await new Promise(setImmediate);
     }
-    const left = keys.filter((key) => !found.has(wanted.get(key) ?? ""));
-    for (const [id, item] of await ofConversations(db, content, owner, { keys: left, wanted }, nowSeconds)) {
+    for (const [id, item] of await ofConversations(db, content, owner, left(), nowSeconds)) {
       if (!isTaken(id, item)) return found;
     }
   }
   return found;
 }
 
-/** The newest response of each item. */
+/** The items of one response that are wanted, by their ids; of two with the same id, its answer's. */
+async function itemsOf(
+  db: Database,
+  content: ResponseContent,
+  owner: ResponseOwner,
+  { holder, wanted }: { holder: string; wanted: ReadonlySet<string> },
+  nowSeconds: number,
+): Promise<Map<string, StoredItem>> {
+  const [row]: ContentColumns[] = await db`
+    SELECT id, input, response FROM stored_responses AS c WHERE id = ${holder} AND ${visible(db, owner, nowSeconds)}`;
+  const items = (row && content.items(row)) ?? [];
+  return new Map(
+    items.flatMap((item) => {
+      const id = idOf(item);
+      return id !== undefined && wanted.has(id) ? [[id, item] as const] : [];
+    }),
+  );
+}
+
+/** The newest response of each item, as digests: of the same key, else of whoever else is seen. */
 async function holdersOf(
   db: Database,
   owner: ResponseOwner,
-  keys: readonly string[],
+  ids: readonly string[],
   nowSeconds: number,
 ): Promise<Map<string, string>> {
-  const rows: { item: string; response_id: string }[] = await anyOf(
-    db,
-    keys.map(
-      (key) => db`
-        (SELECT i.item, i.response_id FROM stored_response_items AS i JOIN stored_responses AS c ON c.id = i.response_id
-        WHERE i.account_id = ${owner.accountId} AND i.environment = ${owner.environment} AND i.item = ${key}
-          AND ${visible(db, owner, nowSeconds)}
-        ORDER BY i.created_at DESC, i.response_id DESC LIMIT 1)`,
-    ),
+  const keys = ids.map(itemKeyOf);
+  const { keyId } = owner;
+  const own = keyId === undefined ? new Map<string, string>() : await newestOf(keys, db`AND c.key_id || '' = ${keyId}`);
+  const others = await newestOf(
+    keys.filter((key) => !own.has(key)),
+    db``,
   );
-  return new Map(rows.map((row) => [row.item, row.response_id]));
+  return new Map([...own, ...others]);
+
+  async function newestOf(some: readonly string[], mine: PromiseLike<unknown>): Promise<Map<string, string>> {
+    if (some.length === 0) return new Map();
+    const rows: { item: string; response_id: string }[] = await anyOf(
+      db,
+      some.map(
+        (key) => db`
+          (SELECT i.item, i.response_id FROM stored_response_items AS i JOIN stored_responses AS c ON c.id = i.response_id
+          WHERE i.account_id = ${owner.accountId} AND i.environment = ${owner.environment} AND i.item = ${key}
+            AND ${visible(db, owner, nowSeconds)} ${mine}
+          ORDER BY i.created_at DESC, i.response_id DESC LIMIT 1)`,
+      ),
+    );
+    return new Map(rows.map((row) => [row.item, row.response_id]));
+  }
 }
 
 async function ofConversations(
   db: Database,
   content: ResponseContent,
   owner: ResponseOwner,
-  { keys, wanted }: { keys: readonly string[]; wanted: ReadonlyMap<string, string> },
+  ids: readonly string[],
   nowSeconds: number,
 ): Promise<[string, StoredItem][]> {
-  if (keys.length === 0) return [];
+  if (ids.length === 0) return [];
+  const wanted = new Map(ids.map((id) => [itemKeyOf(id), id]));
   const rows: { conversation_id: string; item: string; content: string }[] = await anyOf(
     db,
-    keys.map(
+    [...wanted.keys()].map(
       (key) => db`
         (SELECT i.conversation_id, i.item, i.content FROM conversation_items AS i
         JOIN conversations AS c ON c.id = i.conversation_id

@@ -207,11 +207,29 @@ onEachDatabase((databases) => {
         stored("new", { createdAt: now + 1, input: [message("msg_1", "new")] }),
         stored("old", { createdAt: now, input: [message("msg_1", "old"), message("msg_2", "beside")] }),
       ]);
-      const texts = async () => JSON.stringify([...(await store.items(owner, ["msg_1", "msg_2"], now)).values()]);
-      expect(await texts()).toContain("new");
-      expect(await texts()).not.toContain("old");
+      const texts = async (...ids: string[]) => JSON.stringify([...(await store.items(owner, ids, now)).values()]);
+      expect(await texts("msg_1")).toContain("new");
+      expect(await texts("msg_1")).not.toContain("old");
+      // Whoever names several means those that stand with the last of them.
+      expect(await texts("msg_1", "msg_2")).toContain("old");
+      const many = ["msg_1", ...Array.from({ length: 60 }, (_, i) => `none_${i}`), "msg_2"];
+      expect(await texts(...many)).toContain("old");
+      expect(await texts("msg_2", "msg_1")).toContain("new");
       await store.delete(owner, "new", now);
-      expect(await texts()).toContain("old");
+      expect(await texts("msg_1")).toContain("old");
+    });
+
+    test("of several with the same id that of the same key comes first, however many others there are and however new", async () => {
+      const theirs = Array.from({ length: 5 }, (_, i) => stored(`r${i}`, { createdAt: now + i, keyId: "key_2" }));
+      const input = [message("msg_1", "theirs")];
+      await store.insert([stored("mine", { input: [message("msg_1", "mine")] })]);
+      await store.insert(theirs.map((one) => ({ ...one, input })));
+      const text = async (keyId?: string) =>
+        JSON.stringify((await store.items({ ...owner, ...(keyId ? { keyId } : {}) }, ["msg_1"], now)).get("msg_1"));
+      expect(await text("key_1")).toContain("mine");
+      expect(await text("key_2")).toContain("theirs");
+      expect(await text("key_3")).toContain("theirs");
+      expect(await text()).toContain("theirs");
     });
 
     test("items of conversations are found by their ids as well, by who may see the conversation", async () => {
@@ -300,7 +318,8 @@ onEachDatabase((databases) => {
   test("of very many items of one response the last ones are found by their ids", async () => {
     const input = Array.from({ length: 10_500 }, (_, i) => message(`m${i}`, "x"));
     await store.insert([stored("a", { input })]);
-    expect([...(await store.items(owner, ["m0", "m10499", "a_out"], now)).keys()]).toEqual(["m10499", "a_out"]);
+    expect((await store.items(owner, ["m0"], now)).size).toBe(0);
+    expect([...(await store.items(owner, ["m10499", "a_out"], now)).keys()]).toEqual(["m10499", "a_out"]);
     expect(await store.chain(owner, "a", now, 10_000_000)).toMatchObject({ items: { length: 10_501 } });
   });
 
