@@ -112,6 +112,10 @@ test("a new key and its page say what each client is to be told, with the key on
     model,
     model_providers: { headrace: { base_url: `${url}/v1`, env_key: "HEADRACE_API_KEY" } },
   });
+  await visitor.press("Copy the command for Codex");
+  expect(await copied(page)).toBe(
+    `export HEADRACE_BASE_URL=${url}/v1\nexport HEADRACE_API_KEY=YOUR_KEY\nheadrace connect codex --write --model ${model}`,
+  );
   await visitor.press("Copy the variables of Codex");
   expect(await copied(page)).toBe("export HEADRACE_API_KEY=YOUR_KEY");
   await look(visitor, "key-clients");

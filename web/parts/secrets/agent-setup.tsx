@@ -48,9 +48,11 @@ function ClientSetup({ client, ...props }: AgentSetupProps & { client: AgentClie
       {file !== null && text !== null && (
         <>
           <Text size="sm">
-            In <Code>{file}</Code>, beside what is there; <Code>headrace connect {client.id} --write</Code> does it:
+            In <Code>{file}</Code>, beside what is there:
           </Text>
           <CopyBlock value={configurationOf(text, props)} label={`Copy the configuration of ${name}`} />
+          <Text size="sm">Or this shows you the change and, once you agree, writes it:</Text>
+          <CopyBlock value={commandOf(client, props)} label={`Copy the command for ${name}`} />
         </>
       )}
       {variables !== "" && (
@@ -61,6 +63,15 @@ function ClientSetup({ client, ...props }: AgentSetupProps & { client: AgentClie
       )}
     </Stack>
   );
+}
+
+/** Whoever runs it may have another server on the same machine, and a key that may use several models. */
+function commandOf({ id }: AgentClient, { baseUrl, model, apiKey }: AgentSetupProps): string {
+  return [
+    `export HEADRACE_BASE_URL=${shellWord(baseUrl)}`,
+    `export HEADRACE_API_KEY=${apiKey ?? "YOUR_KEY"}`,
+    `headrace connect ${id} --write --model ${shellWord(model)}`,
+  ].join("\n");
 }
 
 /** The values stand within strings of JSON or TOML, which escape alike. */
