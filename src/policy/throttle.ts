@@ -4,7 +4,7 @@ import type { LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
 const perMinute = { token: 120, change: 300, conversation: 1_200 } as const;
-/** Of what clients put in: at the pace of changes alone they would fill a disk within the hour. */
+/** Clients put in no more than that: at the pace of changes alone they would fill a disk within the hour. */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",

@@ -90,7 +90,9 @@ test("what asks for the key again asks the same server for it", async () => {
     `"$(headrace connect --print-key --base-url ${server.baseUrl} --data-dir ${server.dataDir})"`,
   );
   const { stderr } = await connect("claude");
-  expect(stderr).toContain(`put in its place what this prints: headrace connect --print-key --data-dir ${server.dataDir}`);
+  expect(stderr).toContain(
+    `put in its place what this prints: headrace connect --print-key --data-dir ${server.dataDir}`,
+  );
 });
 
 describe("--write", () => {

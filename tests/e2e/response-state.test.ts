@@ -392,7 +392,10 @@ describe("what is kept", () => {
       ["conversation", conversation],
     ] as const) {
       const answer = await server.request("/v1/responses/compact", { body: { model, input: "Hi", [param]: value } });
-      expect([answer.status, ((await answer.json()) as { error: { param: string } }).error.param]).toEqual([400, param]);
+      expect([answer.status, ((await answer.json()) as { error: { param: string } }).error.param]).toEqual([
+        400,
+        param,
+      ]);
     }
     expect(upstream.requests.length).toBe(before);
   });

@@ -8,7 +8,7 @@ const model = "upstream-model";
 const { mostBytes } = heldBytes;
 let upstream: ScriptedUpstream;
 let server: TestServer;
-/** Of a response with 800 kB, which may be held once and not twice. */
+/** A response with 800 kB, which may be held once and not twice. */
 let id = "";
 let itemId = "";
 let release = () => {};

@@ -82,7 +82,7 @@ function faultyLine(text: string): string {
   return `line ${good + 1}: `;
 }
 
-/** Of most lines. */
+/** The end that most lines have. */
 function lineEndOf(text: string): "\n" | "\r\n" {
   const [all, windows] = [text.split("\n").length - 1, text.split("\r\n").length - 1];
   return 2 * windows > all ? "\r\n" : "\n";

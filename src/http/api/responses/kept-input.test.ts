@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const full = new GatewayError("rate_limit_exceeded", "There is no room.");
 
-/** As the store does, which reads nothing that it may not. */
+/** It reads nothing that it may not, as the store does. */
 async function read(...asked: [ResponseOwner, string, number, number, MayRead?]) {
   const [, , , , mayRead] = asked;
   if (!("items" in chain) || !mayRead || mayRead(chain.size)) return chain;

@@ -19,7 +19,7 @@ import { answerMessage, mostUnsentBytes, type SocketStream } from "./socket-requ
 const longestMs = 60 * 60_000;
 /** Messages that wait for the response before theirs. */
 const mostWaiting = 8;
-/** Of a client that sends what can only be refused, and does not read that it is. */
+/** Refusals that a client does not read, which sends on. */
 const mostUnreadBytes = 1024 * 1024;
 
 /** What a credential that has ended is answered with, as it is at the next request by HTTP. */

@@ -73,7 +73,8 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
       {
         operationId: "deleteResponse",
         summary: "Delete a stored response",
-        description: "Its content is erased at once. What went on from it can be gone on from no more; what it added to a conversation stays in that.",
+        description:
+          "Its content is erased at once. What went on from it can be gone on from no more; what it added to a conversation stays in that.",
         response: { description: "It is deleted.", json: deletedResponse },
         errors: ["not_found"],
       },
