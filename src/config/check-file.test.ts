@@ -58,7 +58,7 @@ describe("problems name line, column, key and fix", () => {
     ["upstreams: {}", "headrace.yaml:1:12  upstreams: must be a list of upstreams (got a mapping). Fix: "],
     [
       `${model}    price: { input: abc, output: 1 }`,
-      'headrace.yaml:4:21  models[0].price.input: must be a number of USD per million tokens, 0 or more (got "abc"). Fix: ',
+      'headrace.yaml:4:21  models[0].price.input: must be a number of USD, from 0 to 1000000000 (got "abc"). Fix: ',
     ],
     [
       `${model}    price: { input: 1, output: -1 }`,

@@ -2,6 +2,8 @@
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
+import type { Price } from "../domain/models/price.ts";
+import { priceFromWire } from "../domain/models/price-text.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
@@ -16,7 +18,8 @@ type FileModel = FileData["models"][number];
 /** The upstream is one of the file, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
 /** Without deployments it runs wherever its id is found; the stand-ins are in their order, the best first. */
-export type ModelConfig = InCode<Omit<FileModel, "deployments">> & {
+export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price">> & {
+  readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
 };
 /** Without a secret it is a public client; without an account, people of its domains join the first. */
@@ -46,8 +49,9 @@ export type StartupKeys = Readonly<Record<string, unknown>>;
 export function reloadableConfig(data: FileData, warnings: readonly string[]): ReloadableConfig {
   return {
     upstreams: data.upstreams.map((upstream) => ({ ...inCode(upstream), url: trimSlashes(upstream.url) })),
-    models: data.models.map((model) => ({
+    models: data.models.map(({ price, ...model }) => ({
       ...inCode(model),
+      price: price && priceFromWire(price),
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
     tiers: data.tiers.map(inCode),

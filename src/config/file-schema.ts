@@ -42,6 +42,7 @@ import {
 } from "./field.ts";
 import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
+import { price } from "./price-schema.ts";
 import { sso } from "./sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
@@ -61,13 +62,6 @@ const seconds = (doc: string, example: number): z.ZodInt =>
 /** A bound that every server has; the usual one is the example as well. */
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number], unit?: string) =>
   said(doc, whole([least, most], usual, unit)).default(usual);
-
-const price = (what: string): z.ZodNumber =>
-  field(z.number().min(0), {
-    doc: `USD per million ${what} tokens.`,
-    must: "a number of USD per million tokens, 0 or more",
-    fix: "Give a plain number such as 0.15.",
-  });
 
 const upstream = field(
   z.strictObject({
@@ -184,10 +178,7 @@ const model = field(
       fix: "Give a number such as 8192, or leave it out.",
     }).optional(),
     environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
-    price: field(
-      z.strictObject({ input: price("prompt"), output: price("completion") }),
-      mapping("What usage costs. Left out: nothing is charged."),
-    ).optional(),
+    price: price.optional(),
     owned_by: field(z.string().min(1).max(256), {
       doc: "Owner label in the model list. Left out: as the upstream tells.",
       must: "1 to 256 characters",

@@ -50,7 +50,7 @@ export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
-  admitter: Pick<Admitter, "admit" | "learn">;
+  admitter: Pick<Admitter, "admit" | "learn" | "learnCached">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
   usageDoubts: Pick<UsageDoubts, "understated">;

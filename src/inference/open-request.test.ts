@@ -116,6 +116,7 @@ function reset(): void {
         status: { requests: undefined, tokens: undefined },
       }),
       learn() {},
+      learnCached() {},
     },
     ledger: {
       begin: () => ({

@@ -403,6 +403,7 @@ export class OpenRequest<Result>
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
     if (outcome === "completed") {
+      deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;

@@ -101,6 +101,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
         status: { requests: undefined, tokens: undefined },
       }),
       learn() {},
+      learnCached() {},
     },
     ledger: {
       begin: () => ({

@@ -34,16 +34,17 @@ const longestCode = Math.max(...errorCodes.map((code) => code.length));
 const longestName = 63;
 /**
  * Bytes that a last line may have beyond the first: how it ended, an error's code, two marks, who answered, and six
- * numbers.
+ * numbers; and behind the place of its trail the three numbers of what was told of parts of its tokens.
  */
 const mostEndBytes =
   ',"interrupted"'.length +
   (',""'.length + longestCode) +
   2 * ",false".length +
   (',""'.length + longestName) +
-  6 * `,${Number.MAX_SAFE_INTEGER}`.length;
-/** Bytes kept for a trail: of a longer one the rest is left out where the disk is full. */
-const keptTrailBytes = 128;
+  (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
+  ",null".length;
+/** Bytes kept for a trail, and for details of usage: of longer ones the rest is left out where the disk is full. */
+const keptTextBytes = 128;
 /** Bytes of a request that begins and ends, about. */
 const usualBytes = 1_024;
 const retryAfterSeconds = 5;
@@ -95,7 +96,7 @@ export class LedgerJournal {
     const kind = requestKindOf(begin);
     this.#lines.begin(begin, kind);
     // It may be the only line of its frame.
-    const lastLineBytes = frameHeaderLength + this.#lines.length - before + mostEndBytes + keptTrailBytes;
+    const lastLineBytes = frameHeaderLength + this.#lines.length - before + mostEndBytes + keptTextBytes;
     const refusal = this.#reserve(lastLineBytes);
     if (refusal) {
       this.#lines.takeBack(before);
@@ -127,8 +128,9 @@ export class LedgerJournal {
     const turn = this.#gather(isAlone);
     this.#closed(entry);
     const row = this.#usage.add(entry.begin, usageKindOf(entry.kind, end), end);
-    if (end.trail === undefined) this.#lines.settle(this.#usage, row);
-    else this.#settleWithTrail(row, end.trail, entry.lastLineBytes);
+    const { trail, parts } = end;
+    if (trail === undefined && parts?.details === undefined) this.#lines.settle(this.#usage, row);
+    else this.#settleWithTexts(row, trail, entry.lastLineBytes);
     this.#settled.push(entry);
     entry.kept = turn.kept;
     if (isAlone) this.commit();
@@ -267,14 +269,18 @@ export class LedgerJournal {
   }
 
   /** Settles with a trail that is longer than the room that was kept for it: as much of it as there is room for now. */
-  #settleWithTrail(row: number, trail: Trail, lastLineBytes: number): void {
+  #settleWithTexts(row: number, trail: Trail | undefined, lastLineBytes: number): void {
     const before = this.#lines.length;
     this.#lines.settle(this.#usage, row);
     const tooMany = frameHeaderLength + this.#lines.length - before - lastLineBytes;
     if (tooMany <= 0 || this.#isRoomForLines()) return;
     this.#lines.takeBack(before);
-    const mostBytes = Buffer.byteLength(this.#usage.trailAt(row) ?? "") - tooMany;
-    this.#usage.setTrail(row, shortTrailText(trail, mostBytes));
+    const detailBytes = this.#usage.detailsAt(row)?.length ?? 0;
+    this.#usage.dropDetails(row);
+    if (trail !== undefined && tooMany > detailBytes) {
+      const mostBytes = Buffer.byteLength(this.#usage.trailAt(row) ?? "") + detailBytes - tooMany;
+      this.#usage.setTrail(row, shortTrailText(trail, mostBytes));
+    }
     this.#lines.settle(this.#usage, row);
   }
 

@@ -131,7 +131,9 @@ onEachDatabase((databases) => {
         sum(coalesce(nano_usd, 0)) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
         count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
         coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN CASE WHEN completion_tokens > 1 THEN completion_tokens - 1 ELSE 0 END END), 0) AS generated_tokens,
-        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at,
+        sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
+        sum(reasoning_tokens) AS reasoning_tokens
       FROM usage_records GROUP BY 1, 2, 4, 5, 6, 7 ORDER BY 1, 2, 4, 5, 6, 7`;
       const rollups = await db`
       SELECT * FROM usage_rollups WHERE span = ${span} ORDER BY account_id, environment, start, key_id, app_id, model`;
@@ -216,8 +218,37 @@ onEachDatabase((databases) => {
         first_token_ms: 3,
         queue_ms: 4,
         trail: null,
+        ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, details: null },
       },
     ]);
+    expect(await rollupErrors()).toEqual([]);
+  });
+
+  test("parts of the tokens get into the database over the spool as well, with what few servers tell", async () => {
+    const parts = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
+    const details = { cacheWriteHourTokens: 1, inputAudioTokens: 3, searches: 2, served: ["flex"], billedNanoUsd: 12 };
+    const unlock = await lockDatabase();
+    const ledger = await open();
+    for (const [id, told] of [
+      ["a", { ...parts, details }],
+      ["b", parts],
+      ["c", undefined],
+    ] as const) {
+      const entry = ledger.begin(beginOf(id));
+      await entry.begun;
+      await entry.settle(endOf({ parts: told }));
+    }
+    // It might be killed here: the next one finds them on the spool alone.
+    ledgers.splice(0);
+    await unlock();
+    await open();
+    const found = await rows();
+    expect(found.map((row) => [row["cached_tokens"], row["cache_write_tokens"], row["reasoning_tokens"]])).toEqual([
+      [5, 1, 2],
+      [5, 1, 2],
+      [0, 0, 0],
+    ]);
+    expect(found.map(({ details: text }) => text && JSON.parse(String(text)))).toEqual([details, null, null]);
     expect(await rollupErrors()).toEqual([]);
   });
 

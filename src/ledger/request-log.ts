@@ -188,7 +188,8 @@ export class SqlRequestLog implements RequestLog {
   #columns() {
     return this
       .#db`request_id, at, account_id, key_id, app_id, environment, operation, model, stream, outcome, error_code,
-      prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail`;
+      prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail,
+      cached_tokens, cache_write_tokens, reasoning_tokens, details`;
   }
 }
 

@@ -4,12 +4,15 @@ import type { UsageBegin } from "../domain/usage/usage.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
 import {
   at,
+  cachedTokens,
+  cacheWriteTokens,
   completionTokens,
   durationMs,
   firstTokenMs,
   nanoUsd,
   promptTokens,
   queueMs,
+  reasoningTokens,
   type UsageColumns,
 } from "./usage/usage-columns.ts";
 import type { RequestKind } from "./usage/usage-kinds.ts";
@@ -17,7 +20,7 @@ import type { RequestKind } from "./usage/usage-kinds.ts";
 const firstCapacity = 64 * 1024;
 /** A buffer that had to grow beyond it is not kept. */
 const keptCapacity = 1024 * 1024;
-/** More than a line takes beside its texts: seven numbers, commas, quotes and the rest. */
+/** More than a line takes beside its texts: ten numbers, commas, quotes and the rest. */
 const lineOverhead = 256;
 /** Most bytes of a unit of UTF-16, as `\uXXXX`. */
 const bytesOfUnit = 6;
@@ -86,8 +89,19 @@ export class SpoolEncoder {
     this.#next(usage.numberOrNull(row, firstTokenMs));
     this.#next(usage.number(row, queueMs));
     const trail = usage.trailAt(row);
+    const hasParts = usage.hasParts(row);
     if (trail !== undefined) this.#json(trail);
+    else if (hasParts) this.#values(nothing);
+    if (hasParts) this.#parts(usage, row);
     this.#close();
+  }
+
+  #parts(usage: UsageColumns, row: number): void {
+    this.#next(usage.number(row, cachedTokens));
+    this.#next(usage.number(row, cacheWriteTokens));
+    this.#next(usage.number(row, reasoningTokens));
+    const details = usage.detailsAt(row);
+    if (details !== undefined) this.#json(details);
   }
 
   /** Takes back the lines from there on: `length` as it was before them. */

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
 import { type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage/usage.ts";
+import type { UsageParts } from "../domain/usage/usage-parts.ts";
+import { detailsSchema } from "../storage/tables/details-text.ts";
 import { trailSchema } from "../storage/tables/trail-text.ts";
 
 /** Usage that was delivered up to some moment of a request. */
@@ -30,7 +32,7 @@ const beginShape = {
   stream: z.boolean(),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
-const lineSchema: z.ZodType<SpoolLine> = z.union([
+const lineSchema = z.union([
   z.object({ begin: z.object(beginShape) }),
   z.object({
     progress: z.object({
@@ -53,7 +55,11 @@ const lineSchema: z.ZodType<SpoolLine> = z.union([
       firstTokenMs: whole.nullable(),
       queueMs: whole,
       // A trail that cannot be read must not take the usage along.
-      trail: trailSchema.optional().catch(undefined),
+      trail: trailSchema.nullish().catch(undefined),
+      cachedTokens: whole.optional().catch(undefined),
+      cacheWriteTokens: whole.optional().catch(undefined),
+      reasoningTokens: whole.optional().catch(undefined),
+      details: detailsSchema.optional().catch(undefined),
     }),
   }),
 ]);
@@ -95,7 +101,12 @@ const settleNames = [
   "firstTokenMs",
   "queueMs",
   "trail",
-] as const satisfies (keyof UsageRecord)[];
+  // Those are there only where there are parts.
+  "cachedTokens",
+  "cacheWriteTokens",
+  "reasoningTokens",
+  "details",
+] as const satisfies (keyof UsageRecord | keyof UsageParts)[];
 
 const checksumLength = 8;
 const lengthDigits = 8;
@@ -128,10 +139,19 @@ export function decodeOldLine(bytes: Buffer): SpoolLine | undefined {
 function parse(json: Buffer): SpoolLine | undefined {
   try {
     const said: unknown = JSON.parse(json.toString("utf8"));
-    return lineSchema.safeParse(Array.isArray(said) ? named(said) : said).data;
+    const line = lineSchema.safeParse(Array.isArray(said) ? named(said) : said).data;
+    return line && "settle" in line ? { settle: withParts(line.settle) } : line;
   } catch {
     return undefined;
   }
+}
+
+type SettleLine = Extract<z.infer<typeof lineSchema>, { settle: unknown }>["settle"];
+
+function withParts(line: SettleLine): UsageRecord {
+  const { cachedTokens, cacheWriteTokens = 0, reasoningTokens = 0, details, trail, ...record } = line;
+  const parts = cachedTokens === undefined ? undefined : { cachedTokens, cacheWriteTokens, reasoningTokens, details };
+  return { ...record, parts, trail: trail ?? undefined };
 }
 
 function named([kind, ...values]: readonly unknown[]): unknown {

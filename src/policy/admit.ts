@@ -1,8 +1,12 @@
 // Asks the limits for a request's admission: works out how much to set aside for it.
+import { type Clock, systemClock } from "../base/clock.ts";
 import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type { Admission, Granted, LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
+import type { UsageParts } from "../domain/usage/usage-parts.ts";
+import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
 import { nanoUsdOf } from "./price.ts";
 
@@ -26,15 +30,20 @@ export interface LimitListener {
 export interface AdmitterOptions {
   limits: LimitStore;
   lengths: LearnedLengths;
+  /** For prices that depend on the time. The system's unless told otherwise. */
+  clock?: Pick<Clock, "nowSeconds">;
 }
 
 export class Admitter {
   readonly #limits: LimitStore;
   readonly #lengths: LearnedLengths;
+  readonly #cached = new LearnedCache();
+  readonly #clock: Pick<Clock, "nowSeconds">;
 
-  constructor({ limits, lengths }: AdmitterOptions) {
+  constructor({ limits, lengths, clock = systemClock }: AdmitterOptions) {
     this.#limits = limits;
     this.#lengths = lengths;
+    this.#clock = clock;
   }
 
   /**
@@ -42,11 +51,11 @@ export class Admitter {
    * answer's headers. A promise only where a quota's usage must be read first.
    */
   admit(
-    principal: Pick<Principal, "limits">,
+    principal: Pick<Principal, "limits" | "account">,
     size: RequestSize,
     listener: LimitListener,
   ): Admitted | Promise<Admitted> {
-    const admission = this.#limits.admit(principal.limits, this.#reservation(size));
+    const admission = this.#limits.admit(principal.limits, this.#reservation(principal.account.id, size));
     return admission instanceof Promise ? whenAdmitted(admission, listener) : admitted(admission, listener);
   }
 
@@ -60,6 +69,12 @@ export class Admitter {
     throwIfSpent(limits, status, listener);
   }
 
+  /** An answer was paid for: so much of its prompt had been read from a cache. */
+  learnCached(accountId: string, { id, price }: Pick<Model, "id" | "price">, usage: TokenUsage): void {
+    if (price?.cachedInput === undefined) return;
+    this.#cached.learn(accountId, id, usage.promptTokens, usage.parts?.cachedTokens ?? 0);
+  }
+
   /** An answer came to its own end; `completionTokens` is the mean length of its generations. */
   learn(model: Pick<Model, "id">, completionTokens: number): void {
     this.#lengths.learn(model.id, completionTokens);
@@ -71,15 +86,32 @@ export class Admitter {
    * that does not gets what is usual, or the rest where less is left, as long as that covers the prompt and one token
    * for each generation: a small limit must not refuse what it could serve.
    */
-  #reservation({ model, promptTokens, maxCompletionTokens, width }: RequestSize): Reservation {
+  #reservation(accountId: string, { model, promptTokens, maxCompletionTokens, width }: RequestSize): Reservation {
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
-    const nanoUsd = nanoUsdOf({ promptTokens, completionTokens: wanted }, model.price) ?? 0;
-    const minNanoUsd =
-      least === wanted ? nanoUsd : (nanoUsdOf({ promptTokens, completionTokens: least }, model.price) ?? 0);
+    const nanoUsd = this.#likelyNanoUsd(accountId, model, promptTokens, wanted);
+    const minNanoUsd = least === wanted ? nanoUsd : this.#likelyNanoUsd(accountId, model, promptTokens, least);
     return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd };
   }
+
+  /** With what is likely to be cached of the prompt at its rate, where it has one: never more than without. */
+  #likelyNanoUsd(
+    accountId: string,
+    { id, price }: RequestSize["model"],
+    promptTokens: number,
+    completionTokens: number,
+  ): number {
+    if (!price) return 0;
+    const cached = price.cachedInput === undefined ? 0 : this.#cached.estimate(accountId, id, promptTokens);
+    const usage = { promptTokens, completionTokens, parts: cachedParts(cached) };
+    return nanoUsdOf(usage, price, this.#clock.nowSeconds()) ?? 0;
+  }
+}
+
+/** Nothing else is known before. */
+function cachedParts(cachedTokens: number): UsageParts | undefined {
+  return cachedTokens === 0 ? undefined : { cachedTokens, cacheWriteTokens: 0, reasoningTokens: 0 };
 }
 
 function throwIfSpent(limits: LimitSet, status: LimitStatus, listener: LimitListener): void {

@@ -2,9 +2,10 @@
 import type { Clock } from "../base/clock.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Granted, Lease } from "../domain/limits/limits.ts";
-import type { Price } from "../domain/models/model.ts";
+import type { Price } from "../domain/models/price.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
+import { partsWithin } from "../domain/usage/usage-parts.ts";
 import { believable, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf } from "./price.ts";
 
@@ -44,6 +45,8 @@ export class Meter {
   /** The next piece after this moment is a checkpoint. */
   #checkpointDueMs = Number.NEGATIVE_INFINITY;
   #firstTokenMs: number | null = null;
+  /** Unix seconds of its begin. */
+  readonly #at: number;
   #price: Price | undefined;
   #bounds: UsageBounds;
   #reservedTokens: number;
@@ -59,6 +62,7 @@ export class Meter {
     this.#clock = clock;
     this.#lease = lease;
     this.#reservedTokens = reservedTokens;
+    this.#at = begin.at;
     this.#price = price;
     this.#bounds = bounds;
     this.#mostTokens = mostTokens(bounds);
@@ -114,7 +118,7 @@ export class Meter {
     if (!outgrown && !due) return;
     // An engine may err or lie in the middle of a stream as well as at its end.
     const usage = believable(usageSoFar(), this.#bounds);
-    const nanoUsd = nanoUsdOf(usage, this.#price);
+    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
       this.#entry.progress(usage, nanoUsd);
@@ -129,11 +133,12 @@ export class Meter {
   /** Books what was used, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs, trail }: MeterEnd): Settled {
     const usage = believable(reported, this.#bounds);
-    const nanoUsd = nanoUsdOf(usage, this.#price);
+    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
     this.#lease.settle(totalTokens(usage), nanoUsd ?? 0);
     const end: UsageEnd = {
       promptTokens: usage.promptTokens,
       completionTokens: usage.completionTokens,
+      parts: usage.parts && partsWithin(usage.parts, usage.promptTokens, usage.completionTokens),
       estimated: usage.estimated,
       outcome,
       errorCode,

@@ -46,15 +46,15 @@ describe("authorization", () => {
 describe("prices", () => {
   test("prices are USD per million tokens, prompt and completion apart; without a price there is no cost", () => {
     const usage = { promptTokens: 1_000_000, completionTokens: 200_000 };
-    expect(nanoUsdOf(usage, model.price)).toBe(6_000_000_000);
-    expect(nanoUsdOf(usage, { input: 0, output: 0 })).toBe(0);
-    expect(nanoUsdOf(usage, undefined)).toBeNull();
-    expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, model.price)).toBe(0);
+    expect(nanoUsdOf(usage, model.price, 0)).toBe(6_000_000_000);
+    expect(nanoUsdOf(usage, { input: 0, output: 0 }, 0)).toBe(0);
+    expect(nanoUsdOf(usage, undefined, 0)).toBeNull();
+    expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, model.price, 0)).toBe(0);
   });
 
   test("prices of a single token come to whole nano-USD", () => {
-    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 })).toBe(38);
-    expect(nanoUsdOf({ promptTokens: 3, completionTokens: 7 }, { input: 0.15, output: 0.6 })).toBe(450 + 4_200);
+    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 }, 0)).toBe(38);
+    expect(nanoUsdOf({ promptTokens: 3, completionTokens: 7 }, { input: 0.15, output: 0.6 }, 0)).toBe(450 + 4_200);
   });
 });
 

@@ -1,10 +1,201 @@
-// What tokens cost, and what a price that is a mistake must not do to the ledger.
-import { expect, test } from "bun:test";
+// What tokens cost: the bills of vendors to the last digit, and what a price that is a mistake must not do to the ledger.
+import { describe, expect, test } from "bun:test";
+import type { Price } from "../domain/models/price.ts";
+import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
 import { nanoUsdOf } from "./price.ts";
 
-test("a price gives whole nano-USD; there is nothing without a price, and never more than a database takes", () => {
+const noon = Date.parse("2026-11-22T12:00:00Z") / 1000;
+const none: UsageParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+
+/** `details`: what few servers tell; `cached`, `written`, `thought`: what many do. */
+function cost(
+  price: Price,
+  promptTokens: number,
+  completionTokens: number,
+  parts: { cached?: number; written?: number; thought?: number; at?: number } & UsageDetails = {},
+): string {
+  const { cached = 0, written = 0, thought = 0, at = noon, ...details } = parts;
+  const told = { cachedTokens: cached, cacheWriteTokens: written, reasoningTokens: thought, details };
+  return usd(nanoUsdOf({ promptTokens, completionTokens, parts: told }, price, at) ?? Number.NaN);
+}
+
+function usd(nanoUsd: number): string {
+  return (nanoUsd / 1e9).toFixed(9).replace(/0+$/, "");
+}
+
+const sol: Price = {
+  ...{ input: 2, cachedInput: 0.1, cacheWrite: 2.5, output: 10, search: 0.01 },
+  variants: [
+    { contextAbove: 272_000, input: 4, cachedInput: 0.2, cacheWrite: 5, output: 15 },
+    { served: "flex", factor: 0.5 },
+    { served: "eu", factor: 1.1 },
+  ],
+};
+const opus: Price = {
+  ...{ input: 4, cachedInput: 0.2, cacheWrite: 5, cacheWriteHour: 8, output: 20, search: 0.01 },
+  variants: [
+    { served: "fast", factor: 2 },
+    { served: "us", factor: 1.1 },
+    { served: "batch", input: 2, output: 10 },
+  ],
+};
+const haiku: Price = { input: 0.1, cachedInput: 0.01, output: 0.5, variants: [{ contextAbove: 100_000, factor: 5 }] };
+const argon: Price = {
+  ...{ input: 2, cachedInput: 0.1, output: 10 },
+  variants: [
+    { served: "priority", factor: 1.8 },
+    { from: Date.parse("2026-12-01T00:00:00Z") / 1000, factor: 2 },
+  ],
+};
+const deepseek: Price = {
+  ...{ input: 0.15, cachedInput: 0.003, output: 0.6 },
+  variants: [
+    {
+      days: [1, 2, 3, 4, 5],
+      hours: [
+        { start: 60, end: 240 },
+        { start: 360, end: 600 },
+      ],
+      factor: 2,
+    },
+  ],
+};
+const grok: Price = {
+  ...{ input: 2, cachedInput: 0.5, output: 6 },
+  variants: [{ contextAbove: 199_999, input: 4, cachedInput: 1, output: 12 }],
+};
+const groq: Price = {
+  ...{ input: 0.15, cachedInput: 0.075, output: 0.6 },
+  variants: [{ served: "batch", input: 0.075, output: 0.3 }],
+};
+
+// Usage and bills as the vendors have them, of November 2026.
+test.each([
+  ["cached and written tokens", cost(sol, 10_000, 500, { cached: 8_000, written: 1_000 }), "0.0103"],
+  ["a tier", cost(sol, 10_000, 500, { cached: 8_000, written: 1_000, served: ["flex"] }), "0.00515"],
+  ["a region", cost(sol, 10_000, 500, { cached: 8_000, written: 1_000, served: ["eu"] }), "0.01133"],
+  ["a prompt as long as the usual rates reach", cost(sol, 272_000, 1_000, { cached: 200_000 }), "0.174"],
+  ["one token more, for which all are dearer", cost(sol, 272_001, 1_000, { cached: 200_000 }), "0.343004"],
+  ["searches", cost(sol, 1_234, 321, { searches: 2 }), "0.025678"],
+  [
+    "audio both ways",
+    cost({ input: 2.5, inputAudio: 32, output: 10, outputAudio: 64 }, 300, 150, {
+      inputAudioTokens: 200,
+      outputAudioTokens: 100,
+    }),
+    "0.01355",
+  ],
+  ["images", cost({ input: 5, inputImage: 8, output: 30 }, 60, 1_000, { inputImageTokens: 10 }), "0.03033"],
+  [
+    "two times to live",
+    cost(opus, 33_012, 700, { cached: 30_000, written: 3_000, cacheWriteHourTokens: 2_000 }),
+    "0.041048",
+  ],
+  [
+    "a speed and a region at once",
+    cost(opus, 33_012, 700, {
+      ...{ cached: 30_000, written: 3_000, cacheWriteHourTokens: 2_000, served: ["fast", "us"] },
+    }),
+    "0.0903056",
+  ],
+  ["searches of a batch, which stay as dear", cost(opus, 100, 50, { searches: 3, served: ["batch"] }), "0.0307"],
+  ["a long prompt out of the cache alone", cost(haiku, 100_000, 10, { cached: 100_000 }), "0.001005"],
+  ["one fresh token behind it", cost(haiku, 100_001, 10, { cached: 100_000 }), "0.0050255"],
+  ["thoughts at the rate of the answer", cost(argon, 5_000, 1_000, { cached: 4_000, thought: 800 }), "0.0124"],
+  ["priority", cost(argon, 5_000, 1_000, { cached: 4_000, thought: 800, served: ["priority"] }), "0.02232"],
+  ["a rate of later", cost(argon, 5_000, 1_000, { cached: 4_000, at: Date.parse("2026-12-01") / 1000 }), "0.0248"],
+  [
+    "dear audio in a prompt",
+    cost({ input: 0.3, inputAudio: 1, output: 2.5 }, 1_600, 40, { inputAudioTokens: 1_500 }),
+    "0.00163",
+  ],
+  ["tenths of a nano-dollar", cost(deepseek, 1_024, 300, { cached: 960 }), "0.00019248"],
+  [
+    "an hour of much use, on a Monday",
+    cost(deepseek, 1_024, 300, { cached: 960, at: Date.parse("2026-11-23T06:00:00Z") / 1000 }),
+    "0.00038496",
+  ],
+  [
+    "the same hour of a Sunday",
+    cost(deepseek, 1_024, 300, { cached: 960, at: Date.parse("2026-11-22T06:00:00Z") / 1000 }),
+    "0.00019248",
+  ],
+  [
+    "thoughts beside the answer",
+    cost({ input: 1.25, cachedInput: 0.2, output: 2.5 }, 10_120, 4_308, { cached: 128, thought: 2_809 }),
+    "0.0232856",
+  ],
+  ["a prompt below a cliff", cost(grok, 199_999, 150, { cached: 150_000 }), "0.175898"],
+  ["a prompt on it", cost(grok, 200_000, 150, { cached: 150_000 }), "0.3518"],
+  [
+    "a few cached tokens",
+    cost({ input: 0.7, cachedInput: 0.07, output: 2.1 }, 1_000, 100, { cached: 800 }),
+    "0.000406",
+  ],
+  ["half a cent", cost(groq, 1_000, 100, { cached: 512 }), "0.0001716"],
+  ["a batch whose cache is no cheaper", cost(groq, 1_000, 100, { cached: 512, served: ["batch"] }), "0.000105"],
+  ["another cloud", cost({ input: 1.25, cachedInput: 0.125, output: 10 }, 1_000, 200, { cached: 640 }), "0.00253"],
+])("the bill of %s is the vendor's to the last digit", (_, is, vendors) => {
+  expect(is).toBe(vendors);
+});
+
+describe("a price", () => {
   const usage = { promptTokens: 1_000, completionTokens: 10 };
-  expect(nanoUsdOf(usage, { input: 0.15, output: 0.6 })).toBe(156_000);
-  expect(nanoUsdOf(usage, undefined)).toBeNull();
-  expect(nanoUsdOf(usage, { input: 1e18, output: 0 })).toBe(Number.MAX_SAFE_INTEGER);
+  const of = (price: Price | undefined, more: object = {}) => nanoUsdOf({ ...usage, ...more }, price, noon);
+
+  test("gives whole nano-USD; there is nothing without a price, and never more than a database takes", () => {
+    expect(of({ input: 0.15, output: 0.6 })).toBe(156_000);
+    expect(of(undefined)).toBeNull();
+    expect(of({ input: 1e18, output: 0 })).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  test("without rates of its own for parts charges them as the whole", () => {
+    const all = { cachedTokens: 400, cacheWriteTokens: 300, reasoningTokens: 5 };
+    const details = { cacheWriteHourTokens: 100, inputAudioTokens: 100, outputImageTokens: 2 };
+    expect(of({ input: 0.15, output: 0.6 }, { parts: { ...all, details } })).toBe(156_000);
+    expect(of({ input: 0.15, output: 0.6, request: 0.001 }, { parts: all })).toBe(1_156_000);
+  });
+
+  test("charges no token twice, and none that is not there, whatever a server says of parts", () => {
+    const price = { input: 1, cachedInput: 0.1, cacheWrite: 2, output: 1, reasoning: 3, inputAudio: 9, outputAudio: 9 };
+    const lies = { cachedTokens: 5_000, cacheWriteTokens: 5_000, reasoningTokens: 5_000 };
+    const details = { cacheWriteHourTokens: 9_999, inputAudioTokens: 9_999, outputAudioTokens: 9_999 };
+    expect(of(price, { parts: { ...lies, details } })).toBe(1_000 * 100 + 10 * 3_000);
+    expect(of(price, { parts: { ...none, details } })).toBe(1_000 * 9_000 + 10 * 9_000);
+  });
+
+  test("rounds once, half up, however small and however large what is added", () => {
+    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 }, noon)).toBe(38);
+    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 1 }, { input: 0.0003, output: 0.0002 }, noon)).toBe(1);
+    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.000000001, output: 0 }, noon)).toBe(0);
+    expect(nanoUsdOf({ promptTokens: 1e9, completionTokens: 0 }, { input: 0.000000001, output: 0 }, noon)).toBe(1_000);
+    // Beyond what floating point adds exactly.
+    const large = { promptTokens: 9_000_000_001, completionTokens: 1 };
+    expect(nanoUsdOf(large, { input: 15, output: 75 }, noon)).toBe(135_000_000_015_000 + 75_000);
+  });
+
+  test("is the same in numbers and in the exact arithmetic behind them, for random usage", () => {
+    let seed = 7;
+    const random = (below: number) => {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed % below;
+    };
+    for (let i = 0; i < 2_000; i++) {
+      const [input, cachedInput, output] = [random(9_999), random(9_999), random(99_999)].map((rate) => rate / 1_000);
+      const price = { input: input ?? 0, cachedInput: cachedInput ?? 0, output: output ?? 0 };
+      const promptTokens = random(300_000);
+      const told = { ...none, cachedTokens: random(promptTokens + 1) };
+      const counted = { promptTokens, completionTokens: random(50_000), parts: told };
+      // Thousandths of a dollar for a million tokens are nano-dollars for one.
+      const per = (rate: number) => BigInt(Math.round(rate * 1_000));
+      const fresh = BigInt(promptTokens - told.cachedTokens) * per(price.input);
+      const exact = fresh + BigInt(told.cachedTokens) * per(price.cachedInput);
+      const all = exact + BigInt(counted.completionTokens) * per(price.output);
+      expect(nanoUsdOf(counted, price, noon)).toBe(Number(all));
+      // The same with rates that are no whole pico-dollars for a token, which numbers do not add exactly.
+      const finer = { ...price, request: 0.000_000_001, variants: [{ factor: 0.999_999 }] };
+      const part = all * 999_999n + 1_000_000n;
+      expect(nanoUsdOf(counted, finer, noon)).toBe(Number((part + 500_000n) / 1_000_000n));
+    }
+  });
 });

@@ -1,17 +1,170 @@
-// What tokens cost.
-import type { Price } from "../domain/models/model.ts";
+// What a request costs, to the last billionth of a dollar: all is added in whole numbers and rounded once.
+import { type Price, type PriceVariant, type RateName, type Rates, rates } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
+import { partsWithin, type UsageParts } from "../domain/usage/usage-parts.ts";
 
-/** A price in USD per million tokens is one of 1,000 nano-USD per token. */
-const nanoUsdPerPriceUnit = 1_000;
+export type PricedUsage = Pick<TokenUsage, "promptTokens" | "completionTokens" | "parts">;
 
-/** Whole nano-USD (10^-9); null where the model has no price. */
-export function nanoUsdOf(
-  { promptTokens, completionTokens }: Pick<TokenUsage, "promptTokens" | "completionTokens">,
-  price: Price | undefined,
-): number | null {
+/** Digits behind the point that a rate for tokens, one for each, and a factor may have. */
+const [tokenDigits, eachDigits, factorDigits] = [9, 9, 6] as const;
+/** A rate of one USD for a million tokens is so many femto-USD (10^-15) for one; a nano-USD is a million of them. */
+const femtoPerRate = 10 ** tokenDigits;
+const femtoPerNano = 1_000_000n;
+const picoPerNano = 1_000;
+const femtoPerUsd = 10n ** 15n;
+/** So many tokens of a price of so many pico-USD add up to an exact number. */
+const largestExact = Number.MAX_SAFE_INTEGER;
+
+/** How many of what has a rate of its own, in the order of `rates`. */
+type Counts = readonly number[];
+
+/** The rates that hold for a request, in whole numbers and in the order of `rates`. */
+interface Effective {
+  /** Pico-USD for one, where all of them are whole; then numbers do, and are exact while they are small. */
+  readonly pico: readonly number[] | undefined;
+  /** Femto-USD for one times `scale`. */
+  readonly femto: readonly bigint[];
+  readonly scale: bigint;
+}
+
+interface Compiled {
+  readonly variants: readonly PriceVariant[];
+  /** By a bit for each variant that holds. */
+  readonly effective: Map<number, Effective>;
+}
+
+/** What was made of each price: there are as many as the catalog has. */
+const compiled = new WeakMap<Price, Compiled>();
+
+/**
+ * Whole nano-USD (10^-9), rounded half up; null where the model has no price. `atSeconds`: Unix seconds at which the request
+ * began, for prices that depend on the time.
+ */
+export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSeconds: number): number | null {
   if (!price) return null;
-  const nanoUsd = Math.round((promptTokens * price.input + completionTokens * price.output) * nanoUsdPerPriceUnit);
+  const effective = effectiveRates(usage, price, atSeconds);
   // The cost of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
-  return Math.min(nanoUsd, Number.MAX_SAFE_INTEGER);
+  return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
+}
+
+/** Whole nano-USD. */
+function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
+  if (pico) {
+    let sum = 0;
+    for (let i = 0; i < counts.length; i++) sum += (counts[i] as number) * (pico[i] as number);
+    // Every number on the way was whole, and smaller.
+    if (sum <= largestExact) return Math.floor((sum + picoPerNano / 2) / picoPerNano);
+  }
+  let sum = 0n;
+  for (let i = 0; i < counts.length; i++) sum += BigInt(counts[i] as number) * (femto[i] as bigint);
+  const unit = femtoPerNano * scale;
+  return Number((sum + unit / 2n) / unit);
+}
+
+/**
+ * Each token once. Which of the cached ones were audio or images is seldom told: those that are not cached are taken to be
+ * them first, which costs more.
+ */
+function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
+  if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, 1, 0];
+  const {
+    cachedTokens,
+    cacheWriteTokens,
+    reasoningTokens,
+    details = {},
+  } = partsWithin(parts, promptTokens, completionTokens);
+  const { cacheWriteHourTokens: writtenHour = 0, searches = 0 } = details;
+  const fresh = promptTokens - cachedTokens - cacheWriteTokens;
+  const inputAudio = Math.min(details.inputAudioTokens ?? 0, fresh);
+  const inputImage = Math.min(details.inputImageTokens ?? 0, fresh - inputAudio);
+  const outputAudio = Math.min(details.outputAudioTokens ?? 0, completionTokens - reasoningTokens);
+  const outputImage = Math.min(details.outputImageTokens ?? 0, completionTokens - reasoningTokens - outputAudio);
+  return [
+    fresh - inputAudio - inputImage,
+    cachedTokens,
+    cacheWriteTokens - writtenHour,
+    writtenHour,
+    inputAudio,
+    inputImage,
+    completionTokens - reasoningTokens - outputAudio - outputImage,
+    reasoningTokens,
+    outputAudio,
+    outputImage,
+    1,
+    searches,
+  ];
+}
+
+function effectiveRates({ promptTokens, parts }: PricedUsage, price: Price, atSeconds: number): Effective {
+  let known = compiled.get(price);
+  if (!known) {
+    known = { variants: price.variants ?? [], effective: new Map() };
+    compiled.set(price, known);
+  }
+  let holding = 0;
+  for (let i = 0; i < known.variants.length; i++) {
+    const variant = known.variants[i] as PriceVariant;
+    if (holds(variant, promptTokens, parts, atSeconds)) holding |= 1 << i;
+  }
+  let effective = known.effective.get(holding);
+  if (!effective) {
+    effective = compile(
+      price,
+      known.variants.filter((_, i) => holding & (1 << i)),
+    );
+    known.effective.set(holding, effective);
+  }
+  return effective;
+}
+
+function holds(
+  { contextAbove, served, from, hours, days }: PriceVariant,
+  promptTokens: number,
+  parts: UsageParts | undefined,
+  atSeconds: number,
+): boolean {
+  if (contextAbove !== undefined && promptTokens <= contextAbove) return false;
+  if (served !== undefined && !parts?.details?.served?.includes(served)) return false;
+  if (from !== undefined && atSeconds < from) return false;
+  const minute = Math.floor(atSeconds / 60) % 1_440;
+  if (hours && !hours.some((part) => isWithin(part, minute))) return false;
+  // The first of January 1970 was a Thursday.
+  return !days || days.includes((Math.floor(atSeconds / 86_400) + 4) % 7);
+}
+
+/** One that ends before it begins goes on over midnight. */
+function isWithin({ start, end }: { start: number; end: number }, minute: number): boolean {
+  return start < end ? minute >= start && minute < end : minute >= start || minute < end;
+}
+
+function compile(price: Price, variants: readonly PriceVariant[]): Effective {
+  const said: Rates = Object.assign({}, price, ...variants);
+  const factors = variants.flatMap(({ factor }) => (factor === undefined ? [] : [factor]));
+  const scale = 10n ** BigInt(factorDigits * factors.length);
+  const product = factors.reduce((all, factor) => all * BigInt(Math.round(factor * 10 ** factorDigits)), 1n);
+  const of = new Map<RateName | null, bigint>();
+  const femto = rates.map(({ name, per, else: instead }) => {
+    const rate = said[name];
+    if (rate === undefined) {
+      const other = of.get(instead) ?? 0n;
+      of.set(name, other);
+      return other;
+    }
+    const scaled = per === "tokens" ? wholeOf(rate * femtoPerRate) * product : eachOf(rate) * scale;
+    of.set(name, scaled);
+    return scaled;
+  });
+  const perPico = 1_000n * scale;
+  const isWhole = femto.every((rate) => rate % perPico === 0n);
+  return { pico: isWhole ? femto.map((rate) => Number(rate / perPico)) : undefined, femto, scale };
+}
+
+/** Femto-USD of a rate in USD for one. */
+function eachOf(rate: number): bigint {
+  return (wholeOf(rate * 10 ** eachDigits) * femtoPerUsd) / 10n ** BigInt(eachDigits);
+}
+
+/** A price that is a mistake may be beyond what is exact, and is what it says all the same. */
+function wholeOf(value: number): bigint {
+  return BigInt(Math.round(value));
 }

@@ -276,7 +276,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     addressThrottle,
     unknownCredentials,
     deletionClock,
-    admitter: new Admitter({ limits, lengths: new LearnedLengths() }),
+    admitter: new Admitter({ limits, lengths: new LearnedLengths(), clock }),
     signingKeys,
     tokens,
     refusals,

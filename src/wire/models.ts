@@ -12,6 +12,7 @@ import {
   mostWeight,
 } from "../domain/models/model-entry.ts";
 import { unixSeconds } from "./parts.ts";
+import { priceRequest, priceShape } from "./price.ts";
 
 /** How a deployment does, wherever it is shown. */
 export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
@@ -20,20 +21,12 @@ export type DeploymentState = (typeof deploymentStates)[number];
 const mostDeployments = 100;
 
 const id = z.string().min(1).max(longestModelId);
-const usd = z.number().min(0);
 
-const figures = {
-  input: usd.describe("USD per million prompt tokens."),
-  output: usd.describe("USD per million completion tokens."),
-};
 const abilities = {
   chat: z.boolean().exactOptional().describe("Answers chat completions."),
   completion: z.boolean().exactOptional().describe("Answers legacy completions."),
   embeddings: z.boolean().exactOptional().describe("Makes embeddings."),
 };
-/** In answers, which may have more to say one day; a request is refused for what is not known. */
-export const priceShape = z.object(figures);
-const price = z.strictObject(figures);
 const capabilities = z.strictObject(abilities);
 const deployment = z.strictObject({
   upstream: z
@@ -74,7 +67,7 @@ const settings = {
     .describe(
       `Environments whose keys may use it; a model without deployments of its own is never offered to more than its upstreams allow. null: as those allow, and \`${defaultEnvironments.join("`, `")}\` for a model with deployments of its own.`,
     ),
-  price: price
+  price: priceRequest
     .nullish()
     .describe("What usage costs, of requests that begin after the change. null: nothing is charged."),
   deployments: z

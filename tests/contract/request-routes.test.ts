@@ -207,6 +207,7 @@ describe("GET /v1/requests", () => {
       error_message: null,
       prompt_tokens: 10,
       completion_tokens: 101,
+      ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
       total_tokens: 111,
       estimated: false,
       capped: false,
@@ -322,7 +323,7 @@ describe("GET /v1/requests/{id}", () => {
     const [listed] = (await get("/v1/requests?limit=1")).body.data;
     const { status, body } = await get("/v1/requests/req_streamed");
     const { trail, ...others } = body;
-    expect([status, others]).toEqual([200, { ...listed, chat: "chatcmpl-streamed" }]);
+    expect([status, others]).toEqual([200, { ...listed, usage_details: null, chat: "chatcmpl-streamed" }]);
     expect(trail).toEqual([
       {
         ...{ server: 1, model: "m", result: "answered", status: null, started_ms: 12, duration_ms: 2_738 },

@@ -98,7 +98,7 @@ describe.each(recordings)("$name", ({ name, bytes, operation }) => {
     expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
     if (expected.usage) {
       const [promptTokens, completionTokens] = expected.usage;
-      expect(observed.reported).toEqual({ promptTokens, completionTokens, estimated: false });
+      expect(observed.reported).toMatchObject({ promptTokens, completionTokens, estimated: false });
     } else {
       expect(observed.reported).toBeUndefined();
     }

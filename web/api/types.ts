@@ -910,6 +910,7 @@ export interface Shapes {
   RequestList?: RequestList;
   Request?: Request;
   RequestDetail?: RequestDetail;
+  UsageDetails?: UsageDetails;
   RequestStep?: RequestStep;
   TierOverviewList?: TierOverviewList;
   TierOverview?: TierOverview;
@@ -2417,13 +2418,136 @@ export interface Model {
    */
   price?: {
     /**
-     * USD per million prompt tokens.
+     * USD per million tokens of the prompt.
      */
     input: number;
     /**
-     * USD per million completion tokens.
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
      */
     output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
   };
   /**
    * Id of the model that serves it, where this is another name of that one.
@@ -2538,13 +2662,136 @@ export interface ModelStatus {
    */
   price: {
     /**
-     * USD per million prompt tokens.
+     * USD per million tokens of the prompt.
      */
     input: number;
     /**
-     * USD per million completion tokens.
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
      */
     output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
   } | null;
   deployments: DeploymentStatus[];
 }
@@ -2852,7 +3099,19 @@ export interface UsageRow {
   app?: string | null;
   requests: number;
   prompt_tokens: number;
+  /**
+   * Tokens of the prompts that were read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Tokens of the prompts that were written to a cache.
+   */
+  cache_write_tokens: number;
   completion_tokens: number;
+  /**
+   * Tokens of the answers that models thought, as far as their servers tell it.
+   */
+  reasoning_tokens: number;
   total_tokens: number;
   /**
    * USD; requests to models without a price cost nothing.
@@ -2961,7 +3220,19 @@ export interface Request {
    */
   error_message: string | null;
   prompt_tokens: number;
+  /**
+   * Tokens of the prompt that were read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Tokens of the prompt that were written to a cache.
+   */
+  cache_write_tokens: number;
   completion_tokens: number;
+  /**
+   * Tokens of the answer that the model thought, as far as its server tells it.
+   */
+  reasoning_tokens: number;
   total_tokens: number;
   /**
    * The tokens are an estimate: the model server did not tell, or was not believed.
@@ -3044,7 +3315,19 @@ export interface RequestDetail {
    */
   error_message: string | null;
   prompt_tokens: number;
+  /**
+   * Tokens of the prompt that were read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * Tokens of the prompt that were written to a cache.
+   */
+  cache_write_tokens: number;
   completion_tokens: number;
+  /**
+   * Tokens of the answer that the model thought, as far as its server tells it.
+   */
+  reasoning_tokens: number;
   total_tokens: number;
   /**
    * The tokens are an estimate: the model server did not tell, or was not believed.
@@ -3083,6 +3366,10 @@ export interface RequestDetail {
    */
   tokens_per_second: number | null;
   /**
+   * What few model servers tell of their usage; null where none was told.
+   */
+  usage_details: UsageDetails | null;
+  /**
    * What was tried, oldest first. Empty where no model server was asked, and of requests that ended in failure before trails were kept. Of very many steps the first and the last are kept, and the last says how many are left out.
    */
   trail: RequestStep[];
@@ -3090,6 +3377,28 @@ export interface RequestDetail {
    * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
    */
   chat: string | null;
+}
+export interface UsageDetails {
+  /**
+   * Tokens that were written to a cache for an hour.
+   */
+  cache_write_1h_tokens?: number;
+  input_audio_tokens?: number;
+  input_image_tokens?: number;
+  output_audio_tokens?: number;
+  output_image_tokens?: number;
+  /**
+   * Searches that the model server ran.
+   */
+  searches?: number;
+  /**
+   * The tier, speed and region in which it says that it served.
+   */
+  served?: string[];
+  /**
+   * USD that the model's vendor says that it charges the operator; for operators.
+   */
+  billed?: number;
 }
 export interface RequestStep {
   /**
@@ -4835,13 +5144,136 @@ export interface ManagedModel {
    */
   price: {
     /**
-     * USD per million prompt tokens.
+     * USD per million tokens of the prompt.
      */
     input: number;
     /**
-     * USD per million completion tokens.
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
      */
     output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
   } | null;
   deployments: {
     upstream: string;
@@ -4896,13 +5328,138 @@ export interface ManagedModel {
      */
     price: {
       /**
-       * USD per million prompt tokens.
+       * USD per million tokens of the prompt.
        */
       input: number;
       /**
-       * USD per million completion tokens.
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
        */
       output: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+      /**
+       * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+       *
+       * @maxItems 16
+       */
+      variants?: {
+        /**
+         * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+         */
+        context_above?: number;
+        /**
+         * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+         */
+        served?: string;
+        /**
+         * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+         */
+        from?: string;
+        /**
+         * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+         *
+         * @minItems 1
+         * @maxItems 8
+         */
+        hours?: string[];
+        /**
+         * For requests that begin on these days of the week (UTC).
+         *
+         * @minItems 1
+         * @maxItems 7
+         */
+        days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+        /**
+         * What all rates for tokens are multiplied with then, those of this variant included.
+         */
+        factor?: number;
+        /**
+         * USD per million tokens of the prompt.
+         */
+        input?: number;
+        /**
+         * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+         */
+        cached_input?: number;
+        /**
+         * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+         */
+        cache_write?: number;
+        /**
+         * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+         */
+        cache_write_1h?: number;
+        /**
+         * USD per million tokens of audio in the prompt. Left out: as `input`.
+         */
+        input_audio?: number;
+        /**
+         * USD per million tokens of images in the prompt. Left out: as `input`.
+         */
+        input_image?: number;
+        /**
+         * USD per million tokens of the answer.
+         */
+        output?: number;
+        /**
+         * USD per million tokens of what the model thought. Left out: as `output`.
+         */
+        reasoning?: number;
+        /**
+         * USD per million tokens of audio in the answer. Left out: as `output`.
+         */
+        output_audio?: number;
+        /**
+         * USD per million tokens of images in the answer. Left out: as `output`.
+         */
+        output_image?: number;
+        /**
+         * USD for a request.
+         */
+        request?: number;
+        /**
+         * USD for a search that the model server ran.
+         */
+        search?: number;
+      }[];
     } | null;
     /**
      * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
@@ -4976,13 +5533,138 @@ export interface CreateManagedModelRequest {
    */
   price?: {
     /**
-     * USD per million prompt tokens.
+     * USD per million tokens of the prompt.
      */
     input: number;
     /**
-     * USD per million completion tokens.
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
      */
     output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     *
+     * @maxItems 16
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
   } | null;
   /**
    * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
@@ -5050,13 +5732,138 @@ export interface UpdateManagedModelRequest {
    */
   price?: {
     /**
-     * USD per million prompt tokens.
+     * USD per million tokens of the prompt.
      */
     input: number;
     /**
-     * USD per million completion tokens.
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
      */
     output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     *
+     * @maxItems 16
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
   } | null;
   /**
    * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.

@@ -133,6 +133,7 @@ export function firstDay(days: number): number {
 
 export const noFigures: Figures = {
   ...{ requests: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, errors: 0 },
+  ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
   ...{ first_token_ms: null, tokens_per_second: null },
 };
 
@@ -159,6 +160,9 @@ export function sumOf(rows: Iterable<Figures>): Figures {
     sum.requests += row.requests;
     sum.prompt_tokens += row.prompt_tokens;
     sum.completion_tokens += row.completion_tokens;
+    sum.cached_tokens += row.cached_tokens;
+    sum.cache_write_tokens += row.cache_write_tokens;
+    sum.reasoning_tokens += row.reasoning_tokens;
     sum.total_tokens += row.total_tokens;
     sum.cost += row.cost;
     sum.errors += row.errors;

@@ -24,7 +24,9 @@ export const sourceNames: Record<ManagedModelWire["source"], string> = {
 };
 
 export function priceText(price: ManagedModelWire["price"]): string {
-  return price ? `$${price.input} in, $${price.output} out` : "none";
+  if (!price) return "none";
+  const cached = price.cached_input === undefined ? "" : ` ($${price.cached_input} cached)`;
+  return `$${price.input} in${cached}, $${price.output} out${price.variants ? ", other rates at times" : ""}`;
 }
 
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {

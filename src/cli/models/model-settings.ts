@@ -20,7 +20,11 @@ requests <upstream>*<weight>=<id>. Every option also takes none: then it is as
 the upstream says, and for the price, that nothing is charged.`;
 
 export const modelSettings = {
-  price: ["--price <figures>", "USD per million tokens, such as input=0.15,output=0.60", orNone(parsePrice)],
+  price: [
+    "--price <figures>",
+    "USD per million tokens, such as input=0.15,cached_input=0.02,output=0.60",
+    orNone(parsePrice),
+  ],
   deployment: [
     "--deployment <place>",
     "where it runs; can be given several times, and stands for all of them anew",
@@ -64,7 +68,7 @@ function orNone<Value>(parse: (text: string) => Value): (text: string) => OrNone
 
 function parsePrice(text: string): Record<string, number> {
   const figures = parseNames(text).map((figure): [string, number] => {
-    const [, name = "", amount = ""] = /^([a-z_]+)=([0-9.]+)$/.exec(figure) ?? [];
+    const [, name = "", amount = ""] = /^([a-z_0-9]+)=([0-9.]+)$/.exec(figure) ?? [];
     const usd = Number(amount);
     if (name !== "" && amount !== "" && Number.isFinite(usd)) return [name, usd];
     throw new InvalidArgumentError("Give figures such as input=0.15,output=0.60, or none.");

@@ -97,7 +97,14 @@ function meaningOf({ attempts }: RequestDetail): string {
 function figuresOf(request: RequestDetail): [string, string][] {
   const count = (value: number) => formatCount(value);
   const { prompt_tokens, completion_tokens, estimated, first_token_ms, tokens_per_second, upstream } = request;
-  const tokens = `${count(prompt_tokens)} in, ${count(completion_tokens)} out${estimated ? ", estimated" : ""}`;
+  const part = (value: number | null | undefined, name: string) => (value ? [`${count(value)} ${name}`] : []);
+  const ofPrompt = [
+    ...part(request.cached_tokens, "cached"),
+    ...part(request.cache_write_tokens, "written to a cache"),
+  ];
+  const prompt = withParts(`${count(prompt_tokens)} in`, ofPrompt);
+  const answer = withParts(`${count(completion_tokens)} out`, part(request.reasoning_tokens, "of them thought"));
+  const tokens = `${prompt}, ${answer}${estimated ? ", estimated" : ""}`;
   return [
     ["Answered by", upstream ?? "none"],
     ["Tokens", tokens],
@@ -106,6 +113,10 @@ function figuresOf(request: RequestDetail): [string, string][] {
     ...(first_token_ms === null ? [] : [["First token", `after ${formatMs(first_token_ms)}`] as [string, string]]),
     ...(tokens_per_second === null ? [] : [["Speed", `${tokens_per_second} tokens/s`] as [string, string]]),
   ];
+}
+
+function withParts(text: string, parts: readonly string[]): string {
+  return parts.length === 0 ? text : `${text} (${parts.join(", ")})`;
 }
 
 const results: Readonly<Record<string, string>> = {

@@ -15,6 +15,7 @@ export const usageRow = z.object({
   app: group,
   requests: z.number(),
   prompt_tokens: z.number(),
+  cached_tokens: z.number().nullish(),
   completion_tokens: z.number(),
   total_tokens: z.number(),
   cost: z.number().nullish(),
@@ -37,9 +38,12 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const { bucket, groups } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
+  // Most servers tell of none.
+  const hasCached = rows.some((row) => row.cached_tokens);
   const figures = (row: Figures) => [
     formatCount(row.requests),
     formatCount(row.prompt_tokens),
+    ...(hasCached ? [formatCount(row.cached_tokens ?? 0)] : []),
     formatCount(row.completion_tokens),
     formatCount(row.total_tokens),
     formatUsd(row.cost, digits),
@@ -54,7 +58,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   const header = [
     `${bucket.toUpperCase()} (UTC)`,
     ...groups.map((name) => name.toUpperCase()),
-    ...["REQUESTS", "PROMPT", "COMPLETION", "TOKENS", "COST", "ERRORS"],
+    ...["REQUESTS", "PROMPT", ...(hasCached ? ["CACHED"] : []), "COMPLETION", "TOKENS", "COST", "ERRORS"],
   ];
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
   const [first = "", ...lines] = formatTable(header, cells, out, numeric).split("\n");
@@ -62,7 +66,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
   terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
 }
 
-type Figures = Pick<UsageRow, "requests" | "prompt_tokens" | "completion_tokens" | "total_tokens" | "cost" | "errors">;
+type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
 
 function sum(rows: readonly UsageRow[]): Figures {
   const total = (of: (row: UsageRow) => number) => rows.reduce((all, row) => all + of(row), 0);
@@ -70,6 +74,7 @@ function sum(rows: readonly UsageRow[]): Figures {
   return {
     requests: total((row) => row.requests),
     prompt_tokens: total((row) => row.prompt_tokens),
+    cached_tokens: total((row) => row.cached_tokens ?? 0),
     completion_tokens: total((row) => row.completion_tokens),
     total_tokens: total((row) => row.total_tokens),
     // Whole nano-USD: sums of fractions would show 0.30000000000000004.

@@ -1,15 +1,25 @@
 // Reads what engines tell of the tokens of an answer, and writes it for clients.
 import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { billedOf, completionOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
 /** Tells the usage of a chunk or a whole answer, wherever it stands: Groq's is in `x_groq`, Moonshot's in the choice. */
 export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink): void {
   const found = data["usage"] ?? objectOf(data["x_groq"])["usage"] ?? choice?.["usage"];
   if (!isObject(found)) return;
+  const usage = chatUsage(found, data["service_tier"]);
+  if (usage.promptTokens !== undefined || usage.completionTokens !== undefined) sink.usage(usage);
+}
+
+/** `tier`: in which the answer says that it was served. */
+export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   const prompt = objectOf(found["prompt_tokens_details"]);
   const completion = objectOf(found["completion_tokens_details"]);
-  const usage: ReplyUsage = {
-    promptTokens: countOf(found["prompt_tokens"]),
+  const promptTokens = countOf(found["prompt_tokens"]);
+  const reasoningTokens = countOf(completion["reasoning_tokens"] ?? found["reasoning_tokens"]);
+  const completionTokens = countOf(found["completion_tokens"]);
+  return {
+    promptTokens,
     // The second is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
     cachedTokens: countOf(
       prompt["cached_tokens"] ??
@@ -19,10 +29,18 @@ export function readUsage(data: Json, choice: Json | undefined, sink: ReplySink)
     ),
     // OpenAI's and OpenRouter's, and LiteLLM's.
     cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
-    completionTokens: countOf(found["completion_tokens"]),
-    reasoningTokens: countOf(completion["reasoning_tokens"] ?? found["reasoning_tokens"]),
+    completionTokens: completionOf(promptTokens, completionTokens, reasoningTokens, countOf(found["total_tokens"])),
+    reasoningTokens,
+    details: detailsOf({
+      inputAudioTokens: countOf(prompt["audio_tokens"]),
+      inputImageTokens: countOf(prompt["image_tokens"]),
+      outputAudioTokens: countOf(completion["audio_tokens"]),
+      outputImageTokens: countOf(completion["image_tokens"]),
+      // The second is Mistral's.
+      served: servedOf(tier, found["service_tier"]),
+      billedNanoUsd: billedOf(found),
+    }),
   };
-  if (usage.promptTokens !== undefined || usage.completionTokens !== undefined) sink.usage(usage);
 }
 
 /** The usage object of an answer. */
@@ -38,8 +56,4 @@ export function usageObject(usage: ReplyUsage): Json {
     ...(Object.keys(prompt).length > 0 ? { prompt_tokens_details: prompt } : {}),
     ...(reasoningTokens === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),
   };
-}
-
-function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

@@ -1,6 +1,7 @@
 // A model's answer, in no format in particular, as it comes: the reader of one format tells it, the writer of another writes it.
 
 import type { Seal } from "../../domain/seal.ts";
+import type { UsageDetails } from "../../domain/usage/usage-parts.ts";
 import type { OwnMembers } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
@@ -54,6 +55,8 @@ export interface ReplyUsage {
   /** All of the answer, reasoning included. */
   readonly completionTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
+  /** What few servers tell. */
+  readonly details?: UsageDetails | undefined;
 }
 
 /**

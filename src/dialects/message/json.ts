@@ -24,10 +24,6 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-export function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
 /**
  * The arguments of a call as the object that `tool_use.input` has to be. A model may write no arguments, or what is no JSON
  * or no object: then the object has what it wrote as its only member `input`, for the tool to say what is wrong.

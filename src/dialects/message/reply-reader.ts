@@ -6,7 +6,8 @@ import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
 import { publicFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
-import { countOf, isObject, type Json, objectOf, textOf } from "./json.ts";
+import { countOf } from "../told-parts.ts";
+import { isObject, type Json, objectOf, textOf } from "./json.ts";
 import { endOf } from "./stop-reasons.ts";
 import { UsageReading } from "./usage.ts";
 

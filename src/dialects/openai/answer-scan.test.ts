@@ -141,7 +141,9 @@ test("usage is counted as it would be read from what is parsed, and where it is 
   for (const [usage, isCounted] of [
     [all, true],
     [JSON.stringify(counted, null, 2), true],
-    ['{"total_tokens":7,"x":1,"completion_tokens":0,"prompt_tokens":1e3}', true],
+    ['{"total_tokens":7,"completion_tokens":0,"prompt_tokens":1e3}', true],
+    // A count of its own may be of a part, as DeepSeek has it.
+    ['{"total_tokens":7,"prompt_cache_hit_tokens":1,"completion_tokens":0,"prompt_tokens":1e3}', false],
     ['{"total_tokens":7,"completion_tokens":9007199254740991,"prompt_tokens":0,"prompt_tokens":5}', true],
     [all.replace("7", "null"), false],
     [all.replace("3", "3.5"), false],

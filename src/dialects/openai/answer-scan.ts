@@ -23,7 +23,7 @@ import {
 } from "../../base/text/json-bytes.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 
-const names = ["id", "object", "created", "model", "choices", "usage", "error"] as const;
+const names = ["id", "object", "created", "model", "choices", "usage", "error", "service_tier"] as const;
 export type AnswerMember = (typeof names)[number];
 
 /** Bits of a number hold what encloses a value. */
@@ -46,7 +46,7 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
 
 /** Places in an answer are counted from where it begins. */
 export class ScannedAnswer {
-  /** The usage, where all that it tells is whole numbers, among them each that it must tell; undefined where it is to be parsed. */
+  /** The usage, where it tells the three whole numbers that it must, and nothing else; undefined where it is to be parsed. */
   readonly usage: TokenUsage | undefined;
   readonly #answer: ByteSpan;
   /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
@@ -120,9 +120,14 @@ function countedUsage(start: number): TokenUsage | undefined {
     const end = afterNumber(value);
     const count = numberPassed();
     if (!Number.isSafeInteger(count)) return undefined;
+    let isKnown = false;
     for (let i = 0; i < countNames.length; i++) {
-      if (isSame(countNames[i] as Uint8Array, at + 1, nameEnd - 1)) counts[i] = count;
+      if (!isSame(countNames[i] as Uint8Array, at + 1, nameEnd - 1)) continue;
+      counts[i] = count;
+      isKnown = true;
     }
+    // It may tell of a part, as DeepSeek does.
+    if (!isKnown) return undefined;
     at = afterSpace(end);
     if (bytes[at] !== comma) break;
   }

@@ -126,10 +126,11 @@ export class ChunkTranslator implements AnswerStream {
       );
     }
     this.#serving?.trace?.chunk(chunk);
-    const usage = reportedUsage(chunk["usage"]);
+    const said = chunk["usage"] ?? groqUsage(chunk);
+    const usage = reportedUsage(said, chunk["service_tier"]);
     if (usage) {
       this.reported = usage;
-      this.#usageText = JSON.stringify(hasTotal(chunk["usage"]) ? chunk["usage"] : withTotal(chunk["usage"], usage));
+      this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
     }
     const { choices } = chunk;
     // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
@@ -289,6 +290,12 @@ function wholeAsChunk(text: string, name: string): string {
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
     message ? { ...choice, delta: message } : choice;
   return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+}
+
+/** Groq tells usage there where nobody asked for it. */
+function groqUsage(chunk: Chunk): unknown {
+  const said = chunk["x_groq"];
+  return typeof said === "object" && said !== null ? (said as Chunk)["usage"] : undefined;
 }
 
 function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {

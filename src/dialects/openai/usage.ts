@@ -1,15 +1,22 @@
 // Token usage as answers tell it, and how much text they deliver.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerFormat } from "../answer.ts";
+import { chatUsage } from "../chat/reply-usage.ts";
+import { partsOf } from "../told-parts.ts";
 
-/** The usage object of a response or chunk, or undefined where it is absent or not whole numbers. */
-export function reportedUsage(value: unknown): TokenUsage | undefined {
+/**
+ * The usage object of a response or chunk, or undefined where it is absent or not whole numbers. `tier`: in which the answer
+ * says that it was served.
+ */
+export function reportedUsage(value: unknown, tier?: unknown): TokenUsage | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { prompt_tokens, completion_tokens, estimated } = value as Record<string, unknown>;
-  const completionTokens = completion_tokens ?? 0;
-  if (!isCount(prompt_tokens) || !isCount(completionTokens)) return undefined;
+  const found = value as Record<string, unknown>;
+  const { estimated, completion_tokens } = found;
+  const told = chatUsage(completion_tokens == null ? { ...found, completion_tokens: 0 } : found, tier);
+  const { promptTokens, completionTokens } = told;
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
   // Said by ourselves of a whole answer that becomes a stream, or by another Headrace behind this one.
-  return { promptTokens: prompt_tokens, completionTokens, estimated: estimated === true };
+  return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(told) };
 }
 
 /** A reported usage object with its sum, which some servers leave out; its other members stay. */
@@ -32,10 +39,6 @@ export function usageObject(
     total_tokens: usage.promptTokens + usage.completionTokens,
     ...(usage.estimated ? { estimated: true } : {}),
   };
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
 /** UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`. */

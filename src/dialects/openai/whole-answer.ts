@@ -11,6 +11,7 @@ import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
+import { servedOf } from "../told-parts.ts";
 import { scanAnswer } from "./answer-scan.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
@@ -51,7 +52,9 @@ function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, name
   if ((error !== 0 && error !== letterN) || !found.isFilledList("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
-  const usage = found.usage ?? wholeUsage(found.parsedValueOf("usage"));
+  const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
+  const isPlain = found.usage && servedOf(tier) === undefined;
+  const usage = isPlain ? found.usage : wholeUsage(found.parsedValueOf("usage"), tier);
   const choicesBytes = found.endOf("choices") - found.startOf("choices");
   if (!usage || mayBeUnderstated(usage, choicesBytes, request)) return undefined;
   if (found.isText("model", model)) return new ReadAnswer(bytes, usage);
@@ -61,8 +64,8 @@ function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, name
 }
 
 /** Undefined where something of it is missing. */
-function wholeUsage(said: unknown): TokenUsage | undefined {
-  return hasTotal(said) ? reportedUsage(said) : undefined;
+function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
+  return hasTotal(said) ? reportedUsage(said, tier) : undefined;
 }
 
 /** Whatever the answer is. */
@@ -82,7 +85,7 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const edits: Record<string, string | null> = {};
   const { id: model } = serving.model;
   if (body["model"] !== model) edits["model"] = JSON.stringify(model);
-  const reported = reportedUsage(body["usage"]);
+  const reported = reportedUsage(body["usage"], body["service_tier"]);
   const usage = usageOf(reported, request, list, serving.model.context);
   if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));

@@ -234,7 +234,8 @@ describe("a whole answer", () => {
     ]);
     expect(reply.logprobs).toEqual(logprobs);
     expect(reply.ended).toEqual({ reason: "calls" });
-    expect(reply.used).toEqual(used);
+    // The search that the server ran is counted.
+    expect(reply.used).toEqual({ ...used, details: { searches: 1 } });
   });
 
   test.each([

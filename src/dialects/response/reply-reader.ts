@@ -3,9 +3,10 @@ import { GatewayError } from "../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
-import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
+import type { ReplyReader, ReplySink, ReplyUsage } from "../conversation/reply.ts";
 import { publicFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
+import { billedOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 
 export class ResponseReader implements ReplyReader {
@@ -149,7 +150,7 @@ export class ResponseReader implements ReplyReader {
     const { status, usage, incomplete_details: details, error } = response;
     if (status === "failed" || status === "cancelled") throw this.#fault({ error });
     this.#isOver = true;
-    if (isObject(usage)) sink.usage(usageOf(usage));
+    if (isObject(usage)) sink.usage(usageOf(usage, response));
     const reason = isObject(details) ? details["reason"] : undefined;
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
     else sink.end({ reason: this.#hasCalls ? "calls" : this.#hasRefusal ? "refusal" : "stop" });
@@ -168,13 +169,25 @@ function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
 }
 
-function usageOf(usage: Json) {
-  const { input_tokens_details: input, output_tokens_details: output } = usage;
+/** Tools that the model server ran are items of its output. */
+function usageOf(usage: Json, { service_tier: tier, output: items }: Json): ReplyUsage {
+  const [input, output] = [usage["input_tokens_details"], usage["output_tokens_details"]].map((details) =>
+    isObject(details) ? details : {},
+  );
   return {
-    promptTokens: numberOf(usage["input_tokens"]),
-    completionTokens: numberOf(usage["output_tokens"]),
-    cachedTokens: isObject(input) ? numberOf(input["cached_tokens"]) : undefined,
-    cacheWriteTokens: isObject(input) ? numberOf(input["cache_write_tokens"]) : undefined,
-    reasoningTokens: isObject(output) ? numberOf(output["reasoning_tokens"]) : undefined,
+    promptTokens: countOf(usage["input_tokens"]),
+    completionTokens: countOf(usage["output_tokens"]),
+    cachedTokens: countOf(input?.["cached_tokens"]),
+    cacheWriteTokens: countOf(input?.["cache_write_tokens"]),
+    reasoningTokens: countOf(output?.["reasoning_tokens"]),
+    details: detailsOf({
+      inputAudioTokens: countOf(input?.["audio_tokens"]),
+      inputImageTokens: countOf(input?.["image_tokens"]),
+      outputAudioTokens: countOf(output?.["audio_tokens"]),
+      outputImageTokens: countOf(output?.["image_tokens"]),
+      searches: objectsOf(items).filter(({ type }) => type === "web_search_call").length,
+      served: servedOf(tier),
+      billedNanoUsd: billedOf(usage),
+    }),
   };
 }

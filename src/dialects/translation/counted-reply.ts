@@ -3,6 +3,7 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { partsOf } from "../told-parts.ts";
 
 export class CountedReply implements ReplySink, StreamObservation {
   deliveredBytes = 0;
@@ -22,7 +23,7 @@ export class CountedReply implements ReplySink, StreamObservation {
   get reported(): TokenUsage | undefined {
     const { promptTokens, completionTokens } = this.told;
     if (!this.ended || promptTokens === undefined || completionTokens === undefined) return undefined;
-    return { promptTokens, completionTokens, estimated: false };
+    return { promptTokens, completionTokens, estimated: false, parts: partsOf(this.told) };
   }
 
   block(): void {
@@ -83,6 +84,7 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
     cacheWriteTokens: now.cacheWriteTokens ?? before.cacheWriteTokens,
     completionTokens: now.completionTokens ?? before.completionTokens,
     reasoningTokens: now.reasoningTokens ?? before.reasoningTokens,
+    details: now.details && before.details ? { ...before.details, ...now.details } : (now.details ?? before.details),
   };
 }
 

@@ -4,7 +4,7 @@ import { nearest } from "../../base/text/nearest.ts";
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import { type Capabilities, capabilityNames } from "./capabilities.ts";
-import type { Price } from "./model.ts";
+import type { Price } from "./price.ts";
 
 /** One place where a declared model runs. */
 export interface EntryDeployment {

@@ -3,12 +3,7 @@
 import type { Environment } from "../api-key.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { Engine } from "./engine.ts";
-
-/** USD per million tokens. */
-export interface Price {
-  input: number;
-  output: number;
-}
+import type { Price } from "./price.ts";
 
 /** One place where a model runs. */
 export interface Deployment {

@@ -4,6 +4,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { Operation } from "../models/operation.ts";
 import type { Trail } from "./trail.ts";
+import type { UsageParts } from "./usage-parts.ts";
 
 export interface TokenUsage {
   promptTokens: number;
@@ -12,6 +13,8 @@ export interface TokenUsage {
   estimated: boolean;
   /** True where it reported fewer tokens than it delivered, or was sent. */
   understated?: boolean;
+  /** Undefined where the engine told of none. */
+  parts?: UsageParts | undefined;
 }
 
 export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"] as const;
@@ -135,7 +138,12 @@ export interface UsageQuery {
 export interface UsageSums {
   requests: number;
   promptTokens: number;
+  /** Tokens of the prompts that were read from a cache, and written to one. */
+  cachedTokens: number;
+  cacheWriteTokens: number;
   completionTokens: number;
+  /** Tokens of the answers that models thought. */
+  reasoningTokens: number;
   nanoUsd: number;
   /** Requests that failed. */
   errors: number;

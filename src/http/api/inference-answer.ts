@@ -31,7 +31,7 @@ import { type KeptDeps, namesKept, withKeptInput } from "./responses/kept-input.
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
-  admitter: Pick<Admitter, "admit" | "learn" | "refuseSpent">;
+  admitter: Pick<Admitter, "admit" | "learn" | "learnCached" | "refuseSpent">;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
 }

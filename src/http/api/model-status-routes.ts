@@ -2,9 +2,11 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Model } from "../../domain/models/model.ts";
+import { priceToWire } from "../../domain/models/price-text.ts";
 import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../inference/models/model-status.ts";
 import { mayUseModel } from "../../policy/authorize.ts";
-import { deploymentStates, priceShape } from "../../wire/models.ts";
+import { deploymentStates } from "../../wire/models.ts";
+import { priceShape } from "../../wire/price.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
@@ -80,7 +82,7 @@ function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer
     ...(model.capabilities ? { capabilities: model.capabilities } : {}),
     ...(model.context === undefined ? {} : { context_length: model.context }),
     environments: [...model.environments],
-    price: model.price ? { input: model.price.input, output: model.price.output } : null,
+    price: model.price ? priceToWire(model.price) : null,
     deployments: deployments.map(({ speed, ...deployment }) => ({
       ...deployment,
       first_token_ms: rounded(speed?.firstTokenMs),

@@ -5,7 +5,8 @@ import type { Log } from "../../base/log.ts";
 import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
-import type { Deployment, Model, Price } from "../../domain/models/model.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { Price } from "../../domain/models/price.ts";
 import { Aliases } from "./aliases.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 

@@ -12,6 +12,7 @@ import {
   fallbackFaults,
   type ModelSettings,
 } from "../../domain/models/model-entry.ts";
+import { priceFromWire, priceToWire } from "../../domain/models/price-text.ts";
 import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
 
 /** What a model can be declared against. */
@@ -45,7 +46,7 @@ export function changedModelSettings(
     environments: request.environments
       ? inUsualOrder(request.environments)
       : chosen(request.environments, current.environments),
-    price: chosen(request.price, current.price),
+    price: request.price ? priceFromWire(request.price) : chosen(request.price, current.price),
     deployments:
       deployments === undefined
         ? current.deployments
@@ -95,7 +96,7 @@ export function modelSettingsToWire(settings: ModelSettings) {
     capabilities: settings.capabilities,
     context_length: settings.context,
     environments: settings.environments && [...settings.environments],
-    price: settings.price,
+    price: settings.price && priceToWire(settings.price),
     deployments: settings.deployments.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
     fallbacks: [...settings.fallbacks],
     aliases: [...settings.aliases],

@@ -1,7 +1,9 @@
 // What models there are, whoever declares them, and what comes of that, as operators see it.
+
 import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
+import { priceToWire } from "../../domain/models/price-text.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModelStatus } from "./model-status.ts";
@@ -42,6 +44,7 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): ManagedMode
   const { id, file, stored, offered } = known;
   const settings: ModelSettings | undefined = file ?? stored;
   const deployments = deploymentsOf(settings, offered, deps);
+  const price = offered?.price ?? settings?.price;
   return {
     object: "managed_model",
     id,
@@ -52,7 +55,7 @@ export function modelToWire(known: KnownModel, deps: ModelViewDeps): ManagedMode
     capabilities: offered?.capabilities ?? settings?.capabilities ?? null,
     context_length: offered?.context ?? settings?.context ?? null,
     environments: [...(offered?.environments ?? settings?.environments ?? defaultEnvironments)],
-    price: offered?.price ?? settings?.price ?? null,
+    price: price ? priceToWire(price) : null,
     deployments,
     fallbacks: [...(settings?.fallbacks ?? [])],
     aliases: [...(settings?.aliases ?? [])],

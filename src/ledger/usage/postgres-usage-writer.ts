@@ -46,7 +46,9 @@ export class PostgresUsageWriter implements UsageWriter {
       const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
       const usage = keptUsage(all, row?.value);
       const tooOld = all.length - usage.length;
-      const rows = JSON.stringify(usage.records().map((record, row) => toRow(record, usage.trailAt(row))));
+      const rows = JSON.stringify(
+        usage.records().map((record, row) => toRow(record, usage.trailAt(row), usage.detailsAt(row))),
+      );
       const added: { request_id: string }[] = await tx`
         INSERT INTO usage_records (${tx.unsafe(recordColumns)}) SELECT ${tx.unsafe(recordColumns)}
         FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
@@ -116,8 +118,8 @@ function inOrder(rows: RollupRow[]): RollupRow[] {
     .map(({ row }) => row);
 }
 
-/** `trail`: of a record that has one; its column is null where the member is missing. */
-function toRow(record: UsageRecord, trail: string | undefined) {
+/** `trail`, `details`: of a record that has one; their columns are null where the members are missing. */
+function toRow(record: UsageRecord, trail: string | undefined, details: string | undefined) {
   return {
     request_id: record.requestId,
     at: record.at,
@@ -140,6 +142,10 @@ function toRow(record: UsageRecord, trail: string | undefined) {
     first_token_ms: record.firstTokenMs,
     queue_ms: record.queueMs,
     trail,
+    cached_tokens: record.parts?.cachedTokens ?? 0,
+    cache_write_tokens: record.parts?.cacheWriteTokens ?? 0,
+    reasoning_tokens: record.parts?.reasoningTokens ?? 0,
+    details,
   };
 }
 
@@ -165,6 +171,10 @@ const types: Record<keyof ReturnType<typeof toRow>, "TEXT" | "BIGINT" | "INTEGER
   first_token_ms: "BIGINT",
   queue_ms: "BIGINT",
   trail: "TEXT",
+  cached_tokens: "BIGINT",
+  cache_write_tokens: "BIGINT",
+  reasoning_tokens: "BIGINT",
+  details: "TEXT",
 };
 
 const recordColumns = Object.keys(types).join(", ");

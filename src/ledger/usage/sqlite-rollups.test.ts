@@ -58,6 +58,7 @@ function recordOf(i: number): UsageRecord {
     errorCode: null,
     promptTokens: i,
     completionTokens: 2 * i,
+    parts: i % 7 === 0 ? undefined : { cachedTokens: i, cacheWriteTokens: i % 11, reasoningTokens: i % 13 },
     estimated: false,
     nanoUsd: i % 3 === 0 ? null : 5_000_000_000 + i,
     capped: false,

@@ -1,5 +1,7 @@
 // Settled records as columns: thousands of them wait for the database, and none is an object that the garbage collector visits.
 import type { UsageBegin, UsageEnd, UsageRecord } from "../../domain/usage/usage.ts";
+import type { UsageParts } from "../../domain/usage/usage-parts.ts";
+import { detailsText, readDetails } from "../../storage/tables/details-text.ts";
 import { readTrail, trailText } from "../../storage/tables/trail-text.ts";
 import { wholeOf } from "../spool-format.ts";
 import { requestKindOf, type UsageKind, usageKindOf } from "./usage-kinds.ts";
@@ -12,8 +14,11 @@ export const nanoUsd = 3;
 export const durationMs = 4;
 export const firstTokenMs = 5;
 export const queueMs = 6;
-/** Numbers of a row: so many that it fills one line of the processor's cache. */
-const stride = 8;
+export const cachedTokens = 7;
+export const cacheWriteTokens = 8;
+export const reasoningTokens = 9;
+/** Numbers of a row. */
+const stride = 10;
 /** Stands for null, where all others are whole and not negative. */
 const none = -1;
 
@@ -32,6 +37,8 @@ export class UsageColumns {
   #numbers: Float64Array;
   /** Trails in the text of `trail-text.ts`, by row: hardly any request has one. */
   readonly #trails = new Map<number, string>();
+  /** Details of usage in the text of `details-text.ts`, likewise. */
+  readonly #details = new Map<number, string>();
 
   /** Makes room for so many rows; there may come more. */
   constructor(capacity: number) {
@@ -61,6 +68,12 @@ export class UsageColumns {
     numbers[first + durationMs] = wholeOf(end.durationMs);
     numbers[first + firstTokenMs] = end.firstTokenMs === null ? none : wholeOf(end.firstTokenMs);
     numbers[first + queueMs] = wholeOf(end.queueMs);
+    const { parts } = end;
+    numbers[first + cachedTokens] = parts === undefined ? 0 : wholeOf(parts.cachedTokens);
+    numbers[first + cacheWriteTokens] = parts === undefined ? 0 : wholeOf(parts.cacheWriteTokens);
+    numbers[first + reasoningTokens] = parts === undefined ? 0 : wholeOf(parts.reasoningTokens);
+    const details = detailsText(parts?.details);
+    if (details !== undefined) this.#details.set(row, details);
     if (end.trail !== undefined) this.#trails.set(row, trailText(end.trail));
     return row;
   }
@@ -76,6 +89,8 @@ export class UsageColumns {
     for (let i = 0; i < stride; i++) this.#numbers[copied * stride + i] = from.#numbers[row * stride + i] ?? 0;
     const trail = from.trailAt(row);
     if (trail !== undefined) this.#trails.set(copied, trail);
+    const details = from.detailsAt(row);
+    if (details !== undefined) this.#details.set(copied, details);
     return copied;
   }
 
@@ -88,6 +103,30 @@ export class UsageColumns {
   setTrail(row: number, text: string | undefined): void {
     if (text === undefined) this.#trails.delete(row);
     else this.#trails.set(row, text);
+  }
+
+  /** Rows that have details, with their text. */
+  get details(): ReadonlyMap<number, string> {
+    return this.#details;
+  }
+
+  detailsAt(row: number): string | undefined {
+    return this.#details.size === 0 ? undefined : this.#details.get(row);
+  }
+
+  dropDetails(row: number): void {
+    this.#details.delete(row);
+  }
+
+  /** Whether any part of its tokens was told. */
+  hasParts(row: number): boolean {
+    const first = row * stride;
+    const numbers = this.#numbers;
+    const sum =
+      (numbers[first + cachedTokens] ?? 0) +
+      (numbers[first + cacheWriteTokens] ?? 0) +
+      (numbers[first + reasoningTokens] ?? 0);
+    return sum > 0 || this.detailsAt(row) !== undefined;
   }
 
   trailAt(row: number): string | undefined {
@@ -125,6 +164,7 @@ export class UsageColumns {
       ...{ environment, operation, model, stream },
       promptTokens: this.number(row, promptTokens),
       completionTokens: this.number(row, completionTokens),
+      parts: this.#partsAt(row),
       ...{ estimated, outcome, errorCode },
       nanoUsd: this.numberOrNull(row, nanoUsd),
       ...{ capped, upstream },
@@ -132,6 +172,17 @@ export class UsageColumns {
       firstTokenMs: this.numberOrNull(row, firstTokenMs),
       queueMs: this.number(row, queueMs),
       trail,
+    };
+  }
+
+  #partsAt(row: number): UsageParts | undefined {
+    if (!this.hasParts(row)) return undefined;
+    const text = this.detailsAt(row);
+    return {
+      cachedTokens: this.number(row, cachedTokens),
+      cacheWriteTokens: this.number(row, cacheWriteTokens),
+      reasoningTokens: this.number(row, reasoningTokens),
+      details: text === undefined ? undefined : readDetails(text),
     };
   }
 
@@ -156,6 +207,7 @@ export class UsageColumns {
   clear(): void {
     this.length = 0;
     if (this.#trails.size > 0) this.#trails.clear();
+    if (this.#details.size > 0) this.#details.clear();
   }
 
   #grow(): number {

@@ -38,6 +38,9 @@ interface Row {
   first_token_ms: number | string;
   generated_tokens: number | string;
   generation_ms: number | string;
+  cached_tokens: number | string;
+  cache_write_tokens: number | string;
+  reasoning_tokens: number | string;
   model?: string;
   key_id?: string;
   environment?: string;
@@ -84,7 +87,9 @@ export class SqlUsageReports implements UsageReports {
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
         sum(requests) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
         sum(nano_usd) AS nano_usd, sum(errors) AS errors, sum(timed) AS timed, sum(first_token_ms) AS first_token_ms,
-        sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms
+        sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms,
+        sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
+        sum(reasoning_tokens) AS reasoning_tokens
       FROM usage_rollups
       WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
         AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}
@@ -138,7 +143,10 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
     groups,
     requests: Number(row.requests),
     promptTokens: Number(row.prompt_tokens),
+    cachedTokens: Number(row.cached_tokens),
+    cacheWriteTokens: Number(row.cache_write_tokens),
     completionTokens: Number(row.completion_tokens),
+    reasoningTokens: Number(row.reasoning_tokens),
     nanoUsd: Number(row.nano_usd),
     errors: Number(row.errors),
     timed: Number(row.timed),

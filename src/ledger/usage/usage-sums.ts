@@ -4,11 +4,14 @@ import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import { generationOf, type UsageTotals } from "../../domain/usage/usage.ts";
 import {
   at,
+  cachedTokens,
+  cacheWriteTokens,
   completionTokens,
   durationMs,
   firstTokenMs,
   nanoUsd,
   promptTokens,
+  reasoningTokens,
   type UsageColumns,
 } from "./usage-columns.ts";
 import type { RequestKind } from "./usage-kinds.ts";
@@ -33,6 +36,9 @@ export const rollupColumns = {
     "first_token_ms",
     "generated_tokens",
     "generation_ms",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
   ],
   times: ["first_at", "last_at"],
 } as const;
@@ -65,9 +71,10 @@ export interface TotalOf {
   until: number;
 }
 
-/** The texts of a sum, and all of its values, one sum after the other. */
+/** The texts of a sum, before its numbers. */
 const textNames = 5;
-const textLength = textNames + stride;
+/** Numbers of a sum, as they were written before parts of tokens were among them. */
+const earlierStride = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
@@ -99,12 +106,17 @@ export class UsageSums {
   /** Adds the sums of a text of `textTakingAway`. Throws where it is not that. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
-    for (let i = 0; i < values.length; i += textLength) {
+    // Before the next sum comes a text.
+    const next = values.findIndex((value, i) => i > textNames && typeof value === "string");
+    const length = next < 0 ? values.length : next;
+    for (let i = 0; i < values.length; i += length) {
       const [accountId = "", keyId = "", appId = "", environment = "", model] = values
         .slice(i, i + textNames)
         .map(String);
-      const numbers = values.slice(i + textNames, i + textLength).map(Number);
-      if (model === undefined) throw new Error("It ends in the middle of a sum.");
+      const numbers = values.slice(i + textNames, i + length).map(Number);
+      if (numbers.length === earlierStride)
+        numbers.splice(earlierStride - 3, 0, ...Array(stride - earlierStride).fill(0));
+      if (model === undefined || numbers.length !== stride) throw new Error("It ends in the middle of a sum.");
       this.#addSum(keyId, { accountId, appId, environment, model }, numbers);
     }
   }
@@ -212,6 +224,11 @@ export class UsageSums {
     this.#plus(first + completionSum, generated);
     this.#plus(first + nanoUsdSum, usage.numberOrNull(row, nanoUsd) ?? 0);
     if (outcome === "failed") this.#plus(first + 4, 1);
+    if (usage.hasParts(row)) {
+      this.#plus(first + 9, usage.number(row, cachedTokens));
+      this.#plus(first + 10, usage.number(row, cacheWriteTokens));
+      this.#plus(first + 11, usage.number(row, reasoningTokens));
+    }
     const firstToken = usage.numberOrNull(row, firstTokenMs);
     if (firstToken === null) return;
     const end = { completionTokens: generated, durationMs: usage.number(row, durationMs), firstTokenMs: firstToken };

@@ -41,6 +41,7 @@ onEachDatabase((databases) => {
       errorCode: kind % 4 === 1 ? "upstream_error" : null,
       promptTokens: i,
       completionTokens: 10_000 + i,
+      parts: partsOf(i),
       estimated: kind % 7 === 0,
       nanoUsd: i % 3 === 0 ? null : 5_000_000_000 + i,
       capped: kind % 8 === 0,
@@ -49,6 +50,14 @@ onEachDatabase((databases) => {
       firstTokenMs: i % 2 === 0 ? null : i % 3 === 0 ? 20_000 + i : 3_000 + i,
       queueMs: 40_000 + i,
     };
+  }
+
+  /** Nothing was told of some, a little of others, all of the rest. */
+  function partsOf(i: number): UsageRecord["parts"] {
+    if (i % 3 === 0) return undefined;
+    const told = { cachedTokens: i % 5, cacheWriteTokens: i % 2, reasoningTokens: 1 + (i % 7) };
+    if (i % 3 === 1) return told;
+    return { ...told, details: { cacheWriteHourTokens: i, searches: 2, served: ["flex", "us"], billedNanoUsd: i } };
   }
 
   async function stored(): Promise<UsageRecord[]> {
@@ -67,6 +76,15 @@ onEachDatabase((databases) => {
       errorCode: row["error_code"],
       promptTokens: Number(row["prompt_tokens"]),
       completionTokens: Number(row["completion_tokens"]),
+      parts:
+        Number(row["reasoning_tokens"]) === 0
+          ? undefined
+          : {
+              cachedTokens: Number(row["cached_tokens"]),
+              cacheWriteTokens: Number(row["cache_write_tokens"]),
+              reasoningTokens: Number(row["reasoning_tokens"]),
+              ...(row["details"] == null ? {} : { details: JSON.parse(String(row["details"])) }),
+            },
       estimated: row["estimated"] === 1,
       nanoUsd: row["nano_usd"] == null ? null : Number(row["nano_usd"]),
       capped: row["capped"] === 1,
@@ -88,7 +106,9 @@ onEachDatabase((databases) => {
         coalesce(sum(nano_usd), 0) AS nano_usd, sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS errors,
         count(first_token_ms) AS timed, coalesce(sum(first_token_ms), 0) AS first_token_ms,
         coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN CASE WHEN completion_tokens > 1 THEN completion_tokens - 1 ELSE 0 END END), 0) AS generated_tokens,
-        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at
+        coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at,
+        sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
+        sum(reasoning_tokens) AS reasoning_tokens
       FROM usage_records, (SELECT 'hour' AS span, 3600 AS seconds UNION ALL SELECT 'day', 86400) AS spans
       GROUP BY 1, 2, 3, 4, 5, 6, 7`),
     ];

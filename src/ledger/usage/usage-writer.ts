@@ -11,12 +11,15 @@ import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
 import { SqliteRollups } from "./sqlite-rollups.ts";
 import {
   at,
+  cachedTokens,
+  cacheWriteTokens,
   completionTokens,
   durationMs,
   firstTokenMs,
   nanoUsd,
   promptTokens,
   queueMs,
+  reasoningTokens,
   type UsageColumns,
 } from "./usage-columns.ts";
 import type { UsageKind } from "./usage-kinds.ts";
@@ -65,6 +68,9 @@ const ownColumns = [
   "duration_ms",
   "first_token_ms",
   "queue_ms",
+  "cached_tokens",
+  "cache_write_tokens",
+  "reasoning_tokens",
 ];
 const kindColumns = [
   "environment",
@@ -145,6 +151,11 @@ class SqliteUsageWriter implements UsageWriter {
       this.#db
         .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
         .run([trail, usage.requestIds[row] ?? ""]);
+    }
+    for (const [row, details] of usage.details) {
+      this.#db
+        .statement("UPDATE usage_records SET details = ? WHERE request_id = ?")
+        .run([details, usage.requestIds[row] ?? ""]);
     }
     return usage.length;
   }
@@ -231,6 +242,9 @@ function bindRows(
     bindings[i++] = usage.number(row, durationMs);
     bindings[i++] = usage.numberOrNull(row, firstTokenMs);
     bindings[i++] = usage.number(row, queueMs);
+    bindings[i++] = usage.number(row, cachedTokens);
+    bindings[i++] = usage.number(row, cacheWriteTokens);
+    bindings[i++] = usage.number(row, reasoningTokens);
   }
 }
 

@@ -577,4 +577,13 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE UNIQUE INDEX conversation_items_by_item ON conversation_items (conversation_id, item)`,
     `CREATE INDEX conversation_items_by_owner ON conversation_items (account_id, environment, item, added_at)`,
   ],
+  [
+    // Parts of the tokens, with rates of their own. `details`: JSON of what few model servers tell.
+    ...["usage_records", "usage_rollups"].flatMap((table) =>
+      ["cached_tokens", "cache_write_tokens", "reasoning_tokens"].map(
+        (column) => `ALTER TABLE ${table} ADD COLUMN ${column} BIGINT NOT NULL DEFAULT 0`,
+      ),
+    ),
+    `ALTER TABLE usage_records ADD COLUMN details TEXT`,
+  ],
 ];

@@ -2,6 +2,8 @@
 import type { Environment } from "../../domain/api-key.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
+import type { UsageParts } from "../../domain/usage/usage-parts.ts";
+import { readDetails } from "./details-text.ts";
 import { readTrail } from "./trail-text.ts";
 
 /** PostgreSQL gives its large integers as text. */
@@ -27,6 +29,18 @@ export interface RecordRow {
   first_token_ms: number | string | null;
   queue_ms: number | string;
   trail: string | null;
+  cached_tokens: number | string;
+  cache_write_tokens: number | string;
+  reasoning_tokens: number | string;
+  details: string | null;
+}
+
+function partsOf(row: RecordRow): UsageParts | undefined {
+  const [cachedTokens, cacheWriteTokens] = [Number(row.cached_tokens), Number(row.cache_write_tokens)];
+  const reasoningTokens = Number(row.reasoning_tokens);
+  if (cachedTokens + cacheWriteTokens + reasoningTokens === 0 && row.details === null) return undefined;
+  const details = row.details === null ? undefined : readDetails(row.details);
+  return { cachedTokens, cacheWriteTokens, reasoningTokens, details };
 }
 
 export function recordOf(row: RecordRow): UsageRecord {
@@ -46,6 +60,7 @@ export function recordOf(row: RecordRow): UsageRecord {
     errorCode: row.error_code,
     promptTokens: Number(row.prompt_tokens),
     completionTokens: Number(row.completion_tokens),
+    parts: partsOf(row),
     estimated: Number(row.estimated) === 1,
     nanoUsd: row.nano_usd === null ? null : Number(row.nano_usd),
     capped: Number(row.capped) === 1,

@@ -61,7 +61,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     <Form
       ref={ref}
       sending={save}
-      fields={["id", "input", "output", ...fieldNames]}
+      fields={["id", "input", "cached_input", "output", ...fieldNames]}
       action={model ? "Save" : "Add model"}
       submit={submit}
       cancel={() => done()}
@@ -91,6 +91,13 @@ export function EditModel({ model, ids, done }: EditModelProps) {
           change={(input) => change({ input })}
         />
         <Usd
+          label="Price of cached input"
+          hint="Empty: as input."
+          value={form.cachedInput}
+          error={problemOf(save.error, "cached_input")}
+          change={(cachedInput) => change({ cachedInput })}
+        />
+        <Usd
           label="Price of output"
           value={form.output}
           error={priceProblem === undefined ? problemOf(save.error, "output") : true}
@@ -110,17 +117,18 @@ export function EditModel({ model, ids, done }: EditModelProps) {
 
 interface UsdProps {
   label: string;
+  hint?: string;
   value: TypedNumber;
   /** true: told beside another field. */
   error: string | true | undefined;
   change(value: TypedNumber): void;
 }
 
-function Usd({ label, value, error, change }: UsdProps) {
+function Usd({ label, hint = "Empty: no price.", value, error, change }: UsdProps) {
   return (
     <NumberInput
       label={label}
-      description="USD per million tokens. Empty: no price."
+      description={`USD per million tokens. ${hint}`}
       value={value}
       onChange={change}
       min={0}

@@ -30,7 +30,10 @@ export const placeStates: Record<PlaceState, readonly [StateKind, string]> = {
 const noPriceText = "No price: spend is not counted";
 
 export function priceText(price: ManagedModel["price"]): string {
-  return price ? `${money(price.input)} in, ${money(price.output)} out per million tokens` : noPriceText;
+  if (!price) return noPriceText;
+  const cached = price.cached_input === undefined ? "" : ` (${money(price.cached_input)} cached)`;
+  const more = price.variants ? ", other rates at times" : "";
+  return `${money(price.input)} in${cached}, ${money(price.output)} out per million tokens${more}`;
 }
 
 export function abilityText({ capabilities }: Pick<ManagedModel, "capabilities">): string {

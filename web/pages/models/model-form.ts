@@ -17,7 +17,11 @@ export interface FormDeployment {
 /** What is empty is as the upstream says. */
 export interface ModelForm {
   input: TypedNumber;
+  /** Empty: as input. */
+  cachedInput: TypedNumber;
   output: TypedNumber;
+  /** Other rates of its price, which are set over the API, and stay. */
+  otherRates: Omit<NonNullable<ManagedModel["price"]>, "input" | "cached_input" | "output">;
   deployments: FormDeployment[];
   fallbacks: string[];
   aliases: string[];
@@ -37,9 +41,9 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
     const value = settings?.capabilities?.[use];
     return value === undefined ? "" : value ? "yes" : "no";
   };
+  const { input = "", cached_input: cachedInput = "", output = "", ...otherRates } = settings?.price ?? {};
   return {
-    input: settings?.price?.input ?? "",
-    output: settings?.price?.output ?? "",
+    ...{ input, cachedInput, output, otherRates },
     deployments: (settings?.deployments ?? []).map(({ upstream, model: id, weight }, key) => ({
       ...{ key, upstream, model: id && id !== model?.id ? id : "", weight: weight ?? 1 },
     })),
@@ -54,9 +58,10 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
 
 export function toWire(form: ModelForm) {
   const said = abilities.filter((use) => form.capabilities[use] !== "");
-  const [input, output] = [numberOf(form.input), numberOf(form.output)];
+  const [input, cached, output] = [numberOf(form.input), numberOf(form.cachedInput), numberOf(form.output)];
+  const ofCached = cached === null ? {} : { cached_input: cached };
   return {
-    price: input === null || output === null ? null : { input, output },
+    price: input === null || output === null ? null : { ...form.otherRates, ...ofCached, input, output },
     deployments: form.deployments.map(({ upstream, model, weight }) => ({
       upstream,
       ...(model.trim() === "" ? {} : { model: model.trim() }),

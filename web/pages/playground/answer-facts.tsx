@@ -36,7 +36,8 @@ function factsOf(answer: Answer, price: ModelStatus["price"]) {
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
   if (durationMs !== null) facts.push(`${duration(durationMs)} in all`);
   if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
-  if (usage && price) {
+  // What has rates of its own for parts of an answer is in the log, to the last digit.
+  if (usage && price && Object.keys(price).length === 2) {
     facts.push(money((usage.prompt_tokens * price.input + usage.completion_tokens * price.output) / 1e6));
   }
   if (state === "stopped") facts.push("Stopped by you");

@@ -93,7 +93,10 @@ function Figures({ request }: { request: RequestDetail }) {
           ...asked,
           ["Answered by", answererOf(request)],
           ["Prompt tokens", about + count(request.prompt_tokens)],
+          ...partsOf(request, "cached_tokens", "Of these from a cache"),
+          ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
           ["Completion tokens", about + count(request.completion_tokens)],
+          ...partsOf(request, "reasoning_tokens", "Of these thought"),
           ["Tokens in all", about + count(request.total_tokens)],
           ["Cost", cost === null ? "The model has no price" : money(cost)],
           ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
@@ -117,6 +120,12 @@ function Figures({ request }: { request: RequestDetail }) {
 }
 
 type Fact = ComponentProps<typeof Facts>["facts"][number];
+type Part = "cached_tokens" | "cache_write_tokens" | "reasoning_tokens";
+
+/** Nothing where there are none: most servers tell of none. */
+function partsOf(request: RequestDetail, part: Part, label: string): Fact[] {
+  return request[part] === 0 ? [] : [[label, count(request[part])]];
+}
 
 function answererOf({ upstream, attempts }: RequestDetail): string {
   if (upstream !== null) return upstream;

@@ -149,9 +149,10 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
 
 function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) {
   const { requests, prompt_tokens: prompt, completion_tokens: completion, cost, errors } = sum;
+  const cached = sum.cached_tokens === 0 ? "" : ` (${count(sum.cached_tokens)} cached)`;
   const shown: [string, string, string][] = [
     ["Requests", count(requests), mean],
-    ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt, ${count(completion)} completion`],
+    ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt${cached}, ${count(completion)} completion`],
     ["Spend", money(cost), requests === 0 ? "" : `${money(cost / requests)} a request`],
     ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],
   ];

@@ -48,6 +48,13 @@ const figures: readonly Figure[] = [
     wideOnly: true,
   },
   {
+    name: "cached",
+    head: "Cached",
+    value: (sum) => sum.cached_tokens,
+    text: (sum) => count(sum.cached_tokens),
+    wideOnly: true,
+  },
+  {
     name: "completion",
     head: "Completion",
     value: (sum) => sum.completion_tokens,

@@ -1,8 +1,9 @@
 // A model as clients read it: one entry has what OpenAI's clients look for, what Anthropic's do, and what is ours.
 import { z } from "zod";
 import type { Model } from "../../../domain/models/model.ts";
-import { priceShape } from "../../../wire/models.ts";
+import { priceToWire } from "../../../domain/models/price-text.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
+import { priceShape } from "../../../wire/price.ts";
 
 export const capabilitiesShape = z
   .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
@@ -44,7 +45,7 @@ export function modelEntry({ name, model }: ListedModel): z.infer<typeof modelSh
     ...{ object: "model", created, owned_by: ownedBy },
     ...(capabilities ? { capabilities } : {}),
     ...(context === undefined ? {} : { context_length: context }),
-    ...(price ? { price: { input: price.input, output: price.output } } : {}),
+    ...(price ? { price: priceToWire(price) } : {}),
     ...(name === id ? {} : { alias_of: id }),
     ...{ type: "model", display_name: name, created_at: rfc3339(created) },
     ...(context === undefined ? {} : { max_input_tokens: context, max_tokens: context }),

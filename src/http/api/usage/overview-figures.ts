@@ -54,6 +54,7 @@ const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => num
 
 const nothing: Readonly<UsageSums> = {
   ...{ requests: 0, promptTokens: 0, completionTokens: 0, nanoUsd: 0, errors: 0 },
+  ...{ cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
   ...{ timed: 0, firstTokenMs: 0, generatedTokens: 0, generationMs: 0 },
 };
 
@@ -61,7 +62,10 @@ const nothing: Readonly<UsageSums> = {
 function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.requests += more.requests * part;
   sums.promptTokens += more.promptTokens * part;
+  sums.cachedTokens += more.cachedTokens * part;
+  sums.cacheWriteTokens += more.cacheWriteTokens * part;
   sums.completionTokens += more.completionTokens * part;
+  sums.reasoningTokens += more.reasoningTokens * part;
   sums.nanoUsd += more.nanoUsd * part;
   sums.errors += more.errors * part;
   sums.timed += more.timed * part;

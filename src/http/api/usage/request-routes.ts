@@ -16,7 +16,7 @@ import type { ScopedRoute } from "../../exchange/route.ts";
 import { chatOwnerOf } from "../chat-routes.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
-import { isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
+import { detailsToWire, isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
 import { writtenSoon } from "./written-soon.ts";
 
 export interface RequestRouteDeps extends EndpointDeps {
@@ -82,8 +82,10 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
         "There is no such request in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
       );
     }
-    const trail = trailToWire(request, isOperator(principal));
-    return { ...toWire(request), trail, chat: await chatOf(request, principal, deps) };
+    const forOperator = isOperator(principal);
+    const trail = trailToWire(request, forOperator);
+    const details = detailsToWire(request, forOperator);
+    return { ...toWire(request), usage_details: details, trail, chat: await chatOf(request, principal, deps) };
   },
 });
 

@@ -47,7 +47,10 @@ export const requestShape = z
       .nullable()
       .describe("What the client of a refused request was told, but for names that the client made up; else null."),
     prompt_tokens: z.int(),
+    cached_tokens: z.int().describe("Tokens of the prompt that were read from a cache."),
+    cache_write_tokens: z.int().describe("Tokens of the prompt that were written to a cache."),
     completion_tokens: z.int(),
+    reasoning_tokens: z.int().describe("Tokens of the answer that the model thought, as far as its server tells it."),
     total_tokens: z.int(),
     estimated: z.boolean().describe("The tokens are an estimate: the model server did not tell, or was not believed."),
     capped: z
@@ -96,8 +99,28 @@ const stepShape = z
   })
   .meta({ id: "RequestStep" });
 
+const counted = z.int().optional();
+const usageDetails = z
+  .object({
+    cache_write_1h_tokens: counted.describe("Tokens that were written to a cache for an hour."),
+    input_audio_tokens: counted,
+    input_image_tokens: counted,
+    output_audio_tokens: counted,
+    output_image_tokens: counted,
+    searches: counted.describe("Searches that the model server ran."),
+    served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
+    billed: z
+      .number()
+      .optional()
+      .describe("USD that the model's vendor says that it charges the operator; for operators."),
+  })
+  .meta({ id: "UsageDetails" });
+
 export const oneRequest = requestShape
   .extend({
+    usage_details: usageDetails
+      .nullable()
+      .describe("What few model servers tell of their usage; null where none was told."),
     trail: z
       .array(stepShape)
       .describe(
@@ -138,7 +161,10 @@ export function toWire(request: PastRequest): WireRequest {
 
 const nothingUsed = {
   prompt_tokens: 0,
+  cached_tokens: 0,
+  cache_write_tokens: 0,
   completion_tokens: 0,
+  reasoning_tokens: 0,
   total_tokens: 0,
   estimated: false,
   capped: false,
@@ -155,7 +181,10 @@ function usedOf(record: UsageRecord) {
   return {
     error_message: null,
     prompt_tokens: record.promptTokens,
+    cached_tokens: record.parts?.cachedTokens ?? 0,
+    cache_write_tokens: record.parts?.cacheWriteTokens ?? 0,
     completion_tokens: record.completionTokens,
+    reasoning_tokens: record.parts?.reasoningTokens ?? 0,
     total_tokens: record.promptTokens + record.completionTokens,
     estimated: record.estimated,
     capped: record.capped,
@@ -166,6 +195,23 @@ function usedOf(record: UsageRecord) {
     queue_ms: record.queueMs,
     first_token_ms: record.firstTokenMs,
     tokens_per_second: generation && shownSpeed(generation.tokens, generation.ms),
+  };
+}
+
+/** `forOperator`: with what the vendor charges. */
+export function detailsToWire(request: PastRequest, forOperator: boolean): z.infer<typeof usageDetails> | null {
+  const details = isRefused(request) ? undefined : request.parts?.details;
+  if (!details) return null;
+  const { billedNanoUsd, served } = details;
+  return {
+    cache_write_1h_tokens: details.cacheWriteHourTokens,
+    input_audio_tokens: details.inputAudioTokens,
+    input_image_tokens: details.inputImageTokens,
+    output_audio_tokens: details.outputAudioTokens,
+    output_image_tokens: details.outputImageTokens,
+    searches: details.searches,
+    served: served && [...served],
+    ...(forOperator && billedNanoUsd !== undefined ? { billed: billedNanoUsd / 1e9 } : {}),
   };
 }
 

@@ -58,7 +58,10 @@ const usageRow = z
     app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
     requests: z.int(),
     prompt_tokens: z.int(),
+    cached_tokens: z.int().describe("Tokens of the prompts that were read from a cache."),
+    cache_write_tokens: z.int().describe("Tokens of the prompts that were written to a cache."),
     completion_tokens: z.int(),
+    reasoning_tokens: z.int().describe("Tokens of the answers that models thought, as far as their servers tell it."),
     total_tokens: z.int(),
     cost: z.number().describe("USD; requests to models without a price cost nothing."),
     errors: z.int().describe("Requests that failed."),
@@ -218,7 +221,10 @@ function toWire(row: UsageRow): WireRow {
     ...(app === undefined ? {} : { app }),
     requests: row.requests,
     prompt_tokens: row.promptTokens,
+    cached_tokens: row.cachedTokens,
+    cache_write_tokens: row.cacheWriteTokens,
     completion_tokens: row.completionTokens,
+    reasoning_tokens: row.reasoningTokens,
     total_tokens: row.promptTokens + row.completionTokens,
     // Both are whole numbers: the nearest double of the quotient prints as the exact decimal.
     cost: row.nanoUsd / 1e9,
@@ -234,7 +240,8 @@ function meanFirstTokenMs({ timed, firstTokenMs: sum }: UsageRow): number | null
 
 function csvHeader(groupBy: readonly UsageGroup[]): string[] {
   const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
-  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second"];
+  const parts = ["cached_tokens", "cache_write_tokens", "reasoning_tokens"];
+  return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second", ...parts];
 }
 
 function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | number | null)[] {
@@ -250,6 +257,9 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.errors,
     meanFirstTokenMs(row),
     shownSpeed(row.generatedTokens, row.generationMs),
+    row.cachedTokens,
+    row.cacheWriteTokens,
+    row.reasoningTokens,
   ];
 }
 

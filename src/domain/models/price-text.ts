@@ -1,0 +1,113 @@
+// Prices as the API and headrace.yaml write them, and how they are kept.
+import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
+
+/** More are no price that anybody publishes. */
+export const mostVariants = 16;
+export const mostHours = 8;
+export const largestRate = 1e9;
+export const largestFactor = 1_000;
+export const dayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+/** `served` as model servers say it, in lower case. */
+export const servedPattern = /^[a-z0-9][a-z0-9._-]{0,23}$/;
+/** Times of a day (UTC): `01:00-04:00`. */
+export const hoursPattern = /^([01]\d|2[0-3]):([0-5]\d)-(([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
+export const fromPattern = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ)?$/;
+
+export type RateWire = (typeof rates)[number]["wire"];
+type RatesWire = { [One in RateWire]?: number };
+
+/** What a rate is for, in a sentence of the reference. */
+export function rateDoc({ per, of, else: instead }: (typeof rates)[number]): string {
+  const unit = per === "tokens" ? "USD per million tokens of" : "USD for";
+  const other = rates.find(({ name }) => name === instead);
+  return `${unit} ${of}.${other ? ` Left out: as \`${other.wire}\`.` : ""}`;
+}
+
+/** What the members of a price mean that are no rates. */
+export const variantDocs = {
+  variants: `Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most ${mostVariants}.`,
+  context_above:
+    "For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.",
+  served: "Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.",
+  from: "For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.",
+  hours: "For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.",
+  days: "For requests that begin on these days of the week (UTC).",
+  factor: "What all rates for tokens are multiplied with then, those of this variant included.",
+} as const;
+
+/** Conditions in their own spelling, beside the rates that hold then. */
+export interface VariantWire extends RatesWire {
+  context_above?: number;
+  served?: string;
+  from?: string;
+  hours?: string[];
+  days?: (typeof dayNames)[number][];
+  factor?: number;
+}
+
+export interface PriceWire extends RatesWire {
+  input: number;
+  output: number;
+  variants?: VariantWire[];
+}
+
+export function priceFromWire({ variants, ...said }: PriceWire): Price {
+  const { input, output } = said;
+  return { ...ratesFromWire(said), input, output, ...(variants ? { variants: variants.map(variantFromWire) } : {}) };
+}
+
+export function priceToWire({ variants, ...said }: Price): PriceWire {
+  const { input, output } = said;
+  return { ...ratesToWire(said), input, output, ...(variants ? { variants: variants.map(variantToWire) } : {}) };
+}
+
+function ratesFromWire(said: RatesWire): Rates {
+  return Object.fromEntries(rates.flatMap(({ name, wire }) => (said[wire] === undefined ? [] : [[name, said[wire]]])));
+}
+
+function ratesToWire(said: Rates): RatesWire {
+  return Object.fromEntries(rates.flatMap(({ name, wire }) => (said[name] === undefined ? [] : [[wire, said[name]]])));
+}
+
+function variantFromWire(said: VariantWire): PriceVariant {
+  const { context_above: contextAbove, served, from, hours, days, factor } = said;
+  return {
+    ...ratesFromWire(said),
+    ...(contextAbove === undefined ? {} : { contextAbove }),
+    ...(served === undefined ? {} : { served }),
+    ...(from === undefined ? {} : { from: Date.parse(from) / 1_000 }),
+    ...(hours === undefined ? {} : { hours: hours.map(hoursOf) }),
+    ...(days === undefined ? {} : { days: days.map((day) => dayNames.indexOf(day)) }),
+    ...(factor === undefined ? {} : { factor }),
+  };
+}
+
+function variantToWire(variant: PriceVariant): VariantWire {
+  const { contextAbove, served, from, hours, days, factor } = variant;
+  return {
+    ...(contextAbove === undefined ? {} : { context_above: contextAbove }),
+    ...(served === undefined ? {} : { served }),
+    ...(from === undefined ? {} : { from: timeText(from) }),
+    ...(hours === undefined ? {} : { hours: hours.map(({ start, end }) => `${clockText(start)}-${clockText(end)}`) }),
+    ...(days === undefined ? {} : { days: days.map((day) => dayNames[day] ?? "sun") }),
+    ...(factor === undefined ? {} : { factor }),
+    ...ratesToWire(variant),
+  };
+}
+
+function hoursOf(text: string): { start: number; end: number } {
+  const [start = 0, end = 0] = text.split("-").map((time) => {
+    const [hour = 0, minute = 0] = time.split(":").map(Number);
+    return hour * 60 + minute;
+  });
+  return { start, end };
+}
+
+function clockText(minutes: number): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
+function timeText(seconds: number): string {
+  return new Date(seconds * 1_000).toISOString().replace(/(T00:00:00)?\.000Z$/, (_, midnight) => (midnight ? "" : "Z"));
+}

@@ -1,0 +1,66 @@
+// What a model costs: a rate for each kind of what it uses, and those that hold instead at a time, for a long prompt or for a tier.
+
+interface RateRow {
+  /** The name in the code. */
+  readonly name: string;
+  /** The name on the wire and in headrace.yaml. */
+  readonly wire: string;
+  /** `tokens`: USD for a million of them; `each`: USD for one. */
+  readonly per: "tokens" | "each";
+  /** The rate that holds where this one is left out; null: nothing is charged for it then. */
+  readonly else: string | null;
+  /** What it is for, as part of a sentence. */
+  readonly of: string;
+}
+
+/** All rates, in the order in which they are shown; one follows the rate that stands in for it. */
+export const rates = [
+  { name: "input", wire: "input", per: "tokens", else: null, of: "the prompt" },
+  { name: "cachedInput", wire: "cached_input", per: "tokens", else: "input", of: "what of it was read from a cache" },
+  { name: "cacheWrite", wire: "cache_write", per: "tokens", else: "input", of: "what of it was written to a cache" },
+  {
+    name: "cacheWriteHour",
+    wire: "cache_write_1h",
+    per: "tokens",
+    else: "cacheWrite",
+    of: "what of it was written to a cache for an hour",
+  },
+  { name: "inputAudio", wire: "input_audio", per: "tokens", else: "input", of: "audio in the prompt" },
+  { name: "inputImage", wire: "input_image", per: "tokens", else: "input", of: "images in the prompt" },
+  { name: "output", wire: "output", per: "tokens", else: null, of: "the answer" },
+  { name: "reasoning", wire: "reasoning", per: "tokens", else: "output", of: "what the model thought" },
+  { name: "outputAudio", wire: "output_audio", per: "tokens", else: "output", of: "audio in the answer" },
+  { name: "outputImage", wire: "output_image", per: "tokens", else: "output", of: "images in the answer" },
+  { name: "request", wire: "request", per: "each", else: null, of: "a request" },
+  { name: "search", wire: "search", per: "each", else: null, of: "a search that the model server ran" },
+] as const satisfies readonly RateRow[];
+
+export type Rate = (typeof rates)[number];
+export type RateName = Rate["name"];
+
+/** USD: per million tokens, or each. Those that are left out are as `rates` says. */
+export type Rates = Partial<Record<RateName, number>>;
+
+/** Rates that hold in place of the usual ones where all of its conditions do. */
+export interface PriceVariant extends Rates {
+  /** The prompt, with what was cached of it, has more tokens than this; all of its tokens have these rates then. */
+  contextAbove?: number;
+  /** The model server said that it served in this tier, speed or region, such as `flex`, `fast` or `us`. */
+  served?: string;
+  /** The request began at this time or later: Unix seconds. */
+  from?: number;
+  /** The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. */
+  hours?: readonly { start: number; end: number }[];
+  /** On one of these days of the week (UTC), 0 for Sunday. */
+  days?: readonly number[];
+  /** What all rates for tokens are multiplied with, those of the variant included. */
+  factor?: number;
+}
+
+/** `input` and `output` are always said: a price of 0 is one that somebody chose. */
+export interface Price extends Rates {
+  input: number;
+  output: number;
+  /** The later ones replace what the earlier ones say; their factors add up. */
+  variants?: readonly PriceVariant[];
+}

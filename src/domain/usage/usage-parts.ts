@@ -1,0 +1,65 @@
+// Parts of the tokens of a request that have rates of their own, as far as its model server told them.
+
+/** Whole numbers; each is a part of the figure that it is named after, and none where it is 0. */
+export interface UsageParts {
+  /** Tokens of the prompt that were read from a cache, and written to one, those for an hour among them. */
+  cachedTokens: number;
+  cacheWriteTokens: number;
+  /** Tokens of the answer that the model thought. */
+  reasoningTokens: number;
+  /** What few servers tell. */
+  details?: UsageDetails | undefined;
+}
+
+export interface UsageDetails {
+  /** Tokens that were written to a cache for an hour. */
+  cacheWriteHourTokens?: number | undefined;
+  inputAudioTokens?: number | undefined;
+  inputImageTokens?: number | undefined;
+  outputAudioTokens?: number | undefined;
+  outputImageTokens?: number | undefined;
+  /** Searches that the model server ran. */
+  searches?: number | undefined;
+  /** The tier, speed and region in which it says that it served, in lower case. */
+  served?: readonly string[] | undefined;
+  /** What the vendor says that it charges: nano-USD. */
+  billedNanoUsd?: number | undefined;
+}
+
+/** Names of the counts of `UsageDetails`, with the figure that they are within; null: they are counts of their own. */
+export const detailCounts = {
+  cacheWriteHourTokens: "cacheWriteTokens",
+  inputAudioTokens: "promptTokens",
+  inputImageTokens: "promptTokens",
+  outputAudioTokens: "completionTokens",
+  outputImageTokens: "completionTokens",
+  searches: null,
+} as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
+
+/** The parts as far as they can be true of the whole: what is more than that is no more than that. */
+export function partsWithin(
+  { cachedTokens, cacheWriteTokens, reasoningTokens, details }: UsageParts,
+  promptTokens: number,
+  completionTokens: number,
+): UsageParts {
+  const cached = Math.min(cachedTokens, promptTokens);
+  const written = Math.min(cacheWriteTokens, promptTokens - cached);
+  return {
+    cachedTokens: cached,
+    cacheWriteTokens: written,
+    reasoningTokens: Math.min(reasoningTokens, completionTokens),
+    details: details && detailsWithin(details, { promptTokens, completionTokens, cacheWriteTokens: written }),
+  };
+}
+
+type Wholes = Record<Exclude<(typeof detailCounts)[keyof typeof detailCounts], null>, number>;
+
+function detailsWithin(details: UsageDetails, wholes: Wholes): UsageDetails {
+  const within: UsageDetails = { ...details };
+  for (const name of Object.keys(detailCounts) as (keyof typeof detailCounts)[]) {
+    const whole = detailCounts[name];
+    const count = details[name];
+    if (whole !== null && count !== undefined) within[name] = Math.min(count, wholes[whole]);
+  }
+  return within;
+}
