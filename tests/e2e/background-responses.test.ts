@@ -1,6 +1,7 @@
 // Responses in the background: they go on without their client, are read and stopped, here and at another replica.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
+import { BackgroundRuns } from "../../src/http/api/responses/background/background-runs.ts";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { openaiClient } from "../support/clients.ts";
 import { makeConversation } from "../support/conversations.ts";
@@ -236,7 +237,9 @@ test("what a killed process worked on is ended by another one, and told to whoev
   upstream.say("Hello");
   await statusIs(client, id, "in_progress");
   const { background, responses } = server.governance;
-  const [row] = await background.abandoned(clock.nowSeconds() + 100, 1);
+  const { accountId, environment } = server.firstKey.record;
+  const owner = { accountId, environment, appId: null, personId: null, madeBy: null };
+  const row = await responses.find(owner, id, clock.nowSeconds());
   if (!row) throw new Error("It is not worked on.");
   // A killed process would leave such a one.
   const orphan = { ...row, id: "resp_orphan", response: { ...row.response, id: "resp_orphan" } };
@@ -249,9 +252,11 @@ test("what a killed process worked on is ended by another one, and told to whoev
   const following = read(await client.responses.retrieve(orphan.id, { stream: true }));
   clock.shift(70);
   // What is worked on says so.
-  await until(async () => (await background.abandoned(clock.nowSeconds() - 10, 9)).length === 1, "it is abandoned");
-  const { BackgroundRuns } = await import("../../src/http/api/responses/background/background-runs.ts");
+  const abandoned = () => background.abandoned(clock.nowSeconds() - 10, clock.nowSeconds(), 9);
+  await until(async () => (await abandoned()).length === 1, "it is abandoned");
   const other = new BackgroundRuns({ responses, background, clock, log: server.log });
+  await other.endAbandoned();
+  expect(await client.responses.retrieve(orphan.id)).toMatchObject({ status: "in_progress" });
   await other.endAbandoned();
   await other.close();
   expect(await client.responses.retrieve(orphan.id)).toMatchObject({

@@ -108,12 +108,22 @@ export type RunState =
   /** It was deleted, or has expired. */
   | undefined;
 
+/** A response that nobody has worked on for a while. */
+export interface AbandonedResponse {
+  id: string;
+  /** Unix seconds: when somebody last did. */
+  seenAt: number;
+}
+
 /** Responses that go on without their client. */
 export interface BackgroundStore {
-  /** Notes what came of it meanwhile and that somebody works on it still; tells whether it is to be cancelled. */
+  /**
+   * Notes what came of it meanwhile and that somebody works on it still; tells whether it is to be cancelled. Without a
+   * `response` that stays as it is. Events from the same one on as before take the place of those.
+   */
   progress(
     id: string,
-    state: { status: ResponseStatus; response: StoredItem; events?: EventBatch },
+    state: { status: ResponseStatus; response?: StoredItem; events?: EventBatch },
     nowSeconds: number,
   ): Promise<RunState>;
   /** Ends it, with its last events: the row has its last status from then on. False where it had ended before. */
@@ -130,8 +140,17 @@ export interface BackgroundStore {
   lastEvent(id: string): Promise<number>;
   /** Events numbered above `after` (-1: all), in their order, at most about `maxSize` characters. */
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]>;
-  /** Those that nobody has worked on since that time, whose process is gone. */
-  abandoned(seenBefore: number, limit: number): Promise<readonly StoredResponse[]>;
+  /** Those that have not ended and that nobody has worked on since that time; longest ago first. */
+  abandoned(seenBefore: number, nowSeconds: number, limit: number): Promise<readonly AbandonedResponse[]>;
+  /**
+   * Ends one as failed that nobody has worked on since. `end` makes the last response of what there was, and its last event,
+   * which has that number. False where somebody has, or it has ended.
+   */
+  endAbandoned(
+    abandoned: AbandonedResponse,
+    end: (response: StoredItem, number: number) => { response: StoredItem; event: string },
+    nowSeconds: number,
+  ): Promise<boolean>;
 }
 
 /** A conversation: items that several responses read and add to. */

@@ -142,7 +142,7 @@ export async function countFor(
 }
 
 /** Anthropic's clients read them in its own form as well. */
-function tellLimits(
+export function tellLimits(
   operation: Operation,
   status: LimitStatus,
   { answerHeaders }: Exchange,

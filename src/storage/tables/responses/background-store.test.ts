@@ -124,8 +124,6 @@ onEachDatabase((databases) => {
     await responses.insert([queued("a"), queued("b")]);
     await store.progress("a", running({ first: 0, events: ["0", "1", "2"] }), now);
     await store.progress("a", running({ first: 3, events: ["3"] }), now);
-    // A writer that did not hear that it was written comes again.
-    await store.progress("a", running({ first: 3, events: ["3"] }), now);
     await store.progress("a", running({ first: 4, events: [] }), now);
     await store.progress("b", running({ first: 0, events: ["of b"] }), now);
     await store.end("a", done({ first: 4, events: ["4", "5"] }), now);
@@ -141,6 +139,27 @@ onEachDatabase((databases) => {
     expect(await store.events("a", -1, 3)).toEqual([first]);
     expect(await store.events("a", -1, 1)).toEqual([first]);
     expect(await store.events("a", 2, 3)).toEqual([second, third]);
+  });
+
+  test("a writer that did not hear that it was written comes again with what came meanwhile, and nothing of it is lost", async () => {
+    await responses.insert([queued("a")]);
+    await store.progress("a", running({ first: 0, events: ["0"] }), now);
+    await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
+    // What the database did late changes nothing any more.
+    await store.progress("a", running({ first: 0, events: ["0"] }), now);
+    expect(await store.events("a", -1, large)).toEqual([{ first: 0, events: ["0", "1"] }]);
+    await store.end("a", done({ first: 0, events: ["0", "1", "2"] }), now);
+    expect(await store.events("a", 0, large)).toEqual([{ first: 1, events: ["1", "2"] }]);
+    expect(await store.lastEvent("a")).toBe(2);
+  });
+
+  test("what did not change need not be written again, and stays", async () => {
+    await responses.insert([queued("a")]);
+    await store.progress("a", running(), now);
+    const [before] = await opened.db`SELECT response FROM stored_responses WHERE id = 'a'`;
+    await store.progress("a", { status: "in_progress", events: { first: 0, events: ["0"] } }, now + 1);
+    const [after] = await opened.db`SELECT response, seen_at FROM stored_responses WHERE id = 'a'`;
+    expect([after.response, Number(after.seen_at)]).toEqual([before.response, now + 1]);
   });
 
   test("its state and the number of its last event are told without its content", async () => {
@@ -169,10 +188,62 @@ onEachDatabase((databases) => {
     await store.progress("works", running(), now + 20);
     await store.end("ended", done(), now);
     await responses.delete(owner, "deleted", now);
-    expect((await store.abandoned(now + 10, 10)).map(({ id }) => id)).toEqual(["older", "waits"]);
-    expect((await store.abandoned(now + 10, 1)).map(({ id }) => id)).toEqual(["older"]);
-    expect(await store.abandoned(now - 5, 10)).toEqual([]);
-    expect((await store.abandoned(now + 10, 10))[1]).toEqual(queued("waits"));
+    const idsBefore = async (seconds: number, limit = 10) =>
+      (await store.abandoned(seconds, now, limit)).map(({ id }) => id);
+    expect(await idsBefore(now + 10)).toEqual(["older", "waits"]);
+    expect(await idsBefore(now + 10, 1)).toEqual(["older"]);
+    expect(await idsBefore(now - 5)).toEqual([]);
+    expect((await store.abandoned(now + 10, now, 10))[0]).toEqual({ id: "older", seenAt: now - 5 });
+    // Nobody can end what has expired, and it keeps nobody from what can be ended.
+    await responses.insert([queued("expires", { expiresAt: now + 20, createdAt: now - 50 })]);
+    expect((await store.abandoned(now + 10, now + 20, 1)).map(({ id }) => id)).toEqual(["older"]);
+  });
+
+  const failed = (response: Readonly<Record<string, unknown>>, number: number) => ({
+    response: { ...response, status: "failed" },
+    event: `${number}`,
+  });
+
+  test("one that nobody works on is ended by one of all who try, as failed, with an event behind those that there are", async () => {
+    await responses.insert([queued("a")]);
+    await store.progress("a", running({ first: 0, events: ["0", "1"] }), now);
+    // SQLite is one process's alone.
+    const processes = databases.dialect === "sqlite" ? [] : [await opened.openAgain(), await opened.openAgain()];
+    const others = [store, ...processes.map((one) => new SqlBackgroundStore(one, sealFor))];
+    const abandoned = { id: "a", seenAt: now };
+    const ends = await Promise.all(
+      Array.from({ length: 9 }, (_, i) => others[i % others.length]?.endAbandoned(abandoned, failed, now + 90)),
+    );
+    expect(ends.filter(Boolean)).toHaveLength(1);
+    expect(await responses.find(owner, "a", now)).toMatchObject({ status: "failed", response: { status: "failed" } });
+    expect(await store.events("a", 1, large)).toEqual([{ first: 2, events: ["2"] }]);
+    expect([...(await responses.items(owner, ["out"], now)).keys()]).toEqual(["out"]);
+    expect(await store.abandoned(now + 1_000, now, 10)).toEqual([]);
+    // Its process goes on after all.
+    expect(await store.progress("a", running({ first: 2, events: ["late"] }), now + 91)).toMatchObject({
+      status: "failed",
+    });
+    expect(await store.end("a", done({ first: 2, events: ["late"] }), now + 91)).toBe(false);
+    expect(await store.events("a", -1, large)).toEqual([
+      { first: 0, events: ["0", "1"] },
+      { first: 2, events: ["2"] },
+    ]);
+  });
+
+  test("one that somebody has worked on since is not ended", async () => {
+    await responses.insert([queued("a")]);
+    const [seen] = await store.abandoned(now + 1, now, 1);
+    if (!seen) throw new Error("It is not abandoned.");
+    await store.progress("a", running(), now + 1);
+    expect(await store.endAbandoned(seen, failed, now + 90)).toBe(false);
+    expect(await store.state("a", now)).toEqual({ status: "in_progress", isCancelled: false });
+  });
+
+  test("one that does not open any more is ended as well, and keeps nobody from the others", async () => {
+    await responses.insert([queued("a")]);
+    await opened.db`UPDATE stored_responses SET response = 'closed' WHERE id = 'a'`;
+    expect(await store.endAbandoned({ id: "a", seenAt: now }, failed, now + 90)).toBe(true);
+    expect(await store.abandoned(now + 1_000, now, 10)).toEqual([]);
   });
 
   test("a response puts its items into its conversation when it completes, and none when it fails or is cancelled", async () => {

@@ -1,5 +1,6 @@
 // Responses in the background in the database: what came of them so far, their end, and who is to stop.
 import type {
+  AbandonedResponse,
   BackgroundStore,
   EventBatch,
   ResponseOwner,
@@ -22,8 +23,12 @@ const batchesAtOnce = 1_000;
 
 interface RunUpdate {
   status: ResponseStatus;
-  response: StoredItem;
+  response?: StoredItem;
   events?: EventBatch;
+}
+
+interface RunEnd extends RunUpdate {
+  response: StoredItem;
 }
 
 interface EventRow {
@@ -41,7 +46,8 @@ export class SqlBackgroundStore implements BackgroundStore {
   }
 
   progress(id: string, { status, response, events }: RunUpdate, nowSeconds: number): Promise<RunState> {
-    const columns = { ...this.#content.responseColumns(id, response), status, seen_at: nowSeconds };
+    const content = response ? this.#content.responseColumns(id, response) : {};
+    const columns = { ...content, status, seen_at: nowSeconds };
     return available(
       adding(this.#db, async (tx) => {
         const [row]: StateRow[] = await tx`
@@ -54,7 +60,7 @@ export class SqlBackgroundStore implements BackgroundStore {
     );
   }
 
-  end(id: string, { status, response, events }: RunUpdate, nowSeconds: number): Promise<boolean> {
+  end(id: string, { status, response, events }: RunEnd, nowSeconds: number): Promise<boolean> {
     const columns = {
       ...this.#content.responseColumns(id, response),
       ...{ status, seen_at: null, events_until: nowSeconds + eventSeconds },
@@ -95,21 +101,45 @@ export class SqlBackgroundStore implements BackgroundStore {
     return available(readState(this.#db, id, nowSeconds));
   }
 
-  async lastEvent(id: string): Promise<number> {
-    const [row]: { last: number | string | null }[] = await available(this.#db`
-      SELECT MAX(last_number) AS last FROM response_events WHERE response_id = ${id}`);
-    return Number(row?.last ?? -1);
+  lastEvent(id: string): Promise<number> {
+    return available(readLastEvent(this.#db, id));
   }
 
   events(id: string, after: number, maxSize: number): Promise<readonly EventBatch[]> {
     return available(this.#events(id, after, maxSize));
   }
 
-  async abandoned(seenBefore: number, limit: number): Promise<readonly StoredResponse[]> {
-    const rows: ContentColumns[] = await available(this.#db`
-      SELECT ${this.#db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
-      WHERE seen_at < ${seenBefore} ORDER BY seen_at, id LIMIT ${limit}`);
-    return rows.flatMap((row) => this.#content.record(row) ?? []);
+  async abandoned(seenBefore: number, nowSeconds: number, limit: number): Promise<readonly AbandonedResponse[]> {
+    const rows: { id: string; seen_at: number | string }[] = await available(this.#db`
+      SELECT id, seen_at FROM stored_responses AS c
+      WHERE seen_at < ${seenBefore} AND ${this.#goesOn(nowSeconds)} ORDER BY seen_at, id LIMIT ${limit}`);
+    return rows.map((row) => ({ id: row.id, seenAt: Number(row.seen_at) }));
+  }
+
+  endAbandoned(
+    { id, seenAt }: AbandonedResponse,
+    end: (response: StoredItem, number: number) => { response: StoredItem; event: string },
+    nowSeconds: number,
+  ): Promise<boolean> {
+    const columns = { status: "failed", seen_at: null, events_until: nowSeconds + eventSeconds };
+    return available(
+      adding(this.#db, async (tx) => {
+        // From here on whoever works on it after all waits, and then finds that it has ended.
+        const [row]: ContentColumns[] = await tx`
+          UPDATE stored_responses AS c SET ${tx(columns)}
+          WHERE id = ${id} AND seen_at = ${seenAt} AND ${this.#goesOn(nowSeconds)}
+          RETURNING ${this.#db.unsafe(storedResponses.list)}, input, response`;
+        const stored = row && this.#content.record(row);
+        // One that does not open has no end that anybody could read.
+        if (!stored) return row !== undefined;
+        const number = (await readLastEvent(tx, id)) + 1;
+        const { response, event } = end(stored.response, number);
+        await tx`UPDATE stored_responses SET ${tx(this.#content.responseColumns(id, response))} WHERE id = ${id}`;
+        await this.#addEvents(tx, id, { first: number, events: [event] });
+        await addItems(tx, stored, outputOf(response));
+        return true;
+      }),
+    );
   }
 
   async #events(id: string, after: number, maxSize: number): Promise<EventBatch[]> {
@@ -141,8 +171,11 @@ export class SqlBackgroundStore implements BackgroundStore {
       size: events.reduce((sum, event) => sum + event.length, 0),
       events: this.#content.seal(places.events(id, first), events),
     };
-    // A writer that did not hear that it was written comes again.
-    await tx`INSERT INTO response_events ${tx(row)} ON CONFLICT (response_id, first_number) DO NOTHING`;
+    // A writer that did not hear that it was written comes again, with what came meanwhile; the first may be the later one.
+    await tx`
+      INSERT INTO response_events ${tx(row)} ON CONFLICT (response_id, first_number) DO UPDATE
+      SET last_number = excluded.last_number, size = excluded.size, events = excluded.events
+      WHERE response_events.last_number < excluded.last_number`;
   }
 
   #goesOn(nowSeconds: number) {
@@ -160,6 +193,12 @@ async function readState(db: Database, id: string, nowSeconds: number): Promise<
     SELECT status, cancel_requested_at FROM stored_responses
     WHERE id = ${id} AND deleted_at IS NULL AND expires_at > ${nowSeconds}`;
   return row && stateOf(row);
+}
+
+async function readLastEvent(db: Database, id: string): Promise<number> {
+  const [row]: { last: number | string | null }[] = await db`
+    SELECT MAX(last_number) AS last FROM response_events WHERE response_id = ${id}`;
+  return Number(row?.last ?? -1);
 }
 
 function stateOf(row: StateRow): { status: ResponseStatus; isCancelled: boolean } {

@@ -482,7 +482,7 @@ onEachDatabase((databases) => {
     const page = { after: "r7_in", limit: 2, order: "asc" } as const;
     expect((await talking.list(mine, "conv_1", page, now))?.items).toHaveLength(2);
     await new SqlBackgroundStore(seen, sealFor).events("r7", -1, large);
-    await new SqlBackgroundStore(seen, sealFor).abandoned(now, 10);
+    await new SqlBackgroundStore(seen, sealFor).abandoned(now, now, 10);
     // There is one conversation here and no event, which PostgreSQL reads as they are.
     const scans = [...plans].filter((step) => /^SCAN (?!one)|^all of (?!conversations$|response_events$)/.test(step));
     expect(scans).toEqual([]);

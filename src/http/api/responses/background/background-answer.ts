@@ -18,7 +18,7 @@ export interface CancelDeps extends FollowDeps {
   responses: Pick<ResponseStore, "find">;
 }
 
-/** How long a client waits to hear that what another replica works on was stopped. */
+/** How long a client waits to hear that it was stopped: by another replica, or with a store that has just gone away. */
 const stoppedMs = 5_000;
 const lookMs = 100;
 
@@ -55,36 +55,40 @@ export async function cancelStored(
   { background, backgroundRuns, responses, clock }: CancelDeps,
 ): Promise<StoredResponse | undefined> {
   const owner = responseOwnerOf(principal);
-  let stored = await background.requestCancel(owner, id, clock.nowSeconds());
+  const stored = await background.requestCancel(owner, id, clock.nowSeconds());
   if (stored && !stored.background) throw notInBackground();
   const run = stored && backgroundRuns.find(id);
   run?.cancel();
-  await run?.ended;
+  if (run) await Promise.race([run.ended, passed(stoppedMs)]);
+  if (!(stored && isRunning(stored))) return stored;
   const untilMs = clock.monotonicMs() + stoppedMs;
-  while (stored && isRunning(stored)) {
-    stored = await responses.find(owner, id, clock.nowSeconds());
-    if (clock.monotonicMs() >= untilMs) break;
-    if (stored && isRunning(stored)) await new Promise((resolve) => setTimeout(resolve, lookMs));
+  while (isRunning(await background.state(id, clock.nowSeconds())) && clock.monotonicMs() < untilMs) {
+    await passed(lookMs);
   }
-  return stored;
+  return await responses.find(owner, id, clock.nowSeconds());
 }
 
-function isRunning({ status }: StoredResponse): boolean {
-  return status === "queued" || status === "in_progress";
+function passed(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function isRunning(state: Pick<StoredResponse, "status"> | undefined): boolean {
+  return state?.status === "queued" || state?.status === "in_progress";
 }
 
 function follow(
   { req }: Exchange,
   { id, after }: { id: string; after: number },
-  { background, backgroundRuns, clock, stopping, heartbeatMs }: FollowDeps,
+  { background, backgroundRuns, stopping, heartbeatMs }: FollowDeps,
 ): Answer {
   return {
     status: 200,
     headers: streamHeaders,
     begin(client) {
       const running = () => backgroundRuns.find(id);
+      const { looks } = backgroundRuns;
       const { left } = req;
-      void new EventFollower({ id, after, client, left, background, running, clock, stopping, heartbeatMs }).follow();
+      void new EventFollower({ id, after, client, left, background, looks, running, stopping, heartbeatMs }).follow();
     },
   };
 }

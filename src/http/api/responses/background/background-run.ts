@@ -1,11 +1,13 @@
-// One response in the background: its call of a model, which no client's leaving ends, and its way into the store.
+// One response in the background: its call of a model, which no client's leaving ends, and who hears what comes of it.
 import { decodeByteText } from "../../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
 import type { Holder } from "../../../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../../../base/cancellation.ts";
 import type { Clock } from "../../../../base/clock.ts";
 import type { GatewayError } from "../../../../base/errors.ts";
+import type { Eventual } from "../../../../base/later.ts";
 import { failureCode } from "../../../../dialects/response/reply-writer.ts";
+import type { LimitStatus } from "../../../../domain/limits/limits.ts";
 import type {
   BackgroundStore,
   ResponseStore,
@@ -15,26 +17,19 @@ import type {
 import type { Principal } from "../../../../domain/principal.ts";
 import type { RequestTrace } from "../../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../../domain/usage/usage.ts";
-import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../../../inference/call.ts";
+import type { InferenceAnswer, InferenceCall } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
-import { run } from "../../../../inference/run.ts";
 import { renderError, toGatewayError } from "../../../exchange/errors.ts";
-import type { Exchange, MessageRequest } from "../../../exchange/route.ts";
+import type { MessageRequest } from "../../../exchange/route.ts";
 import { tellEnd } from "../../inference-answer.ts";
 import { RunEvents } from "./run-events.ts";
+import { RunWriter, type Written } from "./run-writer.ts";
+import type { StoreTurns } from "./store-turns.ts";
 
-/** What is new is written so often: a death loses no more of it. */
-const writeMs = 1_000;
-/** Others are told so often that somebody works on it, also while a model is silent. */
-export const workingMs = 5_000;
 /** With more that is not in the store yet its model is not read on. */
 const mostUnstored = 1_000_000;
-/** How long the end is tried to be written while the store is away. */
-const endMs = 60_000;
-const retryMs = 500;
 
 export interface BackgroundRunOptions {
-  exchange: Exchange;
   message: MessageRequest;
   principal: Principal;
   holder: Holder;
@@ -42,8 +37,18 @@ export interface BackgroundRunOptions {
   /** What is kept before a model was asked, its response included. */
   stored: StoredResponse;
   responses: Pick<ResponseStore, "insert">;
-  background: BackgroundStore;
+  background: Pick<BackgroundStore, "progress" | "end" | "state">;
+  turns: StoreTurns;
   clock: Clock;
+  /** Its end could not be written for so long that it was given up. */
+  onNotStored(): void;
+}
+
+/** What a run needs until its client is answered. */
+export interface BackgroundBegin {
+  /** Has a model answer it. Throws, or rejects with, a GatewayError where it does not come to that. */
+  ask(call: InferenceCall<void>): Eventual<void>;
+  onLimits(status: LimitStatus): void;
 }
 
 /** Whoever reads the events as they come. */
@@ -58,24 +63,22 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   onDrain: (() => void) | undefined;
   readonly left = new Cancellation();
   readonly events: RunEvents;
-  /** Settles when the end is in the store, or was given up. */
+  /** Settles when the end is in the store, or was given up, or where it did not even begin. */
   readonly ended: Promise<void>;
   readonly #options: BackgroundRunOptions;
+  readonly #writer: RunWriter;
   readonly #listeners = new Set<EventListener>();
   readonly #hasEnded: () => void;
-  /** Told once the ledger has the request. */
-  #onLedger: () => void = () => {};
-  #timer: ReturnType<typeof setInterval> | undefined;
-  #writing: Promise<void> | undefined;
-  #writtenAtMs: number;
+  /** Who is told until its client is answered. */
+  #asked: (Pick<BackgroundBegin, "onLimits"> & { onLedger(): void }) | undefined;
   /** Characters of events that are on the account of the key. */
   #held = 0;
   /** How many events its listeners were told. */
   #told = 0;
-  /** Whether its row is there; one that is not, or is not any more, is not written. */
-  #isKept = false;
+  /** Whether its row is there, or was. */
+  #isBegun = false;
   #isOver = false;
-  /** Whether its end was written, or was given up. */
+  /** Whether its last event may be told. */
   #isStored = false;
   /** Why it ended without an answer. */
   #fault: GatewayError | undefined;
@@ -83,7 +86,12 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   constructor(options: BackgroundRunOptions) {
     this.#options = options;
     this.events = new RunEvents(options.stored.response);
-    this.#writtenAtMs = options.clock.monotonicMs();
+    this.#writer = new RunWriter({
+      ...{ id: this.id, events: this.events },
+      ...{ background: options.background, turns: options.turns, clock: options.clock },
+      written: (count) => this.#written(count),
+      stopped: () => this.cancel(),
+    });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ended = promise;
     this.#hasEnded = resolve;
@@ -122,25 +130,23 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
    * Resolves once the request is admitted and its response kept, with which its client may be answered. Rejects with the
    * GatewayError that its client gets instead: then there is nothing that goes on.
    */
-  async begin(deps: InferenceDeps): Promise<void> {
-    const onLedger = Promise.withResolvers<void>();
-    this.#onLedger = onLedger.resolve;
-    void this.#run(deps).catch((error) => {
-      onLedger.reject(error);
-      this.#failed(error);
-    });
-    await onLedger.promise;
+  async begin(begin: BackgroundBegin): Promise<void> {
     try {
+      await this.#onLedger(begin);
       await this.#options.responses.insert([this.#options.stored]);
     } catch (error) {
       this.#isOver = true;
       this.left.cancel(error);
       this.holder.release("chats", this.#held);
+      this.#hasEnded();
       throw error;
+    } finally {
+      this.#asked = undefined;
     }
-    this.#isKept = true;
+    this.#isBegun = true;
+    this.#writer.start();
     this.#hold();
-    this.#timer = setInterval(() => this.#tick(), writeMs);
+    this.#tell();
     // It may have ended meanwhile.
     if (this.events.isOver) this.#end();
   }
@@ -154,8 +160,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   /** Its row was deleted: nobody wants what comes. */
   drop(): void {
-    this.#isKept = false;
+    this.#writer.drop();
     this.cancel();
+  }
+
+  /** The store is closed soon: the end is not tried to be written any longer than this. */
+  giveUpAt(monotonicMs: number): void {
+    this.#writer.giveUpAt(monotonicMs);
   }
 
   /**
@@ -181,7 +192,9 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return renderError(error);
   }
 
-  onLimits(): void {}
+  onLimits(status: LimitStatus): void {
+    this.#asked?.onLimits(status);
+  }
 
   onServedBy(model: string): void {
     this.#options.message.line["served_by"] = model;
@@ -192,9 +205,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   }
 
   onLedger(): void {
-    this.#options.exchange.isOnLedger = true;
     this.#options.message.isOnLedger = true;
-    this.#onLedger();
+    this.#asked?.onLedger();
   }
 
   onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
@@ -234,18 +246,26 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#end();
   }
 
-  async #run(deps: InferenceDeps): Promise<void> {
-    const { retentionDays } = deps.responseKeeper;
-    // It is in the store from its begin, and its end comes there with its last events.
-    const responseKeeper = { retentionDays, keep: () => Promise.resolve(), notStored: () => {} };
-    await run(this, { ...deps, responseKeeper });
+  /** Asks its model; resolves once the ledger has the request. */
+  #onLedger(begin: BackgroundBegin): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#asked = { onLimits: (status) => begin.onLimits(status), onLedger: resolve };
+    void (async () => {
+      try {
+        await begin.ask(this);
+      } catch (error) {
+        reject(error);
+        this.#failed(error);
+      }
+    })();
+    return promise;
   }
 
   /** Nothing was answered. */
   #failed(error: unknown): void {
     const { code, engineCode = code, message } = toGatewayError(error);
     this.events.fail(failureCode(engineCode), message);
-    if (this.#isKept) this.#end();
+    this.#end();
   }
 
   /** On the account of the key, until it is written. Where there is no room for it, it ends. */
@@ -276,61 +296,27 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     }
   }
 
-  #tick(): void {
-    const isDue = this.#options.clock.monotonicMs() - this.#writtenAtMs >= workingMs;
-    if (!this.#writing && (this.events.size > 0 || isDue)) this.#writing = this.#write();
-  }
-
-  /** Never rejects: what was not written is tried again. */
-  async #write(): Promise<void> {
-    const { background, clock } = this.#options;
-    const { first, events } = this.events.unstored;
-    const { status, response } = this.events;
-    const some = [...events];
-    try {
-      const state = { status, response, events: { first, events: some } };
-      const known = await background.progress(this.id, state, clock.nowSeconds());
-      this.#writtenAtMs = clock.monotonicMs();
-      this.#written(some.length);
-      // It was deleted, or somebody took its process for dead.
-      if (!known || known.status !== status) this.drop();
-      else if (known.isCancelled) this.cancel();
-    } catch {
-      // While the store is away, which it says itself, what is new waits here.
-    } finally {
-      this.#writing = undefined;
-    }
-  }
-
   #written(count: number): void {
     this.events.stored(count);
     this.#hold();
     if (this.events.size <= mostUnstored) this.onDrain?.();
   }
 
+  /** While its row is still being made, the end waits for that: `begin` calls it again. */
   #end(): void {
-    if (this.#isOver) return;
+    if (this.#isOver || !this.#isBegun) return;
     this.#isOver = true;
-    clearInterval(this.#timer);
-    void this.#writeEnd();
+    void this.#writer.end().then((written) => this.#hasWritten(written));
   }
 
-  async #writeEnd(): Promise<void> {
-    const { background, clock, message } = this.#options;
-    await this.#writing;
-    const untilMs = clock.monotonicMs() + endMs;
-    const { status, response, unstored } = this.events;
-    while (this.#isKept) {
-      try {
-        await background.end(this.id, { status, response, events: unstored }, clock.nowSeconds());
-        break;
-      } catch {
-        if (clock.monotonicMs() >= untilMs) break;
-        await new Promise((resolve) => setTimeout(resolve, retryMs));
-      }
+  #hasWritten(written: Written): void {
+    const { message, onNotStored } = this.#options;
+    // How it ended elsewhere is read there.
+    if (written !== "elsewhere") {
+      this.#isStored = true;
+      this.#tell();
     }
-    this.#isStored = true;
-    this.#tell();
+    if (written === "given_up") onNotStored();
     this.holder.release("chats", this.#held);
     message.finish(this.#fault);
     this.#hasEnded();

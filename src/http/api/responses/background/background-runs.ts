@@ -6,22 +6,36 @@ import type { Log } from "../../../../base/log.ts";
 import { dialects } from "../../../../dialects/dialects.ts";
 import { ownItems } from "../../../../dialects/response/kept-items.ts";
 import { responseBase, responseState } from "../../../../dialects/response/response-object.ts";
-import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
+import type {
+  AbandonedResponse,
+  BackgroundStore,
+  ResponseStore,
+  StoredResponse,
+} from "../../../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
+import { run } from "../../../../inference/run.ts";
 import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
 import type { Exchange } from "../../../exchange/route.ts";
-import { BackgroundRun, workingMs } from "./background-run.ts";
+import { tellLimits } from "../../inference-answer.ts";
+import { BackgroundRun } from "./background-run.ts";
 import { abandonedEnd } from "./run-events.ts";
+import { workingMs } from "./run-writer.ts";
+import { SharedLooks } from "./shared-looks.ts";
+import { StoreTurns } from "./store-turns.ts";
 
 /**
- * One that nobody has worked on for so long is nobody's any more: well above the time in which whoever works on it says so,
- * with clocks of replicas 30 s apart.
+ * One that nobody has worked on for so long, and neither from one look to the next, is nobody's any more: well above the time
+ * in which whoever works on it says so, with clocks of replicas 30 s apart. After an outage of the database all of them look
+ * like that, until those who work on them have said so again: hence the second look.
  */
-const abandonedSeconds = 60 + workingMs / 1_000;
+const abandonedSeconds = 45 + workingMs / 1_000;
 const lookMs = 15_000;
-const abandonedAtOnce = 20;
+/** The process that dies may have worked on thousands. */
+const abandonedAtOnce = 1_000;
+/** How long a server that closes waits for the store to take the ends of what it worked on. */
+const closeMs = 3_000;
 const secondsPerDay = 86_400;
 
 export interface BackgroundRunsOptions {
@@ -39,18 +53,23 @@ export interface BackgroundRequest {
 }
 
 export class BackgroundRuns {
+  /** For those who follow what other replicas work on. */
+  readonly looks: SharedLooks;
   readonly #options: BackgroundRunsOptions;
   readonly #runs = new Map<string, BackgroundRun>();
+  readonly #turns: StoreTurns;
+  /** When those were worked on last that looked abandoned at the last look, by their ids. */
+  #abandoned: ReadonlyMap<string, number> = new Map();
   readonly #timer: ReturnType<typeof setInterval>;
   #looking: Promise<void> | undefined;
 
   constructor(options: BackgroundRunsOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => {
-      this.#looking ??= this.endAbandoned().finally(() => {
-        this.#looking = undefined;
-      });
-    }, lookMs);
+    this.#turns = new StoreTurns(options.clock);
+    this.looks = new SharedLooks(options.background, options.clock);
+    this.#timer = setInterval(() => this.#look(), lookMs);
+    // What the process worked on that was here before is ended with the next look.
+    this.#look();
   }
 
   /** Undefined where this process does not work on it. */
@@ -73,14 +92,26 @@ export class BackgroundRuns {
       message.trace?.asked(asked);
       message.line["model"] = exchange.line["model"];
       const stored = queued(exchange.requestId, principal, asked, deps);
-      const run = new BackgroundRun({ exchange, message, principal, holder, request: asked, stored, ...this.#options });
-      await run.begin(deps);
-      this.#runs.set(run.id, run);
-      void run.ended.then(() => this.#runs.delete(run.id));
-      return run;
+      const { responseKeeper } = deps;
+      const one = new BackgroundRun({
+        ...{ message, principal, holder, request: asked, stored, turns: this.#turns, ...this.#options },
+        onNotStored: () => responseKeeper.notStored(principal.account.id, "store_failed"),
+      });
+      this.#runs.set(one.id, one);
+      void one.ended.then(() => this.#runs.delete(one.id));
+      // It is in the store from its begin, and its end comes there with its last events.
+      const { retentionDays } = responseKeeper;
+      const keepsNothing = { retentionDays, keep: () => Promise.resolve(), notStored: () => {} };
+      await one.begin({
+        ask: (call) => run(call, { ...deps, responseKeeper: keepsNothing }),
+        onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+      });
+      return one;
     } catch (error) {
       message.leave();
       throw error;
+    } finally {
+      exchange.isOnLedger = message.isOnLedger;
     }
   }
 
@@ -92,26 +123,40 @@ export class BackgroundRuns {
   /** Resolves when it uses the store no more; what runs still must have been told to stop. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    const untilMs = this.#options.clock.monotonicMs() + closeMs;
+    for (const one of this.#runs.values()) one.giveUpAt(untilMs);
     await this.#looking;
     await this.idle();
   }
 
-  /** Never rejects. */
+  /** One look; ends those that looked so at the last one as well. Never rejects. */
   async endAbandoned(): Promise<void> {
     const { background, clock, log } = this.#options;
+    const before = this.#abandoned;
+    this.#abandoned = new Map();
     try {
       const now = clock.nowSeconds();
-      for (const { id, response } of await background.abandoned(now - abandonedSeconds, abandonedAtOnce)) {
-        const number = (await background.lastEvent(id)) + 1;
-        const end = abandonedEnd(response, number);
-        const events = { first: number, events: [end.event] };
-        const isEnded = await background.end(id, { status: "failed", response: end.response, events }, now);
-        if (isEnded) log.warn("background_response_abandoned", { response: id });
-      }
+      const found = await background.abandoned(now - abandonedSeconds, now, abandonedAtOnce);
+      // What this process works on says so as soon as it can.
+      const others = found.filter(({ id }) => !this.#runs.has(id));
+      for (const one of others.filter(({ id, seenAt }) => before.get(id) === seenAt)) await this.#fail(one);
+      this.#abandoned = new Map(others.map(({ id, seenAt }) => [id, seenAt]));
     } catch (error) {
       const { detail } = error as { detail?: unknown };
       log.error("background_look_failed", { detail: String(detail ?? "unknown") });
     }
+  }
+
+  #look(): void {
+    this.#looking ??= this.endAbandoned().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  async #fail(abandoned: AbandonedResponse): Promise<void> {
+    const { background, clock, log } = this.#options;
+    const isEnded = await background.endAbandoned(abandoned, abandonedEnd, clock.nowSeconds());
+    if (isEnded) log.warn("background_response_abandoned", { response: abandoned.id });
   }
 }
 

@@ -4,14 +4,12 @@ import { nowhere } from "../../../../base/bag.ts";
 import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
 import type { CancelListener, Cancellation } from "../../../../base/cancellation.ts";
-import type { Clock } from "../../../../base/clock.ts";
-import type { BackgroundStore } from "../../../../domain/models/stored-response.ts";
+import type { BackgroundStore, EventBatch } from "../../../../domain/models/stored-response.ts";
 import type { Stoppable, Stopping } from "../../../../inference/stopping.ts";
 import type { BackgroundRun, EventListener } from "./background-run.ts";
 import { asStreamed } from "./run-events.ts";
+import { pageSize, type SharedLooks } from "./shared-looks.ts";
 
-/** Characters that are read from the store at once. */
-const pageSize = 256 * 1024;
 /** How often the store is asked for more of a response that another replica works on. */
 const lookMs = 500;
 /** A client that takes nothing for so long is cut off, as it is from any stream. */
@@ -25,10 +23,10 @@ export interface FollowOptions {
   client: ClientStream;
   /** Cancelled when the client leaves. */
   left: Cancellation;
-  background: Pick<BackgroundStore, "events" | "state">;
+  background: Pick<BackgroundStore, "events">;
+  looks: Pick<SharedLooks, "look">;
   /** The response, where this process works on it. */
-  running(): BackgroundRun | undefined;
-  clock: Clock;
+  running(): Pick<BackgroundRun, "listen" | "leave" | "ended"> | undefined;
   stopping: Stopping;
   heartbeatMs: number;
 }
@@ -103,21 +101,32 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
       await this.#caughtUp();
       return;
     }
-    const { id, background, clock, running } = this.#options;
-    const run = running();
-    if (run?.listen(this, this.#after + 1)) {
-      if (!this.#isBehind) await this.#wait();
-      return;
-    }
-    const state = run ? undefined : await background.state(id, clock.nowSeconds());
+    const run = this.#options.running();
+    if (!run) await this.#look();
+    else if (!run.listen(this, this.#after + 1)) await this.#catchUp(run.ended);
+    else if (!this.#isBehind) await this.#wait();
+  }
+
+  /** What this process works on, and does not have itself any more. */
+  async #catchUp(ended: Promise<void>): Promise<void> {
+    const { id, background } = this.#options;
     const batches = await background.events(id, this.#after, pageSize);
+    this.#send(batches);
+    if (batches.length === 0) await Promise.race([ended, this.#wait(lookMs)]);
+  }
+
+  async #look(): Promise<void> {
+    const { state, batches } = await this.#options.looks.look(this.#options.id, this.#after);
+    this.#send(batches);
+    if (batches.length > 0) return;
+    if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(lookMs);
+    else this.#end();
+  }
+
+  #send(batches: readonly EventBatch[]): void {
     for (const { first, events } of batches) {
       for (const [index, event] of events.entries()) this.event(first + index, event);
     }
-    if (batches.length > 0) return;
-    if (run) await Promise.race([run.ended, this.#wait()]);
-    else if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(lookMs);
-    else this.#end();
   }
 
   #end(): void {
@@ -138,8 +147,9 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     if (!this.#options.client.write(text)) this.#isBehind = true;
   }
 
-  /** Until something goes on, or so many milliseconds are over. */
+  /** Until something goes on, or so many milliseconds are over; where all is over already, not at all. */
   #wait(mostMs?: number): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = mostMs === undefined ? undefined : setTimeout(resolve, mostMs);
       this.#goOn = () => {

@@ -24,6 +24,8 @@ export class RunEvents {
   #events: string[] = [];
   #first = 0;
   #size = 0;
+  /** Characters of the items that are done. */
+  #itemsSize = 0;
   #isOver = false;
 
   /** `response`: as it is before a model was asked. */
@@ -38,6 +40,11 @@ export class RunEvents {
   /** The response as it stands, with the items that are done. */
   get response(): Json {
     return this.#response;
+  }
+
+  /** About how many characters it has in items that are done. */
+  get responseSize(): number {
+    return this.#itemsSize;
   }
 
   get status(): ResponseStatus {
@@ -74,8 +81,8 @@ export class RunEvents {
   #take(type: string, members: Json): void {
     const { response, item, output_index: index } = members;
     if (isObject(response)) {
-      this.#response = { ...response, ...this.#own };
       this.#status = ends.get(type) ?? "in_progress";
+      this.#response = { status: this.#status, ...response, ...this.#own };
       this.#isOver = ends.has(type);
       this.#tell(type, { ...members, response: this.#response });
       return;
@@ -83,6 +90,8 @@ export class RunEvents {
     if (type === "response.output_item.done" && isObject(item) && typeof index === "number") {
       this.#items.set(index, item);
       this.#response = { ...this.#response, output: this.#done() };
+      this.#itemsSize += this.#tell(type, members);
+      return;
     }
     this.#tell(type, members);
   }
@@ -116,10 +125,12 @@ export class RunEvents {
     return objectsOf([...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item));
   }
 
-  #tell(type: string, members: Json): void {
+  /** Gives how many characters it has. */
+  #tell(type: string, members: Json): number {
     const event = JSON.stringify({ type, sequence_number: this.#first + this.#events.length, ...members });
     this.#events.push(event);
     this.#size += event.length;
+    return event.length;
   }
 }
 

@@ -1,0 +1,337 @@
+// Whoever follows a response in the background gets each of its events once and in order, however slow he and the store are.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { decodedRequest } from "../../../../../tests/support/decoded-request.ts";
+import { shiftedClock } from "../../../../../tests/support/manual-clock.ts";
+import { principalFor } from "../../../../../tests/support/principal.ts";
+import { stored } from "../../../../../tests/support/stored-responses.ts";
+import { UnsteadyRunStore } from "../../../../../tests/support/unsteady-run-store.ts";
+import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
+import { AccountBytes, HeldBytes } from "../../../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../../../base/cancellation.ts";
+import { type Clock, systemClock } from "../../../../base/clock.ts";
+import type { InferenceCall } from "../../../../inference/call.ts";
+import { Stopping } from "../../../../inference/stopping.ts";
+import type { MessageRequest } from "../../../exchange/route.ts";
+import { BackgroundRun } from "./background-run.ts";
+import { EventFollower } from "./event-follower.ts";
+import { SharedLooks } from "./shared-looks.ts";
+import { StoreTurns } from "./store-turns.ts";
+
+const clock = systemClock;
+
+/** Numbers from 0 to below 1, the same for the same seed. */
+function drawing(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function messageFor(): MessageRequest & { finished: number } {
+  return {
+    ...{ requestId: "req_1", line: {}, trace: undefined, isOnLedger: false, finished: 0 },
+    by: () => new HeldBytes(1).visitors,
+    hold: () => undefined,
+    durationNow: () => 0,
+    finish() {
+      this.finished++;
+    },
+    leave() {},
+  };
+}
+
+interface Made {
+  run: BackgroundRun;
+  store: UnsteadyRunStore;
+  looks: SharedLooks;
+  held: HeldBytes;
+  message: ReturnType<typeof messageFor>;
+}
+
+function make(store: UnsteadyRunStore, insert: () => Promise<void>, on: Clock = clock): Made {
+  const held = new HeldBytes(1_000_000_000);
+  const message = messageFor();
+  const first = stored("resp_1", { status: "queued", background: true, response: { id: "resp_1", output: [] } });
+  const run = new BackgroundRun({
+    ...{ message, principal: principalFor(), holder: held.holder(new AccountBytes()) },
+    ...{ request: decodedRequest({ input: "Hi" }, "response"), stored: first, responses: { insert } },
+    ...{ background: store, turns: new StoreTurns(on), clock: on, onNotStored() {} },
+  });
+  return { run, store, looks: new SharedLooks(store, on), held, message };
+}
+
+function numberOf(event: string | undefined): number | undefined {
+  return event === undefined ? undefined : (JSON.parse(event) as { sequence_number: number }).sequence_number;
+}
+
+function isLast(event: string): boolean {
+  return /^\{"type":"response\.(?:completed|incomplete|failed)"/.test(event);
+}
+
+const inStream = (type: string, members: object) =>
+  encodeByteText(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: 0, ...members })}\n\n`);
+const completed = inStream("response.completed", { response: { status: "completed", output: [] } });
+
+/** How the model answers: pieces of so many characters after so many milliseconds. */
+interface Answer {
+  silentMs: number;
+  pieces: readonly { afterMs: number; size: number }[];
+  /** `ended elsewhere`: somebody took its process for dead. */
+  ends: "completed" | "broken" | "cancelled" | "cancelled elsewhere" | "ended elsewhere";
+}
+
+/** Never rejects; the relay's part. */
+async function answered({ run, store }: Made, answer: Answer, call: InferenceCall<void>): Promise<void> {
+  const { silentMs, pieces, ends } = answer;
+  let drained: (() => void) | undefined;
+  let client: ClientStream | undefined;
+  call.answer((given) => {
+    client = given;
+  });
+  if (!client) return;
+  client.onDrain = () => drained?.();
+  await Bun.sleep(silentMs);
+  for (const [nth, { afterMs, size }] of pieces.entries()) {
+    await Bun.sleep(afterMs);
+    if (call.left.cancelled) return;
+    const keepsUp = client.write(inStream("response.output_text.delta", { nth, delta: "ü".repeat(size) }));
+    if (keepsUp) continue;
+    await new Promise<void>((resolve) => {
+      drained = resolve;
+      call.left.onCancel(resolve);
+    });
+  }
+  if (call.left.cancelled) return;
+  if (ends === "completed") client.end(completed);
+  else if (ends === "broken") client.end("");
+  else if (ends === "cancelled") run.cancel();
+  else if (ends === "cancelled elsewhere") store.isCancelled = true;
+  else store.endElsewhere();
+}
+
+/** A client that is now and then behind, and one that leaves and comes again. */
+interface Reader {
+  afterMs: number;
+  /** It says that it has so many events already, as far as there are so many. */
+  has: number;
+  isElsewhere: boolean;
+  /** Share of writes with which it falls behind. */
+  slow: number;
+  /** It leaves after so many events, and goes on where it was. */
+  leavesAfter: number;
+}
+
+/** Data of the events that it was sent, and the number of the one before them. */
+async function read(made: Made, reader: Reader, seed: number): Promise<{ after: number; got: string[] }> {
+  const draw = drawing(seed);
+  const got: string[] = [];
+  await Bun.sleep(reader.afterMs);
+  const after = Math.min(reader.has, made.store.all.length) - 1;
+  for (let isOver = false; !isOver; ) {
+    const left = new Cancellation();
+    let isBehind = false;
+    let leavesAfter = reader.leavesAfter;
+    const client: ClientStream = {
+      onDrain: undefined,
+      write(bytes) {
+        if (left.cancelled) return true;
+        for (const event of Buffer.from(bytes, "latin1").toString().split("\n\n")) {
+          const data = /^data: (.*)$/m.exec(event)?.[1];
+          if (data === undefined) continue;
+          if (isLast(data)) expect(made.store.isRunning).toBe(false);
+          got.push(data);
+          if (--leavesAfter === 0) left.cancel();
+        }
+        if (isBehind) return false;
+        if (draw() >= reader.slow) return true;
+        isBehind = true;
+        setTimeout(() => {
+          isBehind = false;
+          client.onDrain?.();
+        }, draw() * 400);
+        return false;
+      },
+      writeAround: () => true,
+      end() {
+        isOver = true;
+      },
+      abort() {},
+    };
+    await new EventFollower({
+      ...{
+        id: "resp_1",
+        after: numberOf(got.at(-1)) ?? after,
+        client,
+        left,
+        background: made.store,
+        looks: made.looks,
+      },
+      running: () => (reader.isElsewhere || made.message.finished > 0 ? undefined : made.run),
+      ...{ stopping: new Stopping(), heartbeatMs: 50 },
+    }).follow();
+    await Bun.sleep(draw() * 100);
+  }
+  return { after, got };
+}
+
+const anyAnswer: fc.Arbitrary<Answer> = fc.record({
+  silentMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2_500 })),
+  pieces: fc.array(
+    fc.record({
+      afterMs: fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 0, max: 30 }) }, fc.integer({ min: 0, max: 1_500 })),
+      size: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 0, max: 40 }) }, fc.integer({ min: 0, max: 300_000 })),
+    }),
+    { maxLength: 60 },
+  ),
+  ends: fc.constantFrom("completed", "broken", "cancelled", "cancelled elsewhere", "ended elsewhere"),
+});
+const anyReader: fc.Arbitrary<Reader> = fc.record({
+  afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 3_000 })),
+  has: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 40 })),
+  isElsewhere: fc.boolean(),
+  slow: fc.constantFrom(0, 0.05, 0.5),
+  leavesAfter: fc.oneof(fc.constant(1_000), fc.integer({ min: 1, max: 30 })),
+});
+const anyCase = fc.record({
+  answer: anyAnswer,
+  readers: fc.array(anyReader, { minLength: 1, maxLength: 5 }),
+  insertMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 1_500 })),
+  store: fc.record({ mostMs: fc.constantFrom(0, 20, 400), failing: fc.constantFrom(0, 0.1, 0.4) }),
+  seed: fc.nat(),
+});
+
+test("each gets every event once and in order, and what is in the store in the end, whatever comes between", async () => {
+  // They wait most of the time, so all of them do that together.
+  const cases = fc.sample(anyCase, 120);
+  await Promise.all(
+    cases.map(async ({ answer, readers, insertMs, store: unsteady, seed }) => {
+      const store = new UnsteadyRunStore({ ...unsteady, draw: drawing(seed) });
+      const made = make(store, () => Bun.sleep(insertMs));
+      await made.run.begin({
+        onLimits() {},
+        async ask(call) {
+          call.onLedger();
+          await answered(made, answer, call);
+        },
+      });
+      const readings = await Promise.all(readers.map((reader, nth) => read(made, reader, seed + nth)));
+      await made.run.ended;
+      const all = store.all;
+      expect(all.map(numberOf)).toEqual(all.map((_, number) => number));
+      expect(JSON.parse(all.at(-1) ?? "")).toMatchObject({ response: { status: store.status } });
+      if (answer.ends === "ended elsewhere") expect(store.status).toBe("failed");
+      for (const [nth, { after, got }] of readings.entries()) {
+        // Who followed it here may have been told more by then.
+        const isTold = answer.ends !== "ended elsewhere" || readers[nth]?.isElsewhere;
+        if (isTold) expect(got).toEqual(all.slice(after + 1));
+        // What is told as the end is the one end that there is.
+        expect(got.filter(isLast).filter((end) => end !== all.at(-1))).toEqual([]);
+      }
+      expect([made.held.held, made.message.finished]).toEqual([0, 1]);
+    }),
+  );
+}, 120_000);
+
+const word = inStream("response.output_text.delta", { delta: "word" });
+const steady = { draw: () => 0, mostMs: 0, failing: 0 };
+
+/** A run that is begun, and the model's side of it. */
+async function begun(store: UnsteadyRunStore, on: Clock = clock): Promise<Made & { model: ClientStream }> {
+  const made = make(store, () => Promise.resolve(), on);
+  let model: ClientStream | undefined;
+  await made.run.begin({
+    onLimits() {},
+    async ask(call) {
+      call.onLedger();
+      call.answer((given) => {
+        model = given;
+      });
+    },
+  });
+  if (!model) throw new Error("It was not answered.");
+  return { ...made, model };
+}
+
+test("what has many characters is not written again with each word that follows it", async () => {
+  const store = new UnsteadyRunStore(steady);
+  const { run, model } = await begun(store);
+  const size = 4_000_000;
+  const item = { type: "message", content: "x".repeat(size) };
+  model.write(inStream("response.output_item.done", { output_index: 0, item }));
+  for (let nth = 0; nth < 35; nth++) {
+    model.write(word);
+    await Bun.sleep(100);
+  }
+  expect(store.all.length).toBeGreaterThan(20);
+  expect(store.response["output"]).toEqual([item]);
+  expect(store.writtenSize).toBeLessThan(1.5 * size);
+  model.end(completed);
+  await run.ended;
+  expect(store.status).toBe("completed");
+}, 20_000);
+
+test("the end waits for a store that is away for minutes, and what is held for it is given back then", async () => {
+  const shifted = shiftedClock();
+  const unsteady = { ...steady, failing: 1 };
+  const store = new UnsteadyRunStore(unsteady);
+  const { run, model, held } = await begun(store, shifted);
+  model.write(word);
+  model.end(completed);
+  for (let minute = 0; minute < 5; minute++) {
+    await Bun.sleep(600);
+    shifted.shift(60);
+  }
+  expect(held.byKind.chats).toBeGreaterThan(0);
+  unsteady.failing = 0;
+  await run.ended;
+  expect([store.status, store.all.length, held.held]).toEqual(["completed", 4, 0]);
+}, 20_000);
+
+test("a client that is cut off in the middle of what there is already is followed no more", async () => {
+  const made = await begun(new UnsteadyRunStore(steady));
+  const left = new Cancellation();
+  // There is no room for what it does not take.
+  const client: ClientStream = {
+    onDrain: undefined,
+    write: () => {
+      left.cancel();
+      return true;
+    },
+    ...{ writeAround: () => true, end() {}, abort() {} },
+  };
+  const follower = new EventFollower({
+    ...{ id: "resp_1", after: -1, client, left, background: made.store, looks: made.looks, running: () => made.run },
+    ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
+  });
+  expect(await Promise.race([follower.follow(), Bun.sleep(500).then(() => "it still is")])).toBeUndefined();
+  made.run.cancel();
+  await made.run.ended;
+});
+
+test("a client that takes nothing more is sent no more than what was there, and does not hold up the others", async () => {
+  const made = await begun(new UnsteadyRunStore(steady));
+  const clients = ["stalled", "reading"].map((name) => {
+    const got: string[] = [];
+    const client: ClientStream = {
+      onDrain: undefined,
+      write: (bytes) => got.push(bytes) > 0 && name === "reading",
+      ...{ writeAround: () => true, end() {}, abort() {} },
+    };
+    const left = new Cancellation();
+    const following = new EventFollower({
+      ...{ id: "resp_1", after: -1, client, left, background: made.store, looks: made.looks },
+      ...{ running: () => (made.message.finished > 0 ? undefined : made.run) },
+      ...{ stopping: new Stopping(), heartbeatMs: 60_000 },
+    }).follow();
+    return { got, left, following };
+  });
+  for (let nth = 0; nth < 500; nth++) made.model.write(word);
+  made.model.end(completed);
+  await clients[1]?.following;
+  expect(clients.map(({ got }) => got.length)).toEqual([1, 503]);
+  clients[0]?.left.cancel();
+  await clients[0]?.following;
+});

@@ -1,0 +1,62 @@
+// However many follow what another replica works on, the store is asked once for all who have the same events.
+import { expect, test } from "bun:test";
+import { UnsteadyRunStore } from "../../../../../tests/support/unsteady-run-store.ts";
+import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
+import { Cancellation } from "../../../../base/cancellation.ts";
+import { systemClock } from "../../../../base/clock.ts";
+import { Stopping } from "../../../../inference/stopping.ts";
+import { EventFollower } from "./event-follower.ts";
+import { SharedLooks } from "./shared-looks.ts";
+
+const steady = { draw: () => 0.5, mostMs: 4, failing: 0 };
+
+test("a thousand who follow the same response cost what a few do, and each gets all of it", async () => {
+  const store = new UnsteadyRunStore(steady);
+  const looks = new SharedLooks(store, systemClock);
+  let asked = 0;
+  const state = store.state.bind(store);
+  store.state = () => {
+    asked++;
+    return state();
+  };
+  const got = Array.from({ length: 1_000 }, () => "");
+  const following = got.map(async (_, nth) => {
+    await Bun.sleep(Math.random() * 500);
+    const client: ClientStream = {
+      onDrain: undefined,
+      write(bytes) {
+        got[nth] += bytes;
+        return true;
+      },
+      writeAround: () => true,
+      end() {},
+      abort() {},
+    };
+    const follower = new EventFollower({
+      ...{ id: "resp_1", after: -1, client, left: new Cancellation(), background: store, looks },
+      ...{ running: () => undefined, stopping: new Stopping(), heartbeatMs: 60_000 },
+    });
+    await follower.follow();
+  });
+  const seconds = 3;
+  for (let nth = 0; nth < seconds; nth++) {
+    await store.progress("", { status: "in_progress", events: { first: nth, events: [`{"type":"a","n":${nth}}`] } });
+    await Bun.sleep(1_000);
+  }
+  await store.end("", { status: "completed", response: {}, events: { first: seconds, events: ['{"type":"z"}'] } });
+  await Promise.all(following);
+  expect(new Set(got).size).toBe(1);
+  expect(got[0]?.match(/data: /g)).toHaveLength(seconds + 1);
+  // Each would ask twice a second.
+  expect(asked).toBeLessThan(100);
+}, 20_000);
+
+test("a look that failed is not what the next one gets", async () => {
+  const store = new UnsteadyRunStore(steady);
+  const looks = new SharedLooks(store, systemClock);
+  const state = store.state.bind(store);
+  store.state = () => Promise.reject(new Error("It is away."));
+  expect(await looks.look("resp_1", -1).catch(() => "failed")).toBe("failed");
+  store.state = state;
+  expect(await looks.look("resp_1", -1)).toEqual({ state: { status: "queued", isCancelled: false }, batches: [] });
+});

@@ -1,0 +1,265 @@
+// Responses in the background while their model is silent, their database is away or their process is held up.
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { SQL } from "bun";
+import type OpenAI from "openai";
+import { systemClock } from "../../src/base/clock.ts";
+import { BackgroundRuns } from "../../src/http/api/responses/background/background-runs.ts";
+import { openaiClient } from "../support/clients.ts";
+import { startGatedUpstream } from "../support/gated-upstream.ts";
+import { startHeadrace, until } from "../support/headrace.ts";
+import { shiftedClock } from "../support/manual-clock.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { startReplicas } from "../support/replicas.ts";
+import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const model = "upstream-model";
+const asked = { model, input: "One", background: true } as const;
+type Event = OpenAI.Responses.ResponseStreamEvent;
+
+async function statusIs(client: OpenAI, id: string, status: string): Promise<OpenAI.Responses.Response> {
+  return await until(async () => {
+    const response = await client.responses.retrieve(id);
+    return response.status === status ? response : undefined;
+  }, `the response is ${status}`);
+}
+
+/** A model server that answers nothing at all. */
+const silentUpstream = () => startUpstream(() => {});
+
+test("who follows a response whose model is silent is told at once that it was made and waits", async () => {
+  await using upstream = await silentUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  const client = openaiClient(server);
+  const told: Event[] = [];
+  const stream = await client.responses.create({ ...asked, stream: true });
+  const following = (async () => {
+    for await (const event of stream) told.push(event);
+  })();
+  await until(() => told.length === 2, "both are told");
+  expect(told.map(({ type }) => type)).toEqual(["response.created", "response.queued"]);
+  const [created] = told;
+  if (created?.type !== "response.created") throw new Error("It was not created first.");
+  // They were in the store before the model said anything.
+  await Bun.sleep(1_500);
+  await client.responses.cancel(created.response.id);
+  await following;
+  expect(told.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2]);
+}, 20_000);
+
+test("one whose model is done before its row is there ends as any other", async () => {
+  await using upstream = await startUpstream();
+  await using replicas = await startReplicas({ count: 1, yaml: upstreamYaml(upstream) });
+  const [server] = replicas.servers;
+  if (!server) throw new Error("There is no server.");
+  const client = openaiClient({ url: server.url, key: replicas.key });
+  const { id: conversation } = await client.conversations.create({});
+  const db = new SQL(String(replicas.env["HEADRACE_DATABASE_URL"]), { max: 1 });
+  let creating: Promise<OpenAI.Responses.Response> | undefined;
+  await db.begin(async (tx) => {
+    await tx`LOCK TABLE stored_responses IN SHARE MODE`;
+    creating = Promise.resolve(client.responses.create({ ...asked, conversation }));
+    await until(() => upstream.requests.length === 1, "the model is asked");
+    await Bun.sleep(300);
+  });
+  if (!creating) throw new Error("It was not asked for.");
+  const { id } = await creating;
+  const done = await statusIs(client, id, "completed");
+  expect(done.output_text).toBe("Hello world");
+  expect((await client.conversations.items.list(conversation)).data).toHaveLength(2);
+  const row = async () =>
+    (await db`SELECT seen_at, events_until FROM stored_responses WHERE id = ${id}`)[0] as Record<string, unknown>;
+  expect(await row()).toEqual({ seen_at: null, events_until: expect.anything() });
+  await db.close();
+}, 60_000);
+
+test("the answer that one is queued has the headers of its limits", async () => {
+  await using upstream = await startUpstream();
+  const tier = "tiers: [{ name: enterprise, requests_per_minute: 10, tokens_per_minute: 10000 }]\n";
+  const flags = { mode: "production", publicUrl: "http://127.0.0.1:7545" };
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream, tier), flags });
+  const [plain, background] = await Promise.all(
+    [{}, { background: true }].map((more) =>
+      server.request("/v1/responses", { body: { model, input: "One", ...more } }),
+    ),
+  );
+  const limitsOf = (answer: Response | undefined) =>
+    [...(answer?.headers.keys() ?? [])].filter((name) => name.startsWith("x-ratelimit-"));
+  expect(limitsOf(plain)).not.toEqual([]);
+  expect(limitsOf(background)).toEqual(limitsOf(plain));
+});
+
+describe("while the database is away", () => {
+  test("many that go on leave the server able to answer others, and end once it is back", async () => {
+    await using upstream = await startGatedUpstream();
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    const client = openaiClient(server);
+    const many = 60;
+    const ids = await Promise.all(Array.from({ length: many }, async () => (await client.responses.create(asked)).id));
+    await until(() => upstream.open() === many, "all are asked");
+    upstream.say("Hello");
+    const lock = new Database(join(server.dataDir, "headrace.db"));
+    lock.run("BEGIN IMMEDIATE");
+    await Bun.sleep(1_500);
+    const waits: number[] = [];
+    for (let at = 0; at < 40; at++) {
+      upstream.say(" more");
+      const began = performance.now();
+      await (await fetch(`${server.url}/healthz`)).text();
+      waits.push(performance.now() - began);
+      await Bun.sleep(50);
+    }
+    upstream.finish();
+    await Bun.sleep(500);
+    lock.run("COMMIT");
+    lock.close();
+    await Promise.all(ids.map((id) => statusIs(client, id, "completed")));
+    waits.sort((a, b) => a - b);
+    expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(400);
+  }, 60_000);
+
+  test.each(["stopped", "held up"])(
+    "with PostgreSQL that is %s for a while no event is lost, and it is booked once",
+    async (how) => {
+      await using upstream = await startGatedUpstream();
+      await using postgres = await startPostgres();
+      const databaseUrl = await postgres.freshDatabase();
+      await using replicas = await startReplicas({ count: 2, yaml: upstreamYaml(upstream), databaseUrl });
+      const [one, other] = replicas.servers.map(({ url }) => openaiClient({ url, key: replicas.key }));
+      if (!(one && other)) throw new Error("There are no two replicas.");
+      const { id } = await one.responses.create(asked);
+      await until(() => upstream.open() === 1, "the model is asked");
+      const here = Array.fromAsync(await one.responses.retrieve(id, { stream: true }));
+      upstream.say("0 ");
+      await statusIs(other, id, "in_progress");
+      await (how === "stopped" ? postgres.stop() : postgres.pause());
+      const words = Array.from({ length: 40 }, (_, nth) => `${nth + 1} `);
+      for (const word of words) {
+        upstream.say(word);
+        await Bun.sleep(100);
+      }
+      await (how === "stopped" ? postgres.start() : postgres.resume());
+      upstream.say("end");
+      await Bun.sleep(500);
+      upstream.finish();
+      const done = await until(
+        () => statusIs(other, id, "completed").catch(() => undefined),
+        "it is completed",
+        20_000,
+      );
+      expect(done.output_text).toBe(`0 ${words.join("")}end`);
+      const stored = await Array.fromAsync(await other.responses.retrieve(id, { stream: true }));
+      expect(stored.map(({ sequence_number: number }) => number)).toEqual(stored.map((_, number) => number));
+      expect(stored.at(-1)?.type).toBe("response.completed");
+      // Who followed it where it was worked on noticed nothing.
+      expect(await here).toEqual(stored);
+      const db = new SQL(databaseUrl, { max: 1 });
+      const booked = await until(async () => {
+        const found: { outcome: string }[] = await db`SELECT outcome FROM usage_records`;
+        return found.length > 0 ? found : undefined;
+      }, "it is booked");
+      await db.close();
+      expect(booked.map(({ outcome }) => outcome)).toEqual(["completed"]);
+    },
+    90_000,
+  );
+
+  test("a server that is stopped does not wait for it for long", async () => {
+    await using upstream = await startGatedUpstream();
+    const server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    await openaiClient(server).responses.create(asked);
+    await until(() => upstream.open() === 1, "the model is asked");
+    const lock = new Database(join(server.dataDir, "headrace.db"));
+    lock.run("BEGIN IMMEDIATE");
+    const began = performance.now();
+    const closing = server.close(200);
+    await Promise.race([closing, Bun.sleep(15_000)]);
+    const tookMs = performance.now() - began;
+    lock.run("COMMIT");
+    lock.close();
+    await closing;
+    expect(tookMs).toBeLessThan(12_000);
+    // Nobody reads its end any more.
+    expect(server.logged("response_not_stored")).toMatchObject([{ reason: "store_failed" }]);
+  }, 90_000);
+});
+
+describe("one that is worked on", () => {
+  test("is not taken for abandoned when its database comes back after minutes, by its own process or by another", async () => {
+    const clock = shiftedClock();
+    await using upstream = await startGatedUpstream();
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
+    const client = openaiClient(server);
+    const { id } = await client.responses.create(asked);
+    await until(() => upstream.open() === 1, "the model is asked");
+    upstream.say("Hello");
+    await statusIs(client, id, "in_progress");
+    const { background, responses } = server.governance;
+    const other = new BackgroundRuns({ responses, background, clock, log: server.log });
+    // Nobody could write for so long; whoever looks may come before whoever works on it.
+    clock.shift(300);
+    await other.endAbandoned();
+    expect((await client.responses.retrieve(id)).status).toBe("in_progress");
+    const abandoned = () => background.abandoned(clock.nowSeconds() - 30, clock.nowSeconds(), 9);
+    await until(async () => (await abandoned()).length === 0, "it says so again");
+    await other.endAbandoned();
+    await other.close();
+    upstream.finish();
+    expect((await statusIs(client, id, "completed")).output_text).toBe("Hello");
+  }, 30_000);
+
+  test("is not taken for abandoned by a replica whose clock is half a minute ahead", async () => {
+    const clock = shiftedClock();
+    clock.jump(-30);
+    await using upstream = await startGatedUpstream();
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
+    const client = openaiClient(server);
+    const { id } = await client.responses.create(asked);
+    await until(() => upstream.open() === 1, "the model is asked");
+    upstream.say("Hello");
+    await statusIs(client, id, "in_progress");
+    const { background, responses } = server.governance;
+    const other = new BackgroundRuns({ responses, background, clock: systemClock, log: server.log });
+    for (let look = 0; look < 3; look++) await other.endAbandoned();
+    await other.close();
+    expect((await client.responses.retrieve(id)).status).toBe("in_progress");
+  });
+});
+
+test("all that a killed process worked on is ended by the second look, however much it was", async () => {
+  const clock = shiftedClock();
+  await using upstream = await startGatedUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
+  const client = openaiClient(server);
+  const { id } = await client.responses.create(asked);
+  const { background, responses } = server.governance;
+  const { accountId, environment } = server.firstKey.record;
+  const owner = { accountId, environment, appId: null, personId: null, madeBy: null };
+  const row = await responses.find(owner, id, clock.nowSeconds());
+  if (!row) throw new Error("It is not there.");
+  await client.responses.cancel(id);
+  const orphans = Array.from({ length: 70 }, (_, nth) => ({ ...row, id: `resp_orphan${nth}` }));
+  await responses.insert(orphans);
+  clock.shift(120);
+  const other = new BackgroundRuns({ responses, background, clock, log: server.log });
+  for (let look = 0; look < 2; look++) await other.endAbandoned();
+  await other.close();
+  const found = await Promise.all(orphans.map((orphan) => client.responses.retrieve(orphan.id)));
+  expect(found.filter(({ status }) => status !== "failed")).toEqual([]);
+});
+
+test("one whose model is silent is stopped by another replica within a moment", async () => {
+  await using upstream = await silentUpstream();
+  await using replicas = await startReplicas({ yaml: upstreamYaml(upstream) });
+  const [one, other] = replicas.servers.map(({ url }) => openaiClient({ url, key: replicas.key }));
+  if (!(one && other)) throw new Error("There are no two replicas.");
+  const { id } = await one.responses.create(asked);
+  await until(() => upstream.requests.length === 1, "the model is asked");
+  // What was new is written.
+  await Bun.sleep(1_500);
+  const began = performance.now();
+  expect(await other.responses.cancel(id)).toMatchObject({ status: "cancelled" });
+  expect(performance.now() - began).toBeLessThan(3_500);
+  await until(() => upstream.requests[0]?.abandoned, "the model is stopped", 1_000);
+}, 60_000);
