@@ -7,6 +7,10 @@ export interface GatedUpstream extends ScriptedUpstream {
   say(word: string): void;
   /** Lets them end. */
   finish(): void;
+  /** Breaks them off. */
+  breakOff(): void;
+  /** Answers with gates again, after a test had another script. */
+  gated(): void;
   /** How many are open. */
   open(): number;
 }
@@ -15,13 +19,17 @@ export interface GatedUpstream extends ScriptedUpstream {
 interface Gate {
   say(word: string): void;
   finish(): void;
+  breakOff(): void;
 }
 
 export async function startGatedUpstream(spoken: "chat" | "responses" = "chat"): Promise<GatedUpstream> {
   const gates = new Set<Gate>();
   const script: Script = (_, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
-    const gate = spoken === "responses" ? responseGate(res) : chatGate(res);
+    const gate = {
+      ...(spoken === "responses" ? responseGate(res) : chatGate(res)),
+      breakOff: () => void res.destroy(),
+    };
     gates.add(gate);
     res.on("close", () => gates.delete(gate));
   };
@@ -34,11 +42,15 @@ export async function startGatedUpstream(spoken: "chat" | "responses" = "chat"):
     finish() {
       for (const gate of gates) gate.finish();
     },
+    breakOff() {
+      for (const gate of gates) gate.breakOff();
+    },
+    gated: () => upstream.script(script),
     open: () => gates.size,
   });
 }
 
-function chatGate(res: ServerResponse): Gate {
+function chatGate(res: ServerResponse): Omit<Gate, "breakOff"> {
   res.write(chunk({ role: "assistant", content: "" }));
   return {
     say: (word) => res.write(chunk({ content: word })),
@@ -49,7 +61,7 @@ function chatGate(res: ServerResponse): Gate {
   };
 }
 
-function responseGate(res: ServerResponse): Gate {
+function responseGate(res: ServerResponse): Omit<Gate, "breakOff"> {
   let [number, text] = [0, ""];
   const tell = (type: string, members: object) =>
     res.write(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...members })}\n\n`);

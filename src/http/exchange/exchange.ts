@@ -21,7 +21,7 @@ import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
-import { MessageExchange } from "./message-exchange.ts";
+import { MessageExchange, type PlaceLender } from "./message-exchange.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
 import {
@@ -51,7 +51,7 @@ import { unrouted } from "./unrouted.ts";
 const clientClosedRequest = 499;
 
 /** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
-export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine {
+export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, PlaceLender {
   readonly req: IncomingRequest;
   readonly requestId = newRequestId();
   readonly clientAddress: string;
@@ -70,6 +70,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #principal: Principal | undefined;
   #trace: RequestTrace | undefined;
   #place: OpenPlace | undefined;
+  #isOver = false;
   #deferred = false;
   /** Only until that was decided. */
   #mayBeCoded: boolean;
@@ -177,7 +178,19 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 
   /** All of the answer is sent, or the client is gone. */
   over(): void {
-    this.#place?.release();
+    this.#isOver = true;
+    this.takePlace()?.release();
+  }
+
+  takePlace(): OpenPlace | undefined {
+    const place = this.#place;
+    this.#place = undefined;
+    return place;
+  }
+
+  returnPlace(place: OpenPlace): void {
+    if (this.#isOver) place.release();
+    else this.#place = place;
   }
 
   finish(error?: GatewayError): void {
@@ -191,7 +204,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 
   message(kind: MessageKind): MessageExchange {
     const { clientAddress, method, req, route = "none", requestId } = this;
-    const came = { kind, requestId, clientAddress, method, route, headers: req.headers };
+    const lender = kind === "background" ? this : undefined;
+    const came = { kind, requestId, clientAddress, method, route, headers: req.headers, lender };
     return new MessageExchange(came, this.#options);
   }
 

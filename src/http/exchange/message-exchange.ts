@@ -21,6 +21,14 @@ interface CameWith {
   readonly method: string;
   readonly route: string;
   readonly headers: HeaderLines;
+  /** Where its place is another's that has none any more from then on. */
+  readonly lender?: PlaceLender | undefined;
+}
+
+export interface PlaceLender {
+  /** Undefined where it has none any more. */
+  takePlace(): OpenPlace | undefined;
+  returnPlace(place: OpenPlace): void;
 }
 
 type Options = Pick<HttpServerOptions, "clock" | "log" | "observer" | "openRequests" | "requestLog" | "tracer">;
@@ -36,13 +44,15 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   isOnLedger = false;
   trace: RequestTrace | undefined;
   readonly #headers: HeaderLines;
+  readonly #lender: PlaceLender | undefined;
   readonly #options: Options;
   readonly #startedMs: number;
   #place: OpenPlace | undefined;
   #heldBytes = 0;
 
-  constructor({ kind, requestId, clientAddress, method, route, headers }: CameWith, options: Options) {
+  constructor({ kind, requestId, clientAddress, method, route, headers, lender }: CameWith, options: Options) {
     this.#kind = kind;
+    this.#lender = lender;
     this.requestId = kind === "background" ? requestId : newRequestId();
     this.method = method;
     this.route = route;
@@ -60,7 +70,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const ageMs = elapsedMs(clock, this.#startedMs);
     this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
     if (this.trace) this.line["trace_id"] = this.trace.id;
-    this.#place = openRequests.enter(principal);
+    this.#place = this.#lender?.takePlace() ?? openRequests.enter(principal);
     return this.#place.holder;
   }
 
@@ -77,7 +87,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   finish(error?: GatewayError): void {
     const { line } = this;
     const { log, observer, requestLog } = this.#options;
-    this.leave();
+    this.#giveUp((place) => place.release());
     this.durationMs = this.durationNow();
     if (error) {
       this.status = errorTable[error.code].status;
@@ -94,9 +104,16 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   }
 
   leave(): void {
-    if (this.#heldBytes > 0) this.#place?.holder.release("requests", this.#heldBytes);
+    const lender = this.#lender;
+    this.#giveUp((place) => (lender ? lender.returnPlace(place) : place.release()));
+  }
+
+  #giveUp(give: (place: OpenPlace) => void): void {
+    const place = this.#place;
+    if (!place) return;
+    if (this.#heldBytes > 0) place.holder.release("requests", this.#heldBytes);
     this.#heldBytes = 0;
-    this.#place?.release();
     this.#place = undefined;
+    give(place);
   }
 }

@@ -39,7 +39,7 @@ export interface Exchange {
   isOnLedger?: boolean;
   /**
    * A request of its own: one that came as a message over the connection, once this one is upgraded; or what goes on of this
-   * one in the background, with its id, once it is answered.
+   * one in the background, with its id and its place, once it is answered.
    */
   message(kind: MessageKind): MessageRequest;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
