@@ -219,6 +219,56 @@ describe.each(apis)("behind a server that speaks %s alone,", (api) => {
     expect(final.status).toBe("failed");
   });
 
+  describe("in the background", () => {
+    const asked = { model, input: "Hi", background: true, stream: true };
+    const statuses = async (id: unknown) => {
+      const response = (await (await server.request(`/v1/responses/${String(id)}`)).json()) as Json;
+      expect(responseFaults(response)).toEqual([]);
+      return response["status"];
+    };
+    const idIn = ([first]: readonly Json[]) => (first?.["response"] as Json | undefined)?.["id"];
+
+    test("a response and its events are as the document has them, and stay so when they are read again", async () => {
+      upstreams[api].script(toldScript([say.thought("Hm."), say.text("Hel"), say.text("lo"), say.end("stop")]));
+      const events = await eventsOf(await ask("/v1/responses", asked));
+      expectDocumented(events);
+      expect(events.slice(0, 3).map(({ type }) => type)).toEqual([
+        ...["response.created", "response.queued", "response.in_progress"],
+      ]);
+      const id = idIn(events);
+      expect(await eventsOf(await server.request(`/v1/responses/${String(id)}?stream=true`))).toEqual(events);
+      expect(await statuses(id)).toBe("completed");
+    });
+
+    test("one whose model fails ends as the document has it", async () => {
+      const fault = { status: 503, code: "overloaded", message: "Too much to do." };
+      upstreams[api].script(toldScript([say.text("Hel")], fault));
+      const broken = await eventsOf(await ask("/v1/responses", asked));
+      upstreams[api].script((_, res) => void res.writeHead(400).end('{"error":{"message":"no"}}'));
+      const refused = await eventsOf(await ask("/v1/responses", asked));
+      for (const events of [broken, refused]) {
+        expectDocumented(events);
+        expect(events.at(-1)?.["type"]).toBe("response.failed");
+        expect(await statuses(idIn(events))).toBe("failed");
+      }
+    });
+
+    test("one that is stopped ends as the document has it", async () => {
+      upstreams[api].script((request, res) => {
+        // It never comes to its end.
+        res.end = () => res;
+        return toldScript([say.text("Hel"), say.text("lo"), say.end("stop")])(request, res);
+      });
+      const created = (await (await ask("/v1/responses", { ...asked, stream: false })).json()) as Json;
+      expect(responseFaults(created)).toEqual([]);
+      await server.request(`/v1/responses/${String(created["id"])}/cancel`, { method: "POST" });
+      const events = await eventsOf(await server.request(`/v1/responses/${String(created["id"])}?stream=true`));
+      expectDocumented(events);
+      expect(events.at(-1)?.["type"]).toBe("response.incomplete");
+      expect(await statuses(created["id"])).toBe("cancelled");
+    });
+  });
+
   test("an engine that breaks off in the middle does so too", async () => {
     upstreams[api].script((request, res) => {
       toldScript([say.text("Hel"), (_sink) => void res.destroy()])(request, res);
