@@ -38,8 +38,13 @@ export const layers: Layers = {
   },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
-  "src/config": {
+  "src/prices": {
     may: ["src/base", "src/domain"],
+    packages: ["node:fs"],
+    because: "the price list is data that depends on nobody.",
+  },
+  "src/config": {
+    may: ["src/base", "src/domain", "src/prices"],
     packages: ["node:fs", "node:os", "node:path", "yaml", "zod"],
     because: "configuration is plain data.",
   },
@@ -113,8 +118,8 @@ export const layers: Layers = {
     because: "the authorization server does not depend on transport, storage or engines.",
   },
   "src/inference": {
-    may: ["src/base", "src/dialects", "src/domain", "src/policy", "src/wire"],
-    because: "it reaches engines, stores and clients through ports.",
+    may: ["src/base", "src/dialects", "src/domain", "src/policy", "src/prices", "src/wire"],
+    because: "it reaches engines, stores and clients through ports; the price list is data.",
   },
   "src/nodes": {
     may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
@@ -160,7 +165,7 @@ export const layers: Layers = {
       ...["accounts", "config", "engines", "engines/llama", "http", "http1", "inference", "logging", "mail"].map(
         (name) => `src/${name}`,
       ),
-      ...["metrics", "nodes", "oauth", "policy", "tracing", "upkeep"].map((name) => `src/${name}`),
+      ...["metrics", "nodes", "oauth", "policy", "prices", "tracing", "upkeep"].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],
@@ -191,6 +196,7 @@ export const layers: Layers = {
         "doctor/clients",
         "engines",
         "engines/llama",
+        "prices",
         "logging",
         "nodes",
         "server",

@@ -2,8 +2,9 @@
 
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
-import { aliasFaults, deploymentFaults, fallbackFaults } from "../domain/models/model-entry.ts";
+import { aliasFaults, deploymentFaults, type EntryFault, fallbackFaults } from "../domain/models/model-entry.ts";
 import { speechFault } from "../domain/models/upstream-speech.ts";
+import { listedPriceFault } from "../prices/price-list.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
@@ -97,7 +98,13 @@ function modelProblems(
     ...deploymentFaults(model.id, model.deployments, upstreams),
     ...fallbackFaults(model, capabilitiesOf),
     ...aliasFaults(model, ownerOf),
+    ...priceOfFaults(model.price_of),
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
+}
+
+function priceOfFaults(name: string | undefined): EntryFault[] {
+  const fault = name === undefined ? undefined : listedPriceFault(name);
+  return fault ? [{ path: ["price_of"], ...fault }] : [];
 }
 
 function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {

@@ -179,6 +179,11 @@ const model = field(
     }).optional(),
     environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
     price: price.optional(),
+    price_of: field(z.string().min(1).max(longestModelId), {
+      doc: "A model of the price list, as `headrace prices` names it: what usage costs where `price` does not say it.",
+      must: "vendor/model as headrace prices lists it",
+      fix: "Give a name such as openai/gpt-5, or leave it out.",
+    }).optional(),
     owned_by: field(z.string().min(1).max(256), {
       doc: "Owner label in the model list. Left out: as the upstream tells.",
       must: "1 to 256 characters",

@@ -1,5 +1,6 @@
 // The engines that the catalog draws on: the built-in one, those of the configuration and the database, and servers
 // found here.
+
 import type { ReloadableConfig } from "../config/config.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Engine } from "../domain/models/engine.ts";
@@ -14,6 +15,7 @@ import { UpstreamEngine } from "../engines/upstream-engine.ts";
 import type { CatalogSource, DeclaredModel } from "../inference/models/catalog.ts";
 import type { FileModel, ModelSources } from "../inference/models/model-view.ts";
 import type { KnownUpstream, OpenedUpstream, UpstreamSources } from "../inference/models/upstream-view.ts";
+import { listedPrice } from "../prices/price-list.ts";
 
 /** Settings of servers that the configuration file does not name: its own defaults. */
 const unnamed = {
@@ -117,6 +119,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       capabilities: model.capabilities ?? null,
       context: model.context ?? null,
       price: model.price ?? null,
+      priceOf: model.priceOf ?? null,
     }));
   }
 
@@ -130,7 +133,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       capabilities: model.capabilities ?? undefined,
       context: model.context ?? undefined,
       environments: model.environments ?? undefined,
-      price: model.price ?? undefined,
+      price: model.price ?? (model.priceOf === null ? undefined : listedPrice(model.priceOf)),
       deployments: model.deployments.map(({ upstream, ...deployment }) => ({ engine: upstream, ...deployment })),
       fallbacks: model.fallbacks,
       aliases: model.aliases,

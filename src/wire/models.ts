@@ -69,7 +69,14 @@ const settings = {
     ),
   price: priceRequest
     .nullish()
-    .describe("What usage costs, of requests that begin after the change. null: nothing is charged."),
+    .describe(
+      "What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.",
+    ),
+  price_of: id
+    .nullish()
+    .describe(
+      "A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.",
+    ),
   deployments: z
     .array(deployment)
     .max(mostDeployments)

@@ -150,6 +150,7 @@ test("a new id with deployments and a fallback is served at once, says where it 
     ],
   });
   const settings = {
+    price_of: null,
     ...{ owned_by: "team", capabilities: { chat: true }, context_length: 4096, environments: ["live", "dev"] },
     ...{ price: { input: 1, output: 2 }, fallbacks: ["spare-model"], aliases: ["gpt-5"] },
     deployments: [
@@ -340,4 +341,27 @@ test("what is wrong with a declaration is refused with the field, what is allowe
     const body = method === "POST" || method === "PATCH" ? { body: { price: null } } : {};
     expect((await server.request(path, { method, ...body })).status).toBe(403);
   }
+});
+
+test("a model has the price of the list that it names, its own comes before that, and a wrong name is told with the one that was meant", async () => {
+  await using scripted = await startUpstream();
+  await using server = await startHeadrace({
+    yaml: `upstreams: [{ name: up, url: "${scripted.url}" }]\nmodels: [{ id: of-file, price_of: openai/gpt-6.1-sol, deployments: [{ upstream: up, model: upstream-model }] }]\n`,
+  });
+  const { admin } = await operated(server);
+  const listed = { input: 2, cached_input: 0.1, output: 10 };
+  expect((await admin("GET", "/models/of-file")).body).toMatchObject({ price: listed });
+  const wrong = await admin("PATCH", "/models/upstream-model", { price_of: "openai/gpt-6.1-soll" });
+  expect(wrong.body.error.message).toBe(
+    "price_of: is no model of the price list of 2026-11-22. Did you mean openai/gpt-6.1-sol?",
+  );
+  await admin("PATCH", "/models/upstream-model", { price_of: "openai/gpt-6.1-sol" });
+  const named = (await admin("GET", "/models/upstream-model")).body;
+  expect(named).toMatchObject({ price: listed, settings: { price: null, price_of: "openai/gpt-6.1-sol" } });
+  await admin("PATCH", "/models/upstream-model", { price: { input: 1, output: 2 } });
+  expect((await admin("GET", "/models/upstream-model")).body).toMatchObject({ price: { input: 1, output: 2 } });
+  const file = { models: [{ id: "m", price_of: "none/none", deployments: [{ upstream: "built-in" }] }] };
+  await expect(startHeadrace({ yaml: JSON.stringify(file) })).rejects.toThrow(
+    "price_of: is no model of the price list",
+  );
 });

@@ -5324,7 +5324,7 @@ export interface ManagedModel {
      */
     environments: ("live" | "test" | "dev")[] | null;
     /**
-     * What usage costs, of requests that begin after the change. null: nothing is charged.
+     * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
      */
     price: {
       /**
@@ -5462,6 +5462,10 @@ export interface ManagedModel {
       }[];
     } | null;
     /**
+     * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+     */
+    price_of: string | null;
+    /**
      * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
      */
     deployments:
@@ -5529,7 +5533,7 @@ export interface CreateManagedModelRequest {
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * What usage costs, of requests that begin after the change. null: nothing is charged.
+   * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
    */
   price?: {
     /**
@@ -5666,6 +5670,10 @@ export interface CreateManagedModelRequest {
       search?: number;
     }[];
   } | null;
+  /**
+   * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+   */
+  price_of?: string | null;
   /**
    * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
    */
@@ -5728,7 +5736,7 @@ export interface UpdateManagedModelRequest {
    */
   environments?: ("live" | "test" | "dev")[] | null;
   /**
-   * What usage costs, of requests that begin after the change. null: nothing is charged.
+   * What usage costs, of requests that begin after the change. null: as `price_of` says, else nothing is charged.
    */
   price?: {
     /**
@@ -5865,6 +5873,10 @@ export interface UpdateManagedModelRequest {
       search?: number;
     }[];
   } | null;
+  /**
+   * A model of the price list, as `headrace prices` names it (`vendor/model`): its price, where `price` is null.
+   */
+  price_of?: string | null;
   /**
    * Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.
    */

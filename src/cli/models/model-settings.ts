@@ -25,6 +25,7 @@ export const modelSettings = {
     "USD per million tokens, such as input=0.15,cached_input=0.02,output=0.60",
     orNone(parsePrice),
   ],
+  priceOf: ["--price-of <name>", "a model of the price list, such as openai/gpt-5: headrace prices", orNone(String)],
   deployment: [
     "--deployment <place>",
     "where it runs; can be given several times, and stands for all of them anew",
@@ -50,6 +51,7 @@ export const modelSettings = {
 export function modelFields(options: OptionValues<typeof modelSettings>): Record<string, unknown> {
   const fields = {
     price: options.price,
+    price_of: options.priceOf,
     deployments: options.deployment,
     fallbacks: options.fallbacks,
     aliases: options.aliases,

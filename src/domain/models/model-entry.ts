@@ -24,6 +24,8 @@ export interface ModelSettings {
   readonly environments: readonly Environment[] | null;
   /** null: nothing is charged. */
   readonly price: Readonly<Price> | null;
+  /** `vendor/model` of the price list, whose price it has where it has none of its own; null: none. */
+  readonly priceOf: string | null;
   /** Its deployments; empty: wherever it is found under its id. */
   readonly deployments: readonly EntryDeployment[];
   /** Public ids of models that stand in for it, best first. */

@@ -13,6 +13,7 @@ import {
   type ModelSettings,
 } from "../../domain/models/model-entry.ts";
 import { priceFromWire, priceToWire } from "../../domain/models/price-text.ts";
+import { listedPriceFault } from "../../prices/price-list.ts";
 import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
 
 /** What a model can be declared against. */
@@ -25,7 +26,7 @@ export interface ModelSurroundings {
 }
 
 export const openSettings: ModelSettings = {
-  ...{ ownedBy: null, capabilities: null, context: null, environments: null, price: null },
+  ...{ ownedBy: null, capabilities: null, context: null, environments: null, price: null, priceOf: null },
   ...{ deployments: [], fallbacks: [], aliases: [] },
 };
 
@@ -47,6 +48,7 @@ export function changedModelSettings(
       ? inUsualOrder(request.environments)
       : chosen(request.environments, current.environments),
     price: request.price ? priceFromWire(request.price) : chosen(request.price, current.price),
+    priceOf: chosen(request.price_of, current.priceOf),
     deployments:
       deployments === undefined
         ? current.deployments
@@ -62,6 +64,10 @@ export function changedModelSettings(
   if (request.fallbacks || request.capabilities) {
     const { fallbacks, capabilities } = settings;
     throwFirst(fallbackFaults({ id, fallbacks, capabilities: capabilities ?? undefined }, surroundings.capabilitiesOf));
+  }
+  if (request.price_of) {
+    const fault = listedPriceFault(request.price_of);
+    throwFirst(fault ? [{ path: ["price_of"], ...fault }] : []);
   }
   if (request.aliases) requireAliases(id, request.aliases, surroundings);
   return settings;
@@ -97,6 +103,7 @@ export function modelSettingsToWire(settings: ModelSettings) {
     context_length: settings.context,
     environments: settings.environments && [...settings.environments],
     price: settings.price && priceToWire(settings.price),
+    price_of: settings.priceOf,
     deployments: settings.deployments.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
     fallbacks: [...settings.fallbacks],
     aliases: [...settings.aliases],

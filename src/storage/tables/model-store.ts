@@ -6,8 +6,9 @@ import { available } from "../sql/outage.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 import { changeRouting } from "./routing-change.ts";
 
-/** What an earlier version stored has no aliases. */
-type StoredSettings = Omit<ModelSettings, "aliases"> & Partial<Pick<ModelSettings, "aliases">>;
+/** What an earlier version stored has not all of them. */
+type Later = "aliases" | "priceOf";
+type StoredSettings = Omit<ModelSettings, Later> & Partial<Pick<ModelSettings, Later>>;
 
 const models = table<{ id: string; settings: StoredSettings; createdAt: number }>({
   id: text,
@@ -24,7 +25,7 @@ export class SqlModelStore implements ModelStore {
 
   async listModels(): Promise<StoredModel[]> {
     const stored = await available(models.all(this.#db`SELECT * FROM models ORDER BY id`));
-    return stored.map(({ id, settings, createdAt }) => ({ id, aliases: [], ...settings, createdAt }));
+    return stored.map(({ id, settings, createdAt }) => ({ id, aliases: [], priceOf: null, ...settings, createdAt }));
   }
 
   insertModel({ id, createdAt, ...settings }: StoredModel, event: AuditEvent): Promise<boolean> {
