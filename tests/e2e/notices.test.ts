@@ -1,5 +1,6 @@
 // What accounts and operators are told, by webhooks and mail: once, signed, for as long as it takes, and never in the way of a request.
 import { afterEach, describe, expect, test } from "bun:test";
+import { SMTPServer } from "smtp-server";
 import { Webhook } from "standardwebhooks";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ShiftedClock, shiftedClock } from "../support/manual-clock.ts";
@@ -288,6 +289,61 @@ describe("webhooks", () => {
       expect([url, status, body.error.param]).toEqual([url, 400, "url"]);
     }
   });
+});
+
+test("owners and admins are told by mail, tried again while the mail server is away, unless they want none", async () => {
+  const received: { to: string[]; text: string }[] = [];
+  let isAway = true;
+  const smtp = new SMTPServer({
+    ...{ logger: false, authOptional: true, disabledCommands: ["STARTTLS"] },
+    onMailFrom: (_address, _session, done) => (isAway ? done(new Error("Try later")) : done()),
+    onData(stream, session, done) {
+      let text = "";
+      stream.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      stream.on("end", () => {
+        received.push({ to: session.envelope.rcptTo.map(({ address }) => address), text });
+        done();
+      });
+    },
+  });
+  smtp.on("error", () => undefined);
+  const port = await new Promise<number>((resolve) => {
+    const listening = smtp.listen(0, "127.0.0.1", () => {
+      const address = listening.address();
+      resolve(typeof address === "object" && address !== null ? address.port : 0);
+    });
+  });
+  stack.push({ [Symbol.asyncDispose]: () => new Promise<void>((resolve) => smtp.close(() => resolve())) });
+  const clock = shiftedClock();
+  const yaml = `mail: { url: "smtp://127.0.0.1:${port}", from: "Headrace <headrace@example.com>" }\n`;
+  const server = await startHeadrace({ clock, yaml, noticeTimes: { everyMs: 20 } });
+  stack.push(server);
+  const people = openServerPeople(server);
+  const [owner, quiet] = [await people.addMember("owner"), await people.addMember("admin")];
+  await people.addMember("member");
+  await people.close();
+  const settings = async ({ headers }: typeof quiet, init: RequestInit = {}) => {
+    const all = { ...headers, "content-type": "application/json" };
+    return (await fetch(`${server.url}/v1/session/notices`, { headers: all, ...init })).json();
+  };
+  expect(await settings(quiet)).toEqual({ object: "notice_settings", mail: true, mail_is_sent: true });
+  const off = { method: "PUT", body: JSON.stringify({ mail: false }) };
+  expect(await settings(quiet, off)).toMatchObject({ mail: false });
+  const { id } = await keyWith(server, { expires_at: clock.nowSeconds() + 30 * 86_400 });
+  clock.shift(24 * 86_400);
+  await server.notices.keyWatch.look();
+  await Bun.sleep(100);
+  expect(received).toEqual([]);
+  isAway = false;
+  await until(() => {
+    clock.shift(10);
+    return received.length > 0;
+  }, "the mail arrives");
+  await Bun.sleep(100);
+  expect(received).toHaveLength(1);
+  expect(received[0]?.to).toEqual([owner.person.email]);
+  expect(received[0]?.text).toContain("Subject: Headrace: An API key ends within 7 days");
+  expect(received[0]?.text).toContain(id);
 });
 
 test("operators are told that an upstream is down and up again, once each, and accounts are not", async () => {
