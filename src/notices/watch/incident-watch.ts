@@ -32,13 +32,17 @@ export interface IncidentWatchOptions {
 }
 
 const defaultEveryMs = 10_000;
+/** A process that has just started knows of nothing yet that it is out of order. */
+const learningMs = 120_000;
 
 export class IncidentWatch {
   readonly #options: IncidentWatchOptions;
   readonly #rounds: Rounds;
+  readonly #startedMs: number;
 
   constructor(options: IncidentWatchOptions) {
     this.#options = options;
+    this.#startedMs = options.clock.monotonicMs();
     const { log, everyMs = defaultEveryMs } = options;
     this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
   }
@@ -89,6 +93,7 @@ export class IncidentWatch {
       await teller.tell(standing.began(since));
       return;
     }
+    if (clock.monotonicMs() - this.#startedMs < learningMs) return;
     const over = standing?.ended(since, clock.nowSeconds());
     if (over && !(await teller.tell(over))) return;
     await store.end(subject, replicaId);

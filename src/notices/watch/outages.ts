@@ -13,11 +13,16 @@ export interface OutageSources {
   nodes(): readonly { id: string; name: string; isConnected: boolean }[];
 }
 
+interface Seen {
+  isOut: boolean;
+  /** Since when it seems otherwise, monotonic milliseconds. */
+  otherwiseMs: number | undefined;
+}
+
 export class Outages {
   readonly #sources: OutageSources;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** Since when they are out of order, monotonic milliseconds. */
-  #since = new Map<string, number>();
+  #seen = new Map<string, Seen>();
 
   constructor(sources: OutageSources, clock: Pick<Clock, "monotonicMs">) {
     this.#sources = sources;
@@ -25,13 +30,13 @@ export class Outages {
   }
 
   standings(): Standing[] {
-    const before = this.#since;
-    this.#since = new Map();
+    const before = this.#seen;
+    this.#seen = new Map();
     const upstreams = this.#sources.upstreams().map(({ name, isWell }): Standing => {
       const subject = `upstream:${name}`;
       return {
         subject,
-        isOut: this.#lasts(subject, !isWell, upstreamGraceMs, before),
+        isOut: this.#isOut(subject, !isWell, upstreamGraceMs, before),
         began: (since) => told("upstream.down", subject, since, { upstream: name, since }),
         ended: (since, now) => told("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
       };
@@ -41,7 +46,7 @@ export class Outages {
       const node = { node_id: id, name };
       return {
         subject,
-        isOut: this.#lasts(subject, !isConnected, nodeGraceMs, before),
+        isOut: this.#isOut(subject, !isConnected, nodeGraceMs, before),
         began: (since) => told("node.away", subject, since, { ...node, since }),
         ended: (since, now) => told("node.back", subject, since, { ...node, away_seconds: now - since }),
       };
@@ -49,12 +54,15 @@ export class Outages {
     return [...upstreams, ...nodes];
   }
 
-  #lasts(subject: string, isOut: boolean, graceMs: number, before: ReadonlyMap<string, number>): boolean {
-    if (!isOut) return false;
+  /** What comes and goes stays as it was: neither an end nor a beginning is told before it lasts. */
+  #isOut(subject: string, isOutNow: boolean, graceMs: number, before: ReadonlyMap<string, Seen>): boolean {
     const nowMs = this.#clock.monotonicMs();
-    const sinceMs = before.get(subject) ?? nowMs;
-    this.#since.set(subject, sinceMs);
-    return nowMs - sinceMs >= graceMs;
+    const { isOut, otherwiseMs } = before.get(subject) ?? { isOut: false, otherwiseMs: undefined };
+    const sinceMs = isOutNow === isOut ? undefined : (otherwiseMs ?? nowMs);
+    const hasChanged = sinceMs !== undefined && nowMs - sinceMs >= graceMs;
+    const seen = hasChanged ? { isOut: isOutNow, otherwiseMs: undefined } : { isOut, otherwiseMs: sinceMs };
+    this.#seen.set(subject, seen);
+    return seen.isOut;
   }
 }
 

@@ -7,6 +7,7 @@ export class Rounds {
   readonly #name: string;
   readonly #timer: ReturnType<typeof setInterval>;
   #running: Promise<void> | undefined;
+  #isFailing = false;
   #isClosed = false;
 
   /** `name`: of the fault in the log that a round failed. */
@@ -26,9 +27,14 @@ export class Rounds {
   round(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     this.#running ??= this.#work()
+      .then(() => {
+        this.#isFailing = false;
+      })
       .catch((error) => {
         const { detail } = error as { detail?: unknown };
-        this.#log.warn(this.#name, { detail: String(detail ?? error) });
+        // Told once: a database that is away for an hour would fill the log.
+        if (!this.#isFailing) this.#log.warn(this.#name, { detail: String(detail ?? error) });
+        this.#isFailing = true;
       })
       .finally(() => {
         this.#running = undefined;
