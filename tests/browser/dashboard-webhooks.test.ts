@@ -34,32 +34,53 @@ const press = (page: Page, name: string) => dialog(page).getByRole("button", { n
 test.each([
   ["/settings/webhooks", "50, 80, 90 or 100 % of a quota are used"],
   ["/admin/webhooks", "An upstream does not answer"],
-])("at %s a webhook is made, shows its secret once, is tested, disabled and removed", async (path, event) => {
-  await using visitor = await arrive(path);
+])(
+  "at %s a webhook is made, shows its secret once, is tested, disabled and removed",
+  async (path, event) => {
+    await using visitor = await arrive(path);
+    const { page } = visitor;
+    await page.getByText("No webhooks yet").waitFor();
+    await visitor.press("Add a webhook");
+    await dialog(page).getByLabel("Address").fill("https://10.0.0.1/");
+    await press(page, "Add the webhook");
+    await dialog(page).getByText("Must lead to the public internet").waitFor();
+    // The browser tells of a refused request as of a fault.
+    visitor.trouble.length = 0;
+    await dialog(page).getByLabel("Address").fill(receiver.url);
+    await dialog(page).getByLabel("Description").fill("The pager");
+    await dialog(page).getByRole("checkbox", { name: event }).check();
+    await look(visitor, `webhooks-add-${path.split("/")[1]}`);
+    await press(page, "Add the webhook");
+    const secret = (await dialog(page).getByLabel("Copy the secret", { exact: true }).textContent()) ?? "";
+    expect(secret).toStartWith("whsec_");
+    await press(page, "Done");
+    await dialog(page).getByText("Nothing was sent in the last 30 days.").waitFor();
+    await press(page, "Send a test");
+    await dialog(page).getByText("Delivered").waitFor();
+    expect(receiver.received.some((one) => receiver.verifies(one, secret))).toBe(true);
+    await look(visitor, `webhooks-one-${path.split("/")[1]}`);
+    await press(page, "Disable");
+    await dialog(page).getByRole("button", { name: "Enable", exact: true }).waitFor();
+    await press(page, "Remove");
+    await page
+      .getByRole("dialog", { name: "Remove the webhook?" })
+      .getByRole("button", { name: "Remove the webhook" })
+      .click();
+    await page.getByText("No webhooks yet").waitFor();
+  },
+  60_000,
+);
+
+test("whoever is signed in turns the mails off and on again", async () => {
+  await using visitor = await arrive("/settings/security");
   const { page } = visitor;
-  await page.getByText("No webhooks yet").waitFor();
-  await visitor.press("Add a webhook");
-  await dialog(page).getByLabel("Address").fill("https://10.0.0.1/");
-  await press(page, "Add the webhook");
-  await dialog(page).getByText("Must lead to the public internet").waitFor();
-  // The browser tells of a refused request as of a fault.
-  visitor.trouble.length = 0;
-  await dialog(page).getByLabel("Address").fill(receiver.url);
-  await dialog(page).getByLabel("Description").fill("The pager");
-  await dialog(page).getByRole("checkbox", { name: event }).check();
-  await look(visitor, `webhooks-add-${path.split("/")[1]}`);
-  await press(page, "Add the webhook");
-  const secret = (await dialog(page).getByLabel("Copy the secret", { exact: true }).textContent()) ?? "";
-  expect(secret).toStartWith("whsec_");
-  await press(page, "Done");
-  await dialog(page).getByText("Nothing was sent in the last 30 days.").waitFor();
-  await press(page, "Send a test");
-  await dialog(page).getByText("Delivered").waitFor();
-  expect(receiver.received.some((one) => receiver.verifies(one, secret))).toBe(true);
-  await look(visitor, `webhooks-one-${path.split("/")[1]}`);
-  await press(page, "Disable");
-  await dialog(page).getByRole("button", { name: "Enable", exact: true }).waitFor();
-  await press(page, "Remove");
-  await page.getByRole("dialog", { name: "Remove the webhook?" }).getByRole("button", { name: "Remove the webhook" }).click();
-  await page.getByText("No webhooks yet").waitFor();
-}, 60_000);
+  const choice = page.getByRole("switch", { name: "Tell me by mail" });
+  expect(await choice.isChecked()).toBe(true);
+  await choice.uncheck();
+  await page.getByText("You are not told by mail any more.").waitFor();
+  await visitor.go("/settings/security");
+  await page.getByRole("switch", { name: "Tell me by mail", checked: false }).waitFor();
+  await look(visitor, "security-mail");
+  await choice.check();
+  await page.getByText("You are told by mail.").waitFor();
+});

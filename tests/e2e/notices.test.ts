@@ -125,6 +125,7 @@ describe("a quota", () => {
 });
 
 describe("a receiver", () => {
+  // hardening: F37
   test("that hangs delays no request, and loses nothing while it is away for an hour", async () => {
     const world = await start({ timeoutMs: 300 });
     const { server, receiver, clock } = world;
@@ -214,6 +215,7 @@ describe("a receiver", () => {
     expect(actions).toEqual(["webhook.updated", "webhook.disabled", "webhook.created"]);
   });
 
+  // hardening: F37
   test("that hangs keeps no event from another one", async () => {
     const world = await start({ timeoutMs: 1_500 });
     const { server } = world;

@@ -33,6 +33,7 @@ async function call(url: string, method: string, path: string, body?: unknown) {
   return (await response.json()) as { id: string; secret: string; event_id: string };
 }
 
+// hardening: F37
 test("each event arrives after kill -9 in the middle of deliveries, under the id that was promised", async () => {
   const promised: string[] = [];
   let webhook = { id: "", secret: "" };
@@ -56,11 +57,15 @@ test("each event arrives after kill -9 in the middle of deliveries, under the id
   await db`UPDATE notice_deliveries SET claimed_until = 0, due_at = 0`;
   await db.close();
   await using server = await startServerProcess({ config, dataDir });
-  await until(async () => {
-    const answer = await call(server.url, "GET", `/v1/webhooks/${webhook.id}/deliveries?limit=100`);
-    const { data } = answer as unknown as { data: { state: string }[] };
-    return data.length === promised.length && data.every(({ state }) => state === "delivered");
-  }, "all are delivered", 30_000);
+  await until(
+    async () => {
+      const answer = await call(server.url, "GET", `/v1/webhooks/${webhook.id}/deliveries?limit=100`);
+      const { data } = answer as unknown as { data: { state: string }[] };
+      return data.length === promised.length && data.every(({ state }) => state === "delivered");
+    },
+    "all are delivered",
+    30_000,
+  );
   expect(new Set(promised).size).toBe(36);
   expect([...new Set(receiver.received.map(({ id }) => id))].sort()).toEqual(promised.toSorted());
   expect(receiver.received.every((one) => receiver.verifies(one, webhook.secret))).toBe(true);

@@ -89,7 +89,11 @@ standard error. It cannot be shown again.`,
   async run({ connect, request, options, terminal }, url) {
     refuseSecret(url);
     const { events, description } = options;
-    const body = { url, ...(events === undefined ? {} : { events }), ...(description === undefined ? {} : { description }) };
+    const body = {
+      url,
+      ...(events === undefined ? {} : { events }),
+      ...(description === undefined ? {} : { description }),
+    };
     const answer = await request(pathOf(options), { method: "POST", body });
     const made = understood(madeWebhook, answer, await connect(), "new webhook");
     const show = () => {
@@ -114,14 +118,22 @@ const testCommand = serverCommand({
     const { request, connect, options, terminal } = call;
     refuseSecret(id);
     const path = pathOf(options, id);
-    const sent = understood(z.object({ event_id: z.string() }), await request(`${path}/test`, { method: "POST" }), await connect(), "test");
+    const sent = understood(
+      z.object({ event_id: z.string() }),
+      await request(`${path}/test`, { method: "POST" }),
+      await connect(),
+      "test",
+    );
     const { raw, found } = await firstAttempt(call, path, sent.event_id);
     const [last] = found.attempts.slice(-1);
     const isTaken = found.state === "delivered";
     const show = () => {
       if (isTaken) terminal.print(`The receiver took it: ${cameOf(found)}.`);
     };
-    const again = found.next_attempt_at === null ? "" : ` It is tried again ${formatRelative(found.next_attempt_at, call.nowSeconds())}.`;
+    const again =
+      found.next_attempt_at === null
+        ? ""
+        : ` It is tried again ${formatRelative(found.next_attempt_at, call.nowSeconds())}.`;
     const failure = `The receiver did not take it: ${last ? cameOf(found) : "no attempt yet"}.${again}`;
     return { json: raw, show, ...(isTaken ? {} : { failure }) };
   },
@@ -142,7 +154,8 @@ async function firstAttempt(
         const isOver = found.attempts.length > 0 || found.state !== "pending" || performance.now() > end;
         if (found.event_id === eventId && isOver) return { raw, found };
       }
-      if (performance.now() > end) throw new CliError("The server has not sent it yet. Look with: headrace webhooks deliveries");
+      if (performance.now() > end)
+        throw new CliError("The server has not sent it yet. Look with: headrace webhooks deliveries");
       await Bun.sleep(testPollMs);
     }
   });

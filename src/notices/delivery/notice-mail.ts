@@ -50,7 +50,7 @@ export function noticeMail(to: string, { type, data }: Notice, origin: string): 
 
 ${origin}
 
-You get this as an owner, an admin or an operator. PUT /v1/session/notices turns these mails off for you.
+You get this as an owner, an admin or an operator. Under Settings, Profile and sign-in, you turn these mails off for yourself.
 `,
   };
 }

@@ -33,6 +33,7 @@ function options(given: Partial<PostOptions> = {}): PostOptions {
 
 const message = { headers: { "content-type": "application/json" }, body: "{}" };
 
+// hardening: F36
 test("a receiver is connected to at the address that was checked, and has to prove its name", async () => {
   const seen: string[] = [];
   upstream = rawUpstream(
@@ -50,6 +51,7 @@ test("a receiver is connected to at the address that was checked, and has to pro
   expect(seen).toHaveLength(1);
 });
 
+// hardening: F36
 test("a name is looked up once at each attempt: what it leads to a moment later changes nothing", async () => {
   upstream = rawUpstream(({ socket }) => socket.write(ok("")));
   let asked = 0;
@@ -79,6 +81,7 @@ test("a name that leads inside is not connected to in production", async () => {
   expect(connections).toBe(0);
 });
 
+// hardening: F36
 test("a redirect is the answer, and nobody follows it", async () => {
   const seen: string[] = [];
   upstream = rawUpstream(({ socket }, request) => {

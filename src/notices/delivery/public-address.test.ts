@@ -127,6 +127,7 @@ describe("a name", () => {
   const url = new URL("https://hooks.example/");
   const leadsTo = (...addresses: string[]) => addressesOf(url, production, async () => addresses);
 
+  // hardening: F36
   test("is refused where any of its addresses is not public", async () => {
     for (const inside of ["10.0.0.1", "127.0.0.1", "::1", "::ffff:8.8.8.8", "fe80::1%eth0", "100.64.0.1"]) {
       const error = await leadsTo("8.8.8.8", inside).catch((reason: unknown) => reason);

@@ -20,7 +20,7 @@ beforeEach(() => {
   live = [];
 });
 
-/** As the database does it, which has tests of its own. */
+/** What the database does, which has tests of its own. */
 const store: IncidentStore = {
   list: async () => [...rows.values()],
   async begin(incident) {
@@ -38,7 +38,10 @@ const store: IncidentStore = {
 function start(replicaId: string) {
   live.push(replicaId);
   const state = { isWell: true, isKnown: true };
-  const sources = { upstreams: () => (state.isKnown ? [{ name: "north", isWell: state.isWell }] : []), nodes: () => [] };
+  const sources = {
+    upstreams: () => (state.isKnown ? [{ name: "north", isWell: state.isWell }] : []),
+    nodes: () => [],
+  };
   const outages = new Outages(sources, clock);
   const watch = new IncidentWatch({
     ...{ store, replicaId, clock, log: silent, everyMs: 1e9, live: () => live.map((id) => ({ id })) },

@@ -1,19 +1,19 @@
 // Notices and their deliveries on both databases: told once whoever tells them, taken by one process at a time.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
-import { type ManualClock, manualClock } from "../../../../tests/support/manual-clock.ts";
-import { until } from "../../../../tests/support/headrace.ts";
-import { startWebhookReceiver, type WebhookReceiver } from "../../../../tests/support/webhook-receiver.ts";
-import { type Notice, noticeOf, type Tidings } from "../../../domain/notices/notice.ts";
-import type { ClaimBounds, SecuredWebhook } from "../../../domain/notices/webhook.ts";
-import { Deliverer } from "../../../notices/delivery/deliverer.ts";
-import { newWebhookSecret } from "../../../notices/delivery/signature.ts";
-import { auditEvent } from "../../../policy/records/audit.ts";
-import type { Database } from "../../sql/database.ts";
-import { SqlDeliveryStore } from "./delivery-store.ts";
-import { SqlIncidentStore } from "./incident-store.ts";
-import { SqlNoticeStore } from "./notice-store.ts";
-import { SqlWebhookStore } from "./webhook-store.ts";
+import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
+import { until } from "../support/headrace.ts";
+import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
+import { type Notice, noticeOf, type Tidings } from "../../src/domain/notices/notice.ts";
+import type { ClaimBounds, SecuredWebhook } from "../../src/domain/notices/webhook.ts";
+import { Deliverer } from "../../src/notices/delivery/deliverer.ts";
+import { newWebhookSecret } from "../../src/notices/delivery/signature.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
+import { SqlDeliveryStore } from "../../src/storage/tables/notices/delivery-store.ts";
+import { SqlIncidentStore } from "../../src/storage/tables/notices/incident-store.ts";
+import { SqlNoticeStore } from "../../src/storage/tables/notices/notice-store.ts";
+import { SqlWebhookStore } from "../../src/storage/tables/notices/webhook-store.ts";
 
 const silent = { info() {}, warn() {}, error() {} };
 const day = 86_400;
@@ -161,6 +161,7 @@ onEachDatabase((databases) => {
     expect(rest).toEqual([]);
   });
 
+  // hardening: F37
   test("two processes deliver each event once, and what was left by one that died as well", async () => {
     const id = await webhook();
     const store = new SqlNoticeStore(opened.db);
