@@ -1,9 +1,5 @@
 // Notices and their deliveries on both databases: told once whoever tells them, taken by one process at a time.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
-import { until } from "../support/headrace.ts";
-import { type ManualClock, manualClock } from "../support/manual-clock.ts";
-import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 import { type Notice, noticeOf, type Tidings } from "../../src/domain/notices/notice.ts";
 import type { ClaimBounds, SecuredWebhook } from "../../src/domain/notices/webhook.ts";
 import { Deliverer } from "../../src/notices/delivery/deliverer.ts";
@@ -14,6 +10,10 @@ import { SqlDeliveryStore } from "../../src/storage/tables/notices/delivery-stor
 import { SqlIncidentStore } from "../../src/storage/tables/notices/incident-store.ts";
 import { SqlNoticeStore } from "../../src/storage/tables/notices/notice-store.ts";
 import { SqlWebhookStore } from "../../src/storage/tables/notices/webhook-store.ts";
+import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
+import { until } from "../support/headrace.ts";
+import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 
 const silent = { info() {}, warn() {}, error() {} };
 const day = 86_400;

@@ -20,7 +20,13 @@ beforeEach(() => {
   watch = new ErrorWatch(next, clock);
 });
 
-function end(count: number, outcome: UsageOutcome, code: string | null = null, accountId = "acct_1", of: Environment = "live") {
+function end(
+  count: number,
+  outcome: UsageOutcome,
+  code: string | null = null,
+  accountId = "acct_1",
+  of: Environment = "live",
+) {
   const begin: UsageBegin = {
     ...{ requestId: "req_1", at: 0, accountId, keyId: "key_1", appId: null, environment: of },
     ...{ operation: "chat", model: "m", stream: false },
