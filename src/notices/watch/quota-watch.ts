@@ -31,7 +31,7 @@ const nanoUsdPerUsd = 1e9;
 interface Measure {
   /** Names subject, window and limit: another of them is told anew. */
   place: string;
-  fill: number;
+  isAt(percent: number): boolean;
   data: Omit<NoticeData["quota.threshold"], "threshold">;
 }
 
@@ -65,25 +65,33 @@ export class QuotaWatch {
     const touched = this.#touched;
     this.#touched = new Map();
     const seen = new Set<string>();
-    for (const [{ quotas }, accountId] of touched) {
-      for (const quota of quotas) {
-        if (this.#rounds.isClosed) return;
-        if ((quota.tokens === null && quota.nanoUsd === null) || seen.has(quota.id)) continue;
-        seen.add(quota.id);
-        await this.#lookAt(quota, accountId);
+    let fault: unknown;
+    for (const [limits, accountId] of touched) {
+      try {
+        for (const quota of limits.quotas) {
+          if (this.#rounds.isClosed) return;
+          if ((quota.tokens === null && quota.nanoUsd === null) || seen.has(quota.id)) continue;
+          await this.#lookAt(quota, accountId);
+          seen.add(quota.id);
+        }
+      } catch (error) {
+        // Whatever could not be asked or kept now is looked at in the next round, used again or not.
+        fault = error;
+        this.#touched.set(limits, accountId);
       }
       await new Promise(setImmediate);
     }
+    if (fault !== undefined) throw fault;
   }
 
   async #lookAt(quota: Quota, accountId: string): Promise<void> {
     const { limits, clock, teller } = this.#options;
     const used = await limits.used(quota);
     for (const measure of measuresOf(quota, used, clock.nowSeconds())) {
-      const threshold = quotaThresholds.findLast((percent) => measure.fill * 100 >= percent);
+      const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
       // Only the highest: who is at 95 % need not hear of 50.
       if (threshold === undefined || (this.#told.get(measure.place) ?? 0) >= threshold) continue;
-      if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) continue;
+      if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
       if (this.#told.size >= mostRemembered) this.#told.clear();
       this.#told.set(measure.place, threshold);
     }
@@ -98,7 +106,8 @@ function measuresOf(
   const { start, end } = calendarMonthOf(now);
   const measure = (unit: "tokens" | "USD", limit: number, amount: number, perUnit: number): Measure => ({
     place: `quota ${id} ${unit} ${start} ${limit}`,
-    fill: limit === 0 ? 0 : amount / limit,
+    // Whole numbers on both sides; of a limit of nothing there is no part.
+    isAt: (percent) => limit > 0 && amount * 100 >= limit * percent,
     data: {
       ...{ owner, owner_id: ownerId, environment: environment as Measure["data"]["environment"], unit },
       ...{ limit: limit / perUnit, used: amount / perUnit },
