@@ -112,6 +112,11 @@ export const layers: Layers = {
     packages: ["@simplewebauthn/server", "node:crypto", "openid-client"],
     because: "people and how they sign in do not depend on transport, storage or engines.",
   },
+  "src/notices": {
+    may: ["src/base", "src/domain", "src/http1", "src/policy", "src/wire"],
+    packages: ["node:dns", "standardwebhooks"],
+    because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
+  },
   "src/oauth": {
     may: ["src/base", "src/domain", "src/policy"],
     packages: ["node:crypto"],
@@ -140,6 +145,7 @@ export const layers: Layers = {
         "inference",
         "nodes",
         "nodes/tunnel",
+        "notices",
         "oauth",
         "policy",
         "websocket",
@@ -165,7 +171,7 @@ export const layers: Layers = {
       ...["accounts", "config", "engines", "engines/llama", "http", "http1", "inference", "logging", "mail"].map(
         (name) => `src/${name}`,
       ),
-      ...["metrics", "nodes", "oauth", "policy", "prices", "tracing", "upkeep"].map((name) => `src/${name}`),
+      ...["metrics", "nodes", "notices", "oauth", "policy", "prices", "tracing", "upkeep"].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],

@@ -290,6 +290,15 @@ describe("the mail server", () => {
     expect((await load({ flags: { smtpUrl: url, mailFrom: from } })).mail).toBeUndefined();
   });
 
+  test("webhooks may post to this machine in development mode alone", async () => {
+    const yaml = "webhook_loopback: true\n";
+    expect((await load()).webhookLoopback).toBe(false);
+    expect((await load({ yaml })).webhookLoopback).toBe(true);
+    const flags = { mode: "production", publicUrl: "https://h.example" };
+    const { message } = await refusal(load({ yaml, flags }));
+    expect(message).toContain("webhook_loopback: is for development mode alone. Fix: ");
+  });
+
   test("the mail server needs a sender", async () => {
     const { message } = await refusal(load({ env: { HEADRACE_SMTP_URL: url } }));
     expect(message).toStartWith("mail.from: is missing; the mail server is configured. Fix: ");

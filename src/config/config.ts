@@ -69,6 +69,8 @@ export interface Config extends ReloadableConfig {
   /** Seconds for which a server that stops goes on answering while it is not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
+  /** Whether webhooks may post to this machine; in development alone. */
+  readonly webhookLoopback: boolean;
   /** Undefined: nothing is traced. */
   readonly tracing: TracingConfig | undefined;
   /** Undefined: no mail is sent. */
@@ -134,6 +136,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     host: bareHost(host.value),
     mode: mode.value,
     publicUrl: trimmed(publicUrl.value),
+    webhookLoopback: readWebhookLoopback(reader, mode.value),
     ...readOthers(reader, absolute),
   };
   const tracing = readTracing(reader, file.data.tracing);
@@ -206,6 +209,16 @@ function readStores(reader: OptionReader) {
     reader.problems.push({ ...database.place, message: "is missing; HEADRACE_REDIS_URL is set", fix });
   }
   return { databaseUrl: database.value, redisUrl: redis.value };
+}
+
+/** A server that others reach must not be made to post to what only this machine reaches. */
+function readWebhookLoopback(reader: OptionReader, mode: Mode): boolean {
+  const loopback = reader.take(options.webhookLoopback);
+  if (loopback.value && mode === "production") {
+    const fix = "Leave it out, and give webhooks an https address on the public internet.";
+    reader.problems.push({ ...loopback.place, message: "is for development mode alone", fix });
+  }
+  return loopback.value;
 }
 
 function trimmed(url: string | undefined): string | undefined {

@@ -15,6 +15,7 @@ advertise_url: http://10.0.0.5:7545    # where other replicas reach this one
 lame_duck_seconds: 5                   # when it stops: answers on until load balancers have heard of it
 log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine
+webhook_loopback: false                # let webhooks post to this machine; development alone
 
 # The built-in engine.
 engine:

@@ -401,6 +401,7 @@ export const fileSchema = field(
     advertise_url: inFile(options.advertiseUrl),
     lame_duck_seconds: inFile(options.lameDuckSeconds),
     discover_local: inFile(options.discoverLocal),
+    webhook_loopback: inFile(options.webhookLoopback),
     engine: field(
       z.strictObject({
         models: inFile(options.models),

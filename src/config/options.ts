@@ -329,6 +329,13 @@ export const options = {
     default: true,
     doc: "Look on loopback for Ollama, LM Studio, vLLM and llama-server at start.",
   }),
+  webhookLoopback: option({
+    ...trueOrFalse(),
+    env: "HEADRACE_WEBHOOK_LOOPBACK",
+    file: ["webhook_loopback"],
+    default: false,
+    doc: "Lets webhooks post to this machine, over http as well; in development mode alone.",
+  }),
   models: option({
     schema: z.array(
       field(

@@ -62,6 +62,11 @@ export const auditActions = [
   "grant.revoked",
   "device.denied",
   "device.approved",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.secret_rotated",
+  "webhook.disabled",
+  "webhook.deleted",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

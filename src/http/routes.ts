@@ -18,6 +18,7 @@ import { auditRoutes } from "./api/people/audit-routes.ts";
 import { authorizationRoutes } from "./api/people/authorization-routes.ts";
 import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
+import { noticeRoutes } from "./api/people/notice-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
 import { conversationRoutes } from "./api/responses/conversation-routes.ts";
@@ -29,6 +30,7 @@ import { overviewRoutes } from "./api/usage/overview-routes.ts";
 import { refusalRoutes } from "./api/usage/refusal-routes.ts";
 import { requestRoutes } from "./api/usage/request-routes.ts";
 import { usageRoutes } from "./api/usage/usage-routes.ts";
+import { webhookRoutes } from "./api/webhooks/webhook-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
 import type { Route } from "./exchange/route.ts";
 import { authorizeRoutes } from "./pages/authorize-routes.ts";
@@ -52,11 +54,13 @@ const makers = [
   requestRoutes,
   accountRoutes,
   keyRoutes,
+  webhookRoutes,
   tokenRoutes,
   oauthRoutes,
   appRoutes,
   authorizationRoutes,
   sessionRoutes,
+  noticeRoutes,
   passkeyRoutes,
   memberRoutes,
   invitationRoutes,

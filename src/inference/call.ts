@@ -65,6 +65,8 @@ export interface InferenceDeps {
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
+  /** Told of each request that has settled: what its limits have left is looked at later. */
+  quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
 }
 
 /** Either JSON, or what sends a stream of events to the client. */

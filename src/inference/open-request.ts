@@ -402,6 +402,7 @@ export class OpenRequest<Result>
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
+    deps.quotaWatch?.used(call.principal);
     if (outcome === "completed") {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.

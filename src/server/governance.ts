@@ -8,6 +8,7 @@ import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { KeyChain } from "../domain/principal.ts";
+import type { SealFor } from "../domain/seal.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
@@ -94,6 +95,8 @@ export interface Governance {
   /** Responses that go on without their client. */
   background: SqlBackgroundStore;
   conversations: SqlConversationStore;
+  /** Seals what is kept, under a key of the installation that outlives its secret. */
+  contentSeal: SealFor;
   ledger: SpoolLedger;
   /** The rules for how far back records go. */
   retention: Retention;
@@ -265,6 +268,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     responseKeeper,
     background: new SqlBackgroundStore(db, contentSeal),
     conversations: new SqlConversationStore(db, contentSeal),
+    contentSeal,
     ledger,
     retention: recordRetention,
     reports: new SqlUsageReports(db, () => ledger.catchUp()),

@@ -35,6 +35,7 @@ import { checkModelFiles, pulledModelStore } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
+import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openPeople, type People } from "./people.ts";
@@ -63,6 +64,8 @@ export interface ServeOptions {
   loadReadMs?: number;
   /** Limits on clients that need no credential; a test reaches them sooner. */
   addressLimits?: Partial<Record<AddressLimit, number>>;
+  /** Times of what is told and delivered; the usual unless a test has less patience. */
+  noticeTimes?: NoticeTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
 }
@@ -81,6 +84,7 @@ export interface RunningServer {
   people: People;
   replicas: Replicas;
   network: NodeNetwork;
+  notices: NoticeParts;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
@@ -156,13 +160,20 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   let draining = false;
   let refusing = false;
   const stopping = new Stopping();
-  const { observer, tracer, readiness, health, answered, metrics } = await openObservation({
+  const observation = await openObservation({
     ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
     http: (): Http1Server => server,
     isDraining: () => draining,
     spanBounds: options.spanBounds,
     opened,
   });
+  const { tracer, readiness, health, answered, metrics } = observation;
+  const notices = openNotices({
+    ...{ db, config, governance, people, routing, replicas, clock, log, opened },
+    observer: observation.observer,
+    times: options.noticeTimes,
+  });
+  const { observer } = notices;
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
@@ -171,6 +182,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     backgroundRuns,
     ...people,
     ...network.routes,
+    ...notices.routes,
+    quotaWatch: notices.quotaWatch,
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
     catalog,
     router,
@@ -262,6 +275,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     people,
     replicas,
     network,
+    notices,
     setupLink,
     localServers,
     requests: () => ({ ended: answered(), open: server.pendingRequests }),

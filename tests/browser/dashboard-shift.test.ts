@@ -31,7 +31,7 @@ const paths = [
   ...["/", "/playground", "/catalog", "/usage", "/requests", "/chats", "/apps", "/settings/api-keys"],
   ...["/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log", "/admin/upstreams"],
   ...["/admin/nodes", "/admin/accounts", "/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log"],
-  ...["/admin/system"],
+  ...["/admin/system", "/settings/webhooks", "/admin/webhooks"],
 ];
 /** Tall enough that all of most pages is in view. */
 const tall = { ...desktop, height: 2_000 };

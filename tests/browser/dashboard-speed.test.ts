@@ -20,7 +20,7 @@ afterAll(async () => {
 const paths = [
   ...["/", "/playground", "/catalog", "/usage", "/requests", "/chats", "/settings/api-keys", "/settings/limits"],
   ...["/settings/members", "/settings/audit-log", "/admin/upstreams", "/admin/tiers", "/admin/signing-keys"],
-  ...["/admin/system", "/docs"],
+  ...["/admin/system", "/settings/webhooks", "/docs"],
 ];
 /** In the long form what was promised; beside other tests, on a shared machine at its own speed, only that it is no multiple. */
 const mostBlockingMs = long ? 500 : 5_000;

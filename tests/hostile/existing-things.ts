@@ -19,6 +19,8 @@ const kindByPath: readonly [RegExp, string][] = [
   [/nodes\/$/, "node"],
   [/node-tokens\/$/, "join_id"],
   [/upstreams\/$/, "upstream"],
+  [/^\/v1\/webhooks\/$/, "webhook"],
+  [/^\/v1\/admin\/webhooks\/$/, "operators_webhook"],
   [/tiers\/$/, "tier"],
   [/people\/$/, "person"],
   [/requests\/$/, "request"],
@@ -97,6 +99,9 @@ export async function openExisting(
       await set("upstream", make("POST", "/v1/admin/upstreams", { name, url: upstreamUrl }, "name"));
       const declared = { id: name, deployments: [{ upstream: "built-in", model: "none" }] };
       await set("declared_model", make("POST", "/v1/admin/models", declared));
+      const receiver = { url: "https://hooks.invalid/" };
+      await set("webhook", make("POST", "/v1/webhooks", receiver));
+      await set("operators_webhook", make("POST", "/v1/admin/webhooks", receiver));
       const invited = { email: `${name}@example.test`, role: "member" };
       await set("invitation", make("POST", `/v1/admin/accounts/${people.accountId}/invitations`, invited, "id"));
       const join = () => make("POST", "/v1/admin/node-tokens", { approved_models: ["some-model"] }, "token");

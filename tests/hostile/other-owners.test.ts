@@ -198,3 +198,26 @@ test("keys and usage of others are not there either", async () => {
     expect(JSON.parse(overview.text)).toMatchObject({ quota: { tokens: { used: 3 * 9 } } });
   }
 });
+
+test("a webhook is shown to, changed, tested and deleted by no other account and no other environment", async () => {
+  for (const owner of owners) {
+    const made = await as(owner, "/v1/webhooks", "POST", { url: "https://hooks.invalid/", description: owner.name });
+    const { id } = JSON.parse(made.text);
+    for (const other of owners.filter((one) => one !== owner)) {
+      for (const [method, path, body] of [
+        ["GET", "", undefined],
+        ["PATCH", "", { enabled: false }],
+        ["DELETE", "", undefined],
+        ["POST", "/test", undefined],
+        ["POST", "/rotate-secret", {}],
+        ["GET", "/deliveries", undefined],
+      ] as const) {
+        const answer = await as(other, `/v1/webhooks/${id}${path}`, method, body);
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+      }
+      expect((await as(other, "/v1/webhooks")).text).not.toContain(id);
+      expect((await as(other, "/v1/admin/webhooks")).status).toBe(403);
+    }
+    expect(JSON.parse((await as(owner, `/v1/webhooks/${id}`)).text)).toMatchObject({ id, enabled: true });
+  }
+});

@@ -921,6 +921,18 @@ export interface Shapes {
   UpdateKeyRequest?: UpdateKeyRequest;
   RotateKeyRequest?: RotateKeyRequest;
   RotatedApiKey?: RotatedApiKey;
+  CreateWebhookRequest?: CreateWebhookRequest;
+  WebhookWithSecret?: WebhookWithSecret;
+  WebhookSecret?: WebhookSecret;
+  WebhookList?: WebhookList;
+  Webhook?: Webhook;
+  UpdateWebhookRequest?: UpdateWebhookRequest;
+  DeletedWebhook?: DeletedWebhook;
+  RotateWebhookSecretRequest?: RotateWebhookSecretRequest;
+  WebhookTest?: WebhookTest;
+  WebhookDeliveryList?: WebhookDeliveryList;
+  WebhookDelivery?: WebhookDelivery;
+  WebhookAttempt?: WebhookAttempt;
   TokenRequest?: TokenRequest;
   AccessToken?: AccessToken;
   JsonWebKeySet?: JsonWebKeySet;
@@ -953,6 +965,8 @@ export interface Shapes {
   BrowserSession?: BrowserSession;
   EndedBrowserSessions?: EndedBrowserSessions;
   EndedBrowserSession?: EndedBrowserSession;
+  NoticeSettings?: NoticeSettings;
+  UpdateNoticeSettingsRequest?: UpdateNoticeSettingsRequest;
   PasskeyList?: PasskeyList;
   Passkey?: Passkey;
   PasskeyCreationOptions?: PasskeyCreationOptions;
@@ -3665,6 +3679,228 @@ export interface RotatedApiKey {
    */
   replaces: string;
 }
+export interface CreateWebhookRequest {
+  /**
+   * Where events are posted to: https, on the public internet, without a user name in it.
+   */
+  url: string;
+  description?: string | null;
+  events?:
+    | (
+        | "quota.threshold"
+        | "key.unused"
+        | "key.expiring"
+        | "errors.rate"
+        | "upstream.down"
+        | "upstream.up"
+        | "node.away"
+        | "node.back"
+        | "webhook.test"
+      )[]
+    | null;
+}
+export interface WebhookWithSecret {
+  object: "webhook";
+  id: string;
+  url: string;
+  description: string;
+  /**
+   * Empty: all.
+   */
+  events: (
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "node.away"
+    | "node.back"
+    | "webhook.test"
+  )[];
+  /**
+   * It gets events of this one; null: of the operators'.
+   */
+  environment: ("live" | "test" | "dev") | null;
+  enabled: boolean;
+  /**
+   * `gone`: the receiver answered 410, so nothing more is sent until somebody enables it.
+   */
+  disabled_reason: "gone" | null;
+  /**
+   * Those that sign, the newest last.
+   */
+  secrets: WebhookSecret[];
+  /**
+   * Id of the person or key that made it.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * `whsec_…`, by which signatures are verified. It is shown this once.
+   */
+  secret: string;
+}
+export interface WebhookSecret {
+  last4: string;
+  /**
+   * After a rotation: it signs until then.
+   */
+  expires_at: number | null;
+}
+export interface WebhookList {
+  object: "list";
+  data: Webhook[];
+}
+export interface Webhook {
+  object: "webhook";
+  id: string;
+  url: string;
+  description: string;
+  /**
+   * Empty: all.
+   */
+  events: (
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "node.away"
+    | "node.back"
+    | "webhook.test"
+  )[];
+  /**
+   * It gets events of this one; null: of the operators'.
+   */
+  environment: ("live" | "test" | "dev") | null;
+  enabled: boolean;
+  /**
+   * `gone`: the receiver answered 410, so nothing more is sent until somebody enables it.
+   */
+  disabled_reason: "gone" | null;
+  /**
+   * Those that sign, the newest last.
+   */
+  secrets: WebhookSecret[];
+  /**
+   * Id of the person or key that made it.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+}
+/**
+ * What is left out stays as it is; null clears.
+ */
+export interface UpdateWebhookRequest {
+  /**
+   * Where events are posted to: https, on the public internet, without a user name in it.
+   */
+  url?: string;
+  description?: string | null;
+  events?:
+    | (
+        | "quota.threshold"
+        | "key.unused"
+        | "key.expiring"
+        | "errors.rate"
+        | "upstream.down"
+        | "upstream.up"
+        | "node.away"
+        | "node.back"
+        | "webhook.test"
+      )[]
+    | null;
+  /**
+   * What waits for one that is disabled fails at its next attempt.
+   */
+  enabled?: boolean;
+}
+export interface DeletedWebhook {
+  object: "webhook";
+  id: string;
+  deleted: true;
+}
+export interface RotateWebhookSecretRequest {
+  /**
+   * How long every delivery is signed with the old secret as well; 0: not at all. Default 86400.
+   */
+  overlap_seconds?: number | null;
+}
+export interface WebhookTest {
+  object: "webhook_test";
+  /**
+   * The delivery with this `event_id` says what came of it.
+   */
+  event_id: string;
+}
+export interface WebhookDeliveryList {
+  object: "list";
+  data: WebhookDelivery[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface WebhookDelivery {
+  object: "webhook_delivery";
+  id: string;
+  /**
+   * The `webhook-id` of all its attempts.
+   */
+  event_id: string;
+  type:
+    | "quota.threshold"
+    | "key.unused"
+    | "key.expiring"
+    | "errors.rate"
+    | "upstream.down"
+    | "upstream.up"
+    | "node.away"
+    | "node.back"
+    | "webhook.test";
+  /**
+   * `failed`: it is not tried again.
+   */
+  state: "pending" | "delivered" | "failed";
+  attempts: WebhookAttempt[];
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  next_attempt_at: number | null;
+  ended_at: number | null;
+}
+export interface WebhookAttempt {
+  /**
+   * Unix time in seconds.
+   */
+  at: number;
+  /**
+   * The status of the answer; null: there was none.
+   */
+  status: number | null;
+  /**
+   * Why there was no answer: `timeout`, `not_connected`, `broke_off`, `no_http`, `name_not_found`, `address_not_public`, `not_https`, `disabled` and the like.
+   */
+  error: string | null;
+  duration_ms: number;
+}
 export interface TokenRequest {
   /**
    * The API key to exchange.
@@ -4219,6 +4455,20 @@ export interface EndedBrowserSession {
   id: string;
   deleted: true;
 }
+export interface NoticeSettings {
+  object: "notice_settings";
+  /**
+   * Whether the person is told by mail.
+   */
+  mail: boolean;
+  /**
+   * Whether this server sends mail at all.
+   */
+  mail_is_sent: boolean;
+}
+export interface UpdateNoticeSettingsRequest {
+  mail: boolean;
+}
 export interface PasskeyList {
   object: "list";
   data: Passkey[];
@@ -4569,7 +4819,12 @@ export interface AuditEvent {
     | "grant.replayed"
     | "grant.revoked"
     | "device.denied"
-    | "device.approved";
+    | "device.approved"
+    | "webhook.created"
+    | "webhook.updated"
+    | "webhook.secret_rotated"
+    | "webhook.disabled"
+    | "webhook.deleted";
   /**
    * `key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.
    */

@@ -8,3 +8,4 @@ export { SigningKeysPage } from "./signing-keys/signing-keys-page.tsx";
 export { SystemPage } from "./system/system-page.tsx";
 export { TiersPage } from "./tiers/tiers-page.tsx";
 export { UpstreamsPage } from "./upstreams/upstreams-page.tsx";
+export { OperatorWebhooksPage } from "./webhooks/operator-webhooks-page.tsx";

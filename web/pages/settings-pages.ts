@@ -5,3 +5,4 @@ export { KeysPage } from "./keys/keys-page.tsx";
 export { LimitsPage } from "./limits/limits-page.tsx";
 export { MembersPage } from "./members/members-page.tsx";
 export { SecurityPage } from "./security/security-page.tsx";
+export { WebhooksPage } from "./webhooks/webhooks-page.tsx";

@@ -19,6 +19,7 @@ import {
   ShieldLockIcon,
   StackIcon,
   VerifiedIcon,
+  WebhookIcon,
 } from "@primer/octicons-react";
 import type { ComponentType } from "react";
 import type { LoadPage } from "./later-page.tsx";
@@ -87,6 +88,13 @@ export const sections: readonly Section[] = [
         load: settings("SecurityPage"),
       },
       {
+        path: "/settings/webhooks",
+        title: "Webhooks",
+        icon: WebhookIcon,
+        who: "manager",
+        load: settings("WebhooksPage"),
+      },
+      {
         path: "/settings/audit-log",
         title: "Audit log",
         icon: HistoryIcon,
@@ -109,6 +117,12 @@ export const sections: readonly Section[] = [
         title: "Signing keys",
         icon: VerifiedIcon,
         load: administration("SigningKeysPage"),
+      },
+      {
+        path: "/admin/webhooks",
+        title: "Server webhooks",
+        icon: WebhookIcon,
+        load: administration("OperatorWebhooksPage"),
       },
       { path: "/admin/audit-log", title: "Server audit log", icon: HistoryIcon, load: administration("FullAuditPage") },
       { path: "/admin/system", title: "System", icon: PulseIcon, load: administration("SystemPage") },

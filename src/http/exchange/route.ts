@@ -109,6 +109,7 @@ export interface RouteDoc {
     | "Models"
     | "Usage"
     | "Keys"
+    | "Webhooks"
     | "Tokens"
     | "Apps"
     | "People"

@@ -20,6 +20,8 @@ export interface Origin {
   /** Name or address; an IPv6 address without brackets. */
   hostname: string;
   port: number;
+  /** The address to connect to, in place of one that `hostname` is looked up for. */
+  address?: string;
   /** Left out: no TLS. */
   tls?: OriginTls;
   /** Path of a Unix domain socket to connect to instead; `hostname` is then for the field Host alone. */
@@ -195,7 +197,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   #connect(exchange: ClientExchange): void {
-    const { hostname, port, tls, unix } = this.#origin;
+    const { hostname, address, port, tls, unix } = this.#origin;
     const deadline = Math.min(exchange.answerBy, monotonicMs() + this.#connectTimeoutMs);
     const connection = new ClientConnection(this, exchange, deadline);
     this.#connections.add(connection);
@@ -209,7 +211,9 @@ export class Http1Client implements HttpClient, ConnectionOwner {
         : {}),
     };
     try {
-      const opening = unix ? Bun.connect({ ...common, unix }) : Bun.connect({ ...common, hostname, port });
+      const opening = unix
+        ? Bun.connect({ ...common, unix })
+        : Bun.connect({ ...common, hostname: address ?? hostname, port });
       opening.catch((error: unknown) => connection.connectFailed(error));
     } catch (error) {
       connection.connectFailed(error);

@@ -586,4 +586,59 @@ const migrations: readonly (readonly string[])[] = [
     ),
     `ALTER TABLE usage_records ADD COLUMN details TEXT`,
   ],
+  [
+    // What accounts and operators are told of. `once`: subject, window and threshold, by which it is told once.
+    `CREATE TABLE notices (
+      id TEXT PRIMARY KEY,
+      at BIGINT NOT NULL,
+      type TEXT NOT NULL,
+      account_id TEXT,
+      environment TEXT,
+      once TEXT NOT NULL UNIQUE,
+      data TEXT NOT NULL
+    )`,
+    `CREATE INDEX notices_by_time ON notices (at)`,
+    // `account_id`, `environment`: null for operators'. `secrets`: JSON, each sealed.
+    `CREATE TABLE webhooks (
+      id TEXT PRIMARY KEY,
+      account_id TEXT,
+      environment TEXT,
+      url TEXT NOT NULL,
+      description TEXT NOT NULL,
+      events TEXT NOT NULL,
+      is_enabled INTEGER NOT NULL,
+      disabled_reason TEXT,
+      secrets TEXT NOT NULL,
+      created_by TEXT,
+      created_at BIGINT NOT NULL
+    )`,
+    // `target`: id of the webhook or the person; `owner`: of the account, or `operators`. `tries`: JSON of the attempts.
+    `CREATE TABLE notice_deliveries (
+      id TEXT PRIMARY KEY,
+      notice_id TEXT NOT NULL,
+      webhook_id TEXT,
+      person_id TEXT,
+      target TEXT NOT NULL,
+      owner TEXT NOT NULL,
+      state TEXT NOT NULL,
+      tries TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      due_at BIGINT NOT NULL,
+      ended_at BIGINT,
+      claim TEXT,
+      claimed_until BIGINT NOT NULL
+    )`,
+    `CREATE INDEX notice_deliveries_by_due ON notice_deliveries (due_at) WHERE state = 'pending'`,
+    `CREATE INDEX notice_deliveries_waiting ON notice_deliveries (target) WHERE state = 'pending'`,
+    `CREATE INDEX notice_deliveries_by_target ON notice_deliveries (target, id)`,
+    `CREATE INDEX notice_deliveries_by_time ON notice_deliveries (created_at)`,
+    // What is out of order now and was told of; `replica_id`: the process that sees it.
+    `CREATE TABLE incidents (
+      subject TEXT PRIMARY KEY,
+      replica_id TEXT NOT NULL,
+      since BIGINT NOT NULL
+    )`,
+    // People who want no mail of notices.
+    `CREATE TABLE notice_mutes (person_id TEXT PRIMARY KEY)`,
+  ],
 ];

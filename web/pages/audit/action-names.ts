@@ -31,6 +31,13 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "device.approved": "Device approved",
     "device.denied": "Device denied",
   },
+  Webhooks: {
+    "webhook.created": "Webhook created",
+    "webhook.updated": "Webhook changed",
+    "webhook.secret_rotated": "Webhook secret replaced",
+    "webhook.disabled": "Webhook disabled",
+    "webhook.deleted": "Webhook deleted",
+  },
   Account: {
     "account.created": "Account created",
     "account.updated": "Account changed",

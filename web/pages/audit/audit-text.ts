@@ -180,6 +180,14 @@ const phrases: Record<AuditAction, Phrase> = {
   "app.created": (told) => ({ did: `created ${appOf(told)}${inEnvironment(told)}` }),
   "app.updated": (told) => ({ did: `changed ${appOf({ ...told, detail: {} })}`, more: changesOf(told.detail) }),
   "app.secret_rotated": (told) => ({ did: `rotated the secret of ${appOf(told)}` }),
+  "webhook.created": ({ detail }) => ({ did: "created a webhook", more: text(detail["url"]) }),
+  "webhook.updated": ({ target, detail }) => ({ did: `changed the webhook ${target}`, more: changesOf(detail) }),
+  "webhook.secret_rotated": ({ target }) => ({ did: `replaced the secret of the webhook ${target}` }),
+  "webhook.disabled": ({ target }) => ({
+    did: `disabled the webhook ${target}`,
+    more: "Its receiver said that it is gone",
+  }),
+  "webhook.deleted": ({ detail }) => ({ did: "deleted a webhook", more: text(detail["url"]) }),
   "app.deleted": (told) => ({ did: `deleted ${appOf(told)}` }),
   "grant.created": (told) => ({
     who: allower(told),

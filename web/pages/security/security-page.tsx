@@ -2,6 +2,7 @@
 import { useRead } from "../../api/queries.ts";
 import type { PasskeyList } from "../../api/types.ts";
 import { Page } from "../../parts/page/page.tsx";
+import { NoticeMail } from "./notice-mail.tsx";
 import { passkeysPath } from "./passkey-support.ts";
 import { Passkeys } from "./passkeys.tsx";
 import { Password } from "./password.tsx";
@@ -14,6 +15,7 @@ export function SecurityPage() {
   return (
     <Page title="Profile and sign-in" about="Who you are, how you sign in, and where you are signed in.">
       <Profile />
+      <NoticeMail />
       <Password />
       <Passkeys />
       {!isPending && <Sessions />}

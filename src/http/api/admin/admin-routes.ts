@@ -9,6 +9,7 @@ import { adminPulledModelRoutes } from "./pulled-model-routes.ts";
 import { adminSigningKeyRoutes } from "./signing-key-routes.ts";
 import { adminTierRoutes } from "./tier-routes.ts";
 import { adminUpstreamRoutes } from "./upstream-routes.ts";
+import { adminWebhookRoutes } from "./webhook-routes.ts";
 
 export const adminRoutes = [
   adminAccountRoutes,
@@ -18,6 +19,7 @@ export const adminRoutes = [
   adminModelRoutes,
   adminPulledModelRoutes,
   adminNodeRoutes,
+  adminWebhookRoutes,
   adminAuditRoutes,
   adminSigningKeyRoutes,
 ];

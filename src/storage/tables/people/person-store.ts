@@ -78,6 +78,7 @@ export class SqlPersonStore implements PersonStore {
       await tx`DELETE FROM passkeys WHERE person_id = ${id}`;
       await tx`DELETE FROM sessions WHERE person_id = ${id}`;
       await tx`DELETE FROM one_time_links WHERE person_id = ${id} OR (created_by = ${id} AND used_at IS NULL)`;
+      await tx`DELETE FROM notice_mutes WHERE person_id = ${id}`;
       await tx`DELETE FROM people WHERE id = ${id}`;
       return { result: "done", changed: true };
     });

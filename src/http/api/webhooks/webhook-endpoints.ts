@@ -1,0 +1,174 @@
+// The endpoints of webhooks, once for those of an account and once for the operators'.
+import { z } from "zod";
+import type { DeliveryStore, WebhookOwner } from "../../../domain/notices/webhook.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { deliveryToWire, type Webhooks, webhookToWire } from "../../../notices/manage-webhooks.ts";
+import type { Throttle } from "../../../policy/throttle.ts";
+import {
+  createWebhookRequest,
+  defaultOverlapSeconds,
+  deletedWebhookShape,
+  deliveryShape,
+  rotateWebhookSecretRequest,
+  securedWebhookShape,
+  testedWebhookShape,
+  updateWebhookRequest,
+  webhookShape,
+} from "../../../wire/webhooks.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import type { EndpointDeps, scopedEndpoints } from "../endpoint.ts";
+import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
+
+export interface WebhookRouteDeps extends EndpointDeps {
+  webhooks: Webhooks;
+  webhookDeliveries: Pick<DeliveryStore, "list">;
+  throttle: Pick<Throttle, "require">;
+}
+
+export interface WebhookKind {
+  endpoint: ReturnType<typeof scopedEndpoints<WebhookRouteDeps>>;
+  base: "/v1/webhooks" | "/v1/admin/webhooks";
+  /** Between the verb of an operation's id and its noun. */
+  infix: "" | "Operator";
+  /** Whose they are, as summaries name it. */
+  whose: string;
+  /** Throws where they are not for who asks. */
+  ownerOf(principal: Principal): WebhookOwner;
+}
+
+const idParameter = [{ name: "id", in: "path", description: "Id of the webhook, `whk_…`." }] as const;
+const webhookList = wholeListOf(webhookShape, "WebhookList");
+const deliveryQuery = z.object(pageQuery);
+const deliveryList = listOf(deliveryShape, "WebhookDeliveryList");
+const guide = "The guide has the events and how their signatures are verified.";
+
+export function webhookEndpoints(kind: WebhookKind): ((deps: WebhookRouteDeps) => ScopedRoute)[] {
+  return [create(kind), list(kind), retrieve(kind), update(kind), remove(kind), ...working(kind)];
+}
+
+function create({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  return endpoint("POST", base, {
+    operationId: `create${infix}Webhook`,
+    summary: `Create a webhook ${whose}`,
+    description: `Events are posted to its address, signed as Standard Webhooks has it. The answer shows the secret, this once. ${guide}`,
+    requestBody: createWebhookRequest,
+    example: {
+      url: "https://hooks.example.com/headrace",
+      events: infix === "" ? ["quota.threshold"] : ["upstream.down"],
+    },
+    response: { description: "The new webhook, with its secret.", json: securedWebhookShape },
+    showsSecret: true,
+    first: ({ principal }) => ownerOf(principal),
+    async answer({ deps, principal, found, body, origin }) {
+      await deps.throttle.require("change", principal);
+      const { webhook, secret } = await deps.webhooks.create(principal, found, body, origin);
+      return { ...webhookToWire(webhook, origin.nowSeconds), secret };
+    },
+  });
+}
+
+function list({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  return endpoint("GET", base, {
+    operationId: `list${infix}Webhooks`,
+    summary: `List the webhooks ${whose}`,
+    description: "Oldest first, all of them: there are at most 20.",
+    response: { description: "The webhooks.", json: webhookList },
+    first: ({ principal }) => ownerOf(principal),
+    async answer({ deps, found, origin }) {
+      const webhooks = await deps.webhooks.list(found);
+      return { object: "list" as const, data: webhooks.map((webhook) => webhookToWire(webhook, origin.nowSeconds)) };
+    },
+  });
+}
+
+function retrieve({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  return endpoint("GET", `${base}/:id`, {
+    operationId: `retrieve${infix}Webhook`,
+    summary: `Retrieve a webhook ${whose}`,
+    parameters: idParameter,
+    response: { description: "The webhook.", json: webhookShape },
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    answer: ({ found, origin }) => webhookToWire(found, origin.nowSeconds),
+  });
+}
+
+function update({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  return endpoint("PATCH", `${base}/:id`, {
+    operationId: `update${infix}Webhook`,
+    summary: `Change a webhook ${whose}`,
+    description: "What is left out stays as it is; null clears.",
+    parameters: idParameter,
+    requestBody: updateWebhookRequest,
+    example: { enabled: true },
+    response: { description: "The webhook.", json: webhookShape },
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    async answer({ deps, principal, found, body, origin }) {
+      await deps.throttle.require("change", principal);
+      return webhookToWire(await deps.webhooks.update(principal, found, body, origin), origin.nowSeconds);
+    },
+  });
+}
+
+function remove({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  return endpoint("DELETE", `${base}/:id`, {
+    operationId: `delete${infix}Webhook`,
+    summary: `Delete a webhook ${whose}`,
+    description: "With its deliveries: what waits is not sent any more.",
+    parameters: idParameter,
+    response: { description: "It is deleted.", json: deletedWebhookShape },
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    async answer({ deps, principal, found, origin }) {
+      await deps.webhooks.delete(principal, found, origin);
+      return { object: "webhook" as const, id: found.id, deleted: true as const };
+    },
+  });
+}
+
+/** What is done with one, beside changing it. */
+function working({ endpoint, base, infix, whose, ownerOf }: WebhookKind) {
+  const rotate = endpoint("POST", `${base}/:id/rotate-secret`, {
+    operationId: `rotate${infix}WebhookSecret`,
+    summary: `Replace the secret of a webhook ${whose}`,
+    description: "Every delivery has a signature by either secret until the overlap is over.",
+    parameters: idParameter,
+    requestBody: rotateWebhookSecretRequest,
+    bodyIsOptional: true,
+    example: { overlap_seconds: 3_600 },
+    response: { description: "The webhook, with its new secret.", json: securedWebhookShape },
+    showsSecret: true,
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    async answer({ deps, principal, found, body, origin }) {
+      await deps.throttle.require("change", principal);
+      const overlapSeconds = body.overlap_seconds ?? defaultOverlapSeconds;
+      const { webhook, secret } = await deps.webhooks.rotateSecret(principal, found, overlapSeconds, origin);
+      return { ...webhookToWire(webhook, origin.nowSeconds), secret };
+    },
+  });
+  const test = endpoint("POST", `${base}/:id/test`, {
+    operationId: `test${infix}Webhook`,
+    summary: `Send a test event to a webhook ${whose}`,
+    description: "The event `webhook.test` goes to this webhook alone, at once. Its deliveries say what came of it.",
+    parameters: idParameter,
+    response: { description: "It is on its way.", json: testedWebhookShape },
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    async answer({ deps, principal, found, origin }) {
+      await deps.throttle.require("change", principal);
+      return { object: "webhook_test" as const, event_id: await deps.webhooks.test(found, origin.nowSeconds) };
+    },
+  });
+  const deliveries = endpoint("GET", `${base}/:id/deliveries`, {
+    operationId: `list${infix}WebhookDeliveries`,
+    summary: `List what was delivered to a webhook ${whose}`,
+    description:
+      "Newest first, with every attempt; kept for 30 days. What a receiver answers is not kept, but for its status.",
+    parameters: idParameter,
+    query: deliveryQuery,
+    response: { description: "One page of deliveries.", json: deliveryList },
+    first: ({ deps, principal, id }) => deps.webhooks.require(ownerOf(principal), id),
+    async answer({ deps, found, query: { limit, after } }) {
+      const listed = await deps.webhookDeliveries.list(found.id, { after, limit: limit + 1 });
+      return pageOf(listed.map(deliveryToWire), limit);
+    },
+  });
+  return [rotate, test, deliveries];
+}

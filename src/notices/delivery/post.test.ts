@@ -1,0 +1,130 @@
+// Posting to receivers that are right, wrong, slow or somewhere else than they were.
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
+import { ok, type RawUpstream, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
+import { systemClock } from "../../base/clock.ts";
+import { type PostOptions, post } from "./post.ts";
+import { newWebhookSecret, signatureHeaders } from "./signature.ts";
+
+const development = { allowLoopback: true };
+let directory: string;
+let identity: { key: string; cert: string };
+let upstream: RawUpstream | undefined;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "headrace-post-"));
+  const [key, cert] = [join(directory, "key"), join(directory, "pem")];
+  const subject = ["-subj", "/CN=hooks.example", "-addext", "subjectAltName=DNS:hooks.example"];
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  const made = Bun.spawnSync(["openssl", "req", "-x509", ...kind, "-keyout", key, "-out", cert, ...subject]);
+  if (!made.success) throw new Error(made.stderr.toString());
+  identity = { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
+});
+
+afterAll(() => rmSync(directory, { recursive: true }));
+afterEach(() => upstream?.[Symbol.dispose]());
+
+function options(given: Partial<PostOptions> = {}): PostOptions {
+  return { rules: development, resolve: async () => ["127.0.0.1"], clock: systemClock, ...given };
+}
+
+const message = { headers: { "content-type": "application/json" }, body: "{}" };
+
+// hardening: F36
+test("a receiver is connected to at the address that was checked, and has to prove its name", async () => {
+  const seen: string[] = [];
+  upstream = rawUpstream(
+    ({ socket }, request) => {
+      seen.push(String(request));
+      socket.write(ok("thanks"));
+    },
+    { tls: identity },
+  );
+  const to = (name: string) =>
+    post(`https://${name}:${upstream?.port}/in?a=b`, message, options({ ca: identity.cert }));
+  expect(await to("hooks.example")).toMatchObject({ status: 200, error: null });
+  expect(seen[0]).toStartWith(`POST /in?a=b HTTP/1.1\r\nhost: hooks.example:${upstream.port}\r\n`);
+  expect(await to("other.example")).toMatchObject({ status: null, error: "not_connected" });
+  expect(seen).toHaveLength(1);
+});
+
+// hardening: F36
+test("a name is looked up once at each attempt: what it leads to a moment later changes nothing", async () => {
+  upstream = rawUpstream(({ socket }) => socket.write(ok("")));
+  let asked = 0;
+  // The address of nobody is what a second look would find.
+  const resolve = async () => (++asked % 2 === 1 ? ["127.0.0.1"] : ["10.255.255.1"]);
+  const first = await post(`http://localhost:${upstream.port}/`, message, options({ resolve }));
+  expect([first.status, asked]).toEqual([200, 1]);
+  const second = await post(`http://localhost:${upstream.port}/`, message, options({ resolve }));
+  expect([second.status, second.error, asked]).toEqual([null, "address_not_public", 2]);
+});
+
+test("a name that leads inside is not connected to in production", async () => {
+  let connections = 0;
+  upstream = rawUpstream(({ socket }) => {
+    connections++;
+    socket.write(ok(""));
+  });
+  for (const inside of ["127.0.0.1", "::1", "10.0.0.1"]) {
+    const resolve = async () => ["8.8.8.8", inside];
+    const posted = await post(
+      `https://hooks.example:${upstream.port}/`,
+      message,
+      options({ rules: { allowLoopback: false }, resolve }),
+    );
+    expect(posted).toMatchObject({ status: null, error: "address_not_public" });
+  }
+  expect(connections).toBe(0);
+});
+
+// hardening: F36
+test("a redirect is the answer, and nobody follows it", async () => {
+  const seen: string[] = [];
+  upstream = rawUpstream(({ socket }, request) => {
+    seen.push(String(request).split("\r\n", 1).join(""));
+    socket.write("HTTP/1.1 307 Temporary Redirect\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n");
+  });
+  expect(await post(`http://127.0.0.1:${upstream.port}/`, message, options())).toMatchObject({
+    status: 307,
+    error: null,
+  });
+  expect(seen).toEqual(["POST / HTTP/1.1"]);
+});
+
+test("a receiver that says nothing is given up after the time of an attempt, and one without end is not read", async () => {
+  upstream = rawUpstream(() => {});
+  const posted = await post(`http://127.0.0.1:${upstream.port}/`, message, options({ timeoutMs: 200 }));
+  expect(posted).toMatchObject({ status: null, error: "timeout" });
+  upstream[Symbol.dispose]();
+  upstream = rawUpstream(({ socket }) =>
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n${"a".repeat(1_000)}`),
+  );
+  expect(await post(`http://127.0.0.1:${upstream.port}/`, message, options())).toMatchObject({ status: 200 });
+});
+
+test("a receiver says by Retry-After how long it wants to be left alone", async () => {
+  upstream = rawUpstream(({ socket }) =>
+    socket.write("HTTP/1.1 429 No\r\nretry-after: 77\r\ncontent-length: 0\r\n\r\n"),
+  );
+  expect(await post(`http://127.0.0.1:${upstream.port}/`, message, options())).toMatchObject({
+    status: 429,
+    retryAfterSeconds: 77,
+  });
+});
+
+test("Standard Webhooks' own library verifies what is signed, with either secret while one is replaced", async () => {
+  const [old, fresh] = [newWebhookSecret(), newWebhookSecret()];
+  const body = JSON.stringify({ type: "webhook.test", data: { text: "ü" } });
+  const headers = await signatureHeaders({ id: "evt_1", body, nowSeconds: Math.floor(Date.now() / 1000) }, [
+    old,
+    fresh,
+  ]);
+  expect(old).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  for (const secret of [old, fresh]) expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body));
+  expect(() => new Webhook(newWebhookSecret()).verify(body, headers)).toThrow();
+  expect(() => new Webhook(old).verify(`${body} `, headers)).toThrow();
+});

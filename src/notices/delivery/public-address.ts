@@ -1,0 +1,44 @@
+// Which addresses webhooks may be posted to: those of the public internet, and none by which the inside of a network is reached.
+import { parseRange, rangesContain } from "../../base/text/ip-range.ts";
+
+const rangesOf = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
+
+/** IANA's special-purpose registries: whatever of them is not globally reachable unicast, and ways into IPv4. */
+const notPublicIpv4 = rangesOf([
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+]);
+/** Only this is given out as global unicast (RFC 4291, 2.4): it has no NAT64 (64:ff9b::), no unique local, no mapped address in it. */
+const unicastIpv6 = rangesOf(["2000::/3"]);
+/** What is not, all the same: protocol assignments with Teredo and benchmarking, documentation, 6to4. */
+const notPublicIpv6 = rangesOf(["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"]);
+const loopback = rangesOf(["127.0.0.0/8", "::1/128"]);
+
+/** False as well for what is no address, as one with a zone. */
+export function isPublicAddress(address: string): boolean {
+  const range = parseRange(address);
+  if (!range || address.includes("/")) return false;
+  if (!address.includes(":")) return !rangesContain(notPublicIpv4, address);
+  // An IPv4 address in the clothes of IPv6: some stacks connect to what it carries.
+  if (range.words.length === 1) return false;
+  return rangesContain(unicastIpv6, address) && !rangesContain(notPublicIpv6, address);
+}
+
+export function isLoopbackAddress(address: string): boolean {
+  const range = parseRange(address);
+  if (!range || (address.includes(":") && range.words.length === 1)) return false;
+  return rangesContain(loopback, address);
+}

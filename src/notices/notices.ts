@@ -1,0 +1,45 @@
+// Keeps what is to be told, once, and lets it be delivered: the way of all that watches.
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { type NoticeStore, noticeOf, type Tidings } from "../domain/notices/notice.ts";
+
+export interface NoticesOptions {
+  store: Pick<NoticeStore, "add">;
+  clock: Pick<Clock, "nowSeconds">;
+  log: Log;
+  /** Whether people are told by mail. */
+  mails: boolean;
+  /** Called once there are new deliveries. */
+  wake(): void;
+}
+
+/** Tells what it is given. Never rejects; false where it could not be kept, and has to be told again. */
+export interface Teller {
+  tell(tidings: Tidings): Promise<boolean>;
+}
+
+export class Notices implements Teller {
+  readonly #options: NoticesOptions;
+  #isFailing = false;
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  async tell(tidings: Tidings): Promise<boolean> {
+    const { store, clock, log, mails, wake } = this.#options;
+    try {
+      const deliveries = await store.add(noticeOf(tidings, clock.nowSeconds()), { mails });
+      this.#isFailing = false;
+      if (deliveries === undefined) return true;
+      log.info("notice", { type: tidings.type, account_id: tidings.accountId, deliveries });
+      if (deliveries > 0) wake();
+      return true;
+    } catch (error) {
+      const { detail } = error as { detail?: unknown };
+      if (!this.#isFailing) log.warn("notice_not_kept", { type: tidings.type, detail: String(detail ?? error) });
+      this.#isFailing = true;
+      return false;
+    }
+  }
+}

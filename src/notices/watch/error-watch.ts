@@ -1,0 +1,140 @@
+// Counts requests that fail by no fault of their clients, as they end, and says where they are too many.
+import type { Clock } from "../../base/clock.ts";
+import type { ErrorCode } from "../../base/errors.ts";
+import type { Environment } from "../../domain/api-key.ts";
+import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
+import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
+import type { Standing } from "./incident-watch.ts";
+
+const windowSeconds = 300;
+/** Percent of the requests of a window from which on it is told, and below which the next one may be told again. */
+const tooMany = 10;
+const fineAgain = 5;
+/** Fewer say nothing of a rate. */
+const fewest = 20;
+/** Accounts of one window; others count with all. */
+const mostAccounts = 20_000;
+const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
+  "internal_error",
+  "upstream_error",
+  "upstream_timeout",
+  "service_unavailable",
+]);
+
+class Count {
+  requests = 0;
+  failed = 0;
+  readonly accountId: string | null;
+  readonly environment: Environment | null;
+  /** Whether it was too much, and since then never little enough. */
+  isOut: boolean;
+
+  constructor(accountId: string | null, environment: Environment | null, isOut: boolean) {
+    this.accountId = accountId;
+    this.environment = environment;
+    this.isOut = isOut;
+  }
+
+  add(isFailed: boolean): void {
+    this.requests++;
+    if (isFailed) this.failed++;
+  }
+
+  get rate(): number {
+    return this.requests === 0 ? 0 : (100 * this.failed) / this.requests;
+  }
+}
+
+/** Stands before another observer, which it tells all that it hears. */
+export class ErrorWatch implements Observer {
+  readonly #next: Observer;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  /** By account and environment: two look-ups of what has its hash take a fraction of making one text of both. */
+  readonly #accounts = new Map<string, Map<Environment, Count>>();
+  #whole = new Count(null, null, false);
+  #startedMs: number;
+
+  constructor(next: Observer, clock: Pick<Clock, "monotonicMs">) {
+    this.#next = next;
+    this.#clock = clock;
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  httpEnded(end: HttpEnd): void {
+    this.#next.httpEnded(end);
+  }
+
+  inferenceBegan(begin: UsageBegin): void {
+    this.#next.inferenceBegan(begin);
+  }
+
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
+    const isFailed = end.outcome === "failed" && (end.errorCode === null || ofServers.has(end.errorCode));
+    this.#whole.add(isFailed);
+    this.#countOf(begin.accountId, begin.environment)?.add(isFailed);
+    this.#next.inferenceEnded(begin, end, course);
+  }
+
+  inferenceRefused(refused: RefusedInference): void {
+    this.#next.inferenceRefused(refused);
+  }
+
+  attempted(requestId: string, model: string, upstream: string, error: unknown): void {
+    this.#next.attempted(requestId, model, upstream, error);
+  }
+
+  /** Ends the window where it is over. */
+  standings(): Standing[] {
+    for (const count of this.#counts()) if (count.requests >= fewest && count.rate >= tooMany) count.isOut = true;
+    if (this.#clock.monotonicMs() - this.#startedMs >= windowSeconds * 1000) this.#turn();
+    return this.#counts()
+      .filter(({ isOut }) => isOut)
+      .map((count) => standingOf(count));
+  }
+
+  #counts(): Count[] {
+    return [this.#whole, ...[...this.#accounts.values()].flatMap((counts) => [...counts.values()])];
+  }
+
+  #turn(): void {
+    this.#startedMs = this.#clock.monotonicMs();
+    const next = (count: Count) =>
+      new Count(count.accountId, count.environment, count.isOut && count.rate >= fineAgain);
+    this.#whole = next(this.#whole);
+    for (const [accountId, counts] of [...this.#accounts]) {
+      for (const [environment, count] of [...counts]) {
+        const after = next(count);
+        if (after.isOut) counts.set(environment, after);
+        else counts.delete(environment);
+      }
+      if (counts.size === 0) this.#accounts.delete(accountId);
+    }
+  }
+
+  #countOf(accountId: string, environment: Environment): Count | undefined {
+    let counts = this.#accounts.get(accountId);
+    if (!counts) {
+      if (this.#accounts.size >= mostAccounts) return undefined;
+      counts = new Map();
+      this.#accounts.set(accountId, counts);
+    }
+    let count = counts.get(environment);
+    if (!count) {
+      count = new Count(accountId, environment, false);
+      counts.set(environment, count);
+    }
+    return count;
+  }
+}
+
+function standingOf({ accountId, environment, requests, failed, rate, isOut }: Count): Standing {
+  const subject = `errors:${accountId ?? "all"}:${environment ?? "all"}`;
+  const data = { environment, requests, failed, rate: Math.round(rate * 10) / 10, window_seconds: windowSeconds };
+  return {
+    subject,
+    isOut,
+    began: (since) => ({ type: "errors.rate", accountId, environment, once: `${subject} ${since}`, data }),
+    // That nothing fails any more is no news; that it fails again is.
+    ended: () => undefined,
+  };
+}

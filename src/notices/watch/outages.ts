@@ -1,0 +1,71 @@
+// What of model servers and nodes is out of order: only what lasts is worth telling.
+import type { Clock } from "../../base/clock.ts";
+import type { Standing } from "./incident-watch.ts";
+
+/** An upstream's failures are often over in a moment, as are a node's lost connections. */
+const upstreamGraceMs = 30_000;
+const nodeGraceMs = 60_000;
+
+export interface OutageSources {
+  /** Upstreams, nodes and the built-in engine left out. */
+  upstreams(): readonly { name: string; isWell: boolean }[];
+  /** Nodes that were connected once, and are to take requests. */
+  nodes(): readonly { id: string; name: string; isConnected: boolean }[];
+}
+
+interface Seen {
+  isOut: boolean;
+  /** Since when it seems otherwise, monotonic milliseconds. */
+  otherwiseMs: number | undefined;
+}
+
+export class Outages {
+  readonly #sources: OutageSources;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  #seen = new Map<string, Seen>();
+
+  constructor(sources: OutageSources, clock: Pick<Clock, "monotonicMs">) {
+    this.#sources = sources;
+    this.#clock = clock;
+  }
+
+  standings(): Standing[] {
+    const before = this.#seen;
+    this.#seen = new Map();
+    const upstreams = this.#sources.upstreams().map(({ name, isWell }): Standing => {
+      const subject = `upstream:${name}`;
+      return {
+        subject,
+        isOut: this.#isOut(subject, !isWell, upstreamGraceMs, before),
+        began: (since) => told("upstream.down", subject, since, { upstream: name, since }),
+        ended: (since, now) => told("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
+      };
+    });
+    const nodes = this.#sources.nodes().map(({ id, name, isConnected }): Standing => {
+      const subject = `node:${id}`;
+      const node = { node_id: id, name };
+      return {
+        subject,
+        isOut: this.#isOut(subject, !isConnected, nodeGraceMs, before),
+        began: (since) => told("node.away", subject, since, { ...node, since }),
+        ended: (since, now) => told("node.back", subject, since, { ...node, away_seconds: now - since }),
+      };
+    });
+    return [...upstreams, ...nodes];
+  }
+
+  /** What comes and goes stays as it was: neither an end nor a beginning is told before it lasts. */
+  #isOut(subject: string, isOutNow: boolean, graceMs: number, before: ReadonlyMap<string, Seen>): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const { isOut, otherwiseMs } = before.get(subject) ?? { isOut: false, otherwiseMs: undefined };
+    const sinceMs = isOutNow === isOut ? undefined : (otherwiseMs ?? nowMs);
+    const hasChanged = sinceMs !== undefined && nowMs - sinceMs >= graceMs;
+    const seen = hasChanged ? { isOut: isOutNow, otherwiseMs: undefined } : { isOut, otherwiseMs: sinceMs };
+    this.#seen.set(subject, seen);
+    return seen.isOut;
+  }
+}
+
+function told<Type extends string, Data>(type: Type, subject: string, since: number, data: Data) {
+  return { type, accountId: null, environment: null, once: `${type} ${subject} ${since}`, data };
+}

@@ -1,0 +1,84 @@
+// Quotas that were used are looked at later: once for each threshold, and again where they could not be asked.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import type { LimitSet, Quota } from "../../domain/limits/limits.ts";
+import type { Tidings } from "../../domain/notices/notice.ts";
+import { QuotaWatch } from "./quota-watch.ts";
+
+const silent = { info() {}, warn() {}, error() {} };
+
+function start() {
+  const told: Tidings[] = [];
+  const state = { used: 0, isAway: false, isKept: true, asked: 0 };
+  const watch = new QuotaWatch({
+    ...{ clock: manualClock(), log: silent, everyMs: 1e9 },
+    limits: {
+      async used() {
+        state.asked++;
+        if (state.isAway) throw new Error("away");
+        return { tokens: state.used, nanoUsd: state.used * 1e9 };
+      },
+    },
+    teller: {
+      async tell(tidings) {
+        if (state.isKept) told.push(tidings);
+        return state.isKept;
+      },
+    },
+  });
+  const use = (used: number, ...quotas: Quota[]) => {
+    state.used = used;
+    const limits: LimitSet = { requests: [], tokens: [], quotas };
+    watch.used({ limits, account: { id: "acct_1" } as never });
+    return watch.look();
+  };
+  return { told, state, watch, use, reached: () => told.map(({ data }) => (data as { threshold?: number }).threshold) };
+}
+
+const quota = (more: Partial<Quota> = {}): Quota => ({
+  ...{ id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: 1_000, nanoUsd: null },
+  ...more,
+});
+
+test("a threshold is told to the last token, the highest of several, and once", async () => {
+  const { use, reached, told } = start();
+  await use(499, quota());
+  expect(reached()).toEqual([]);
+  await use(500, quota());
+  await use(500, quota());
+  await use(799, quota());
+  expect(reached()).toEqual([50]);
+  await use(2_000, quota());
+  expect(reached()).toEqual([50, 100]);
+  await use(2_000, quota({ tokens: 2_222 }));
+  expect(reached()).toEqual([50, 100, 90]);
+  expect(new Set(told.map(({ once }) => once)).size).toBe(3);
+});
+
+test("tokens and USD of a quota are told apart, and what has no limit, or a limit of nothing, is not", async () => {
+  const { use, told, state } = start();
+  await use(5, quota({ tokens: null }), quota({ tokens: 0, nanoUsd: 0 }));
+  expect(told).toEqual([]);
+  await use(5, quota({ tokens: 10, nanoUsd: 6e9 }));
+  expect(told.map(({ data }) => data)).toMatchObject([
+    { unit: "tokens", limit: 10, used: 5, threshold: 50 },
+    { unit: "USD", limit: 6, used: 5, threshold: 80 },
+  ]);
+  expect(state.asked).toBe(2);
+});
+
+test("a quota that could not be asked, and a threshold that could not be kept, come again by themselves", async () => {
+  const { use, reached, state, watch } = start();
+  state.isAway = true;
+  await use(900, quota());
+  await watch.look();
+  state.isAway = false;
+  state.isKept = false;
+  await watch.look();
+  state.isKept = true;
+  expect(reached()).toEqual([]);
+  await watch.look();
+  await watch.look();
+  expect(reached()).toEqual([90]);
+  expect(state.asked).toBe(4);
+});

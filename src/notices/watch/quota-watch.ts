@@ -1,0 +1,132 @@
+// Looks at the quotas that were used lately, apart from any request, and tells which thresholds they have reached.
+import { calendarMonthOf } from "../../base/calendar-month.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { LimitSet, LimitStore, Quota } from "../../domain/limits/limits.ts";
+import type { NoticeData, Tidings } from "../../domain/notices/notice.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { UsageTotals } from "../../domain/usage/usage.ts";
+import type { Teller } from "../notices.ts";
+import { Rounds } from "./rounds.ts";
+
+export interface QuotaWatchOptions {
+  limits: Pick<LimitStore, "used">;
+  teller: Teller;
+  clock: Clock;
+  log: Log;
+  /** Default five seconds. */
+  everyMs?: number;
+}
+
+/** Percent of the limit. */
+export const quotaThresholds = [50, 80, 90, 100] as const;
+const defaultEveryMs = 5_000;
+/** Sets of limits that one round looks at: more are looked at when they are used again. */
+const mostTouched = 50_000;
+/** What was told, so that the database is not asked again. */
+const mostRemembered = 50_000;
+const nanoUsdPerUsd = 1e9;
+
+/** One amount of a quota, with what was used of it. */
+interface Measure {
+  /** Names subject, window and limit: another of them is told anew. */
+  place: string;
+  isAt(percent: number): boolean;
+  data: Omit<NoticeData["quota.threshold"], "threshold">;
+}
+
+export class QuotaWatch {
+  readonly #options: QuotaWatchOptions;
+  readonly #rounds: Rounds;
+  /** Account ids by what was used in its name. */
+  #touched = new Map<LimitSet, string>();
+  readonly #told = new Map<string, number>();
+
+  constructor(options: QuotaWatchOptions) {
+    this.#options = options;
+    const { log, everyMs = defaultEveryMs } = options;
+    this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "quotas_not_watched", log });
+  }
+
+  /** A request has settled: all that this costs it is a place in a map. */
+  used({ limits, account }: Pick<Principal, "limits" | "account">): void {
+    if (this.#touched.size < mostTouched) this.#touched.set(limits, account.id);
+  }
+
+  look(): Promise<void> {
+    return this.#rounds.round();
+  }
+
+  close(): Promise<void> {
+    return this.#rounds.close();
+  }
+
+  async #look(): Promise<void> {
+    const touched = this.#touched;
+    this.#touched = new Map();
+    const seen = new Set<string>();
+    let fault: unknown;
+    for (const [limits, accountId] of touched) {
+      try {
+        for (const quota of limits.quotas) {
+          if (this.#rounds.isClosed) return;
+          if ((quota.tokens === null && quota.nanoUsd === null) || seen.has(quota.id)) continue;
+          await this.#lookAt(quota, accountId);
+          seen.add(quota.id);
+        }
+      } catch (error) {
+        // Whatever could not be asked or kept now is looked at in the next round, used again or not.
+        fault = error;
+        this.#touched.set(limits, accountId);
+      }
+      await new Promise(setImmediate);
+    }
+    if (fault !== undefined) throw fault;
+  }
+
+  async #lookAt(quota: Quota, accountId: string): Promise<void> {
+    const { limits, clock, teller } = this.#options;
+    const used = await limits.used(quota);
+    for (const measure of measuresOf(quota, used, clock.nowSeconds())) {
+      const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
+      // Only the highest: who is at 95 % need not hear of 50.
+      if (threshold === undefined || (this.#told.get(measure.place) ?? 0) >= threshold) continue;
+      if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
+      if (this.#told.size >= mostRemembered) this.#told.clear();
+      this.#told.set(measure.place, threshold);
+    }
+  }
+}
+
+function measuresOf(
+  { id, owner, ownerId, environment, tokens, nanoUsd }: Quota,
+  used: UsageTotals,
+  now: number,
+): Measure[] {
+  const { start, end } = calendarMonthOf(now);
+  const measure = (unit: "tokens" | "USD", limit: number, amount: number, perUnit: number): Measure => ({
+    place: `quota ${id} ${unit} ${start} ${limit}`,
+    // Whole numbers on both sides; of a limit of nothing there is no part.
+    isAt: (percent) => limit > 0 && amount * 100 >= limit * percent,
+    data: {
+      ...{ owner, owner_id: ownerId, environment: environment as Measure["data"]["environment"], unit },
+      ...{ limit: limit / perUnit, used: amount / perUnit },
+      window: { starts_at: start, ends_at: end },
+    },
+  });
+  return [
+    ...(tokens === null ? [] : [measure("tokens", tokens, used.tokens, 1)]),
+    ...(nanoUsd === null ? [] : [measure("USD", nanoUsd, used.nanoUsd, nanoUsdPerUsd)]),
+  ];
+}
+
+function tidingsOf({ place, data }: Measure, threshold: number, accountId: string): Tidings {
+  const { environment } = data;
+  return {
+    type: "quota.threshold",
+    accountId,
+    environment,
+    once: `${place} ${threshold}`,
+    data: { ...data, threshold },
+  };
+}

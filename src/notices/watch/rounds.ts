@@ -1,0 +1,50 @@
+// Work that comes again and again in the background, never twice at once, and stops with the server.
+import type { Log } from "../../base/log.ts";
+
+export class Rounds {
+  readonly #work: () => Promise<void>;
+  readonly #log: Log;
+  readonly #name: string;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #running: Promise<void> | undefined;
+  #isFailing = false;
+  #isClosed = false;
+
+  /** `name`: of the fault in the log that a round failed. */
+  constructor(work: () => Promise<void>, { everyMs, name, log }: { everyMs: number; name: string; log: Log }) {
+    this.#work = work;
+    this.#log = log;
+    this.#name = name;
+    this.#timer = setInterval(() => void this.round(), everyMs);
+    this.#timer.unref();
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Resolves when the one that is under way, or else a new one, is over. Never rejects. */
+  round(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    this.#running ??= this.#work()
+      .then(() => {
+        this.#isFailing = false;
+      })
+      .catch((error) => {
+        const { detail } = error as { detail?: unknown };
+        // Told once: a database that is away for an hour would fill the log.
+        if (!this.#isFailing) this.#log.warn(this.#name, { detail: String(detail ?? error) });
+        this.#isFailing = true;
+      })
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+}

@@ -1,0 +1,36 @@
+// Whether one is told by mail of quotas, keys, failing requests, upstreams and nodes.
+import { Switch } from "@mantine/core";
+import { call } from "../../api/client.ts";
+import { useRead } from "../../api/queries.ts";
+import type { NoticeSettings } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Section } from "../../parts/page/section.tsx";
+
+const path = "/v1/session/notices";
+
+export function NoticeMail() {
+  const { data, error } = useRead<NoticeSettings>(path);
+  const change = useToldChange((mail: boolean) => call<NoticeSettings>("PUT", path, { body: { mail } }), {
+    stale: [path],
+    said: ({ mail }) => (mail ? "You are told by mail." : "You are not told by mail any more."),
+  });
+  const failure = change.error ?? error;
+  return (
+    <Section
+      title="Mail"
+      about="Of quotas, keys and failing requests you are told as an owner or admin, of upstreams and nodes as an operator."
+    >
+      <Switch
+        label="Tell me by mail"
+        description={
+          data?.mail_is_sent === false ? "This server sends no mail at present." : "At most 30 mails an hour."
+        }
+        checked={change.isPending ? change.variables : (data?.mail ?? true)}
+        disabled={!data}
+        onChange={(event) => change.mutate(event.currentTarget.checked)}
+      />
+      {failure && <Failure error={failure} />}
+    </Section>
+  );
+}

@@ -1,0 +1,64 @@
+// What was delivered to a webhook lately, and what came of each attempt.
+import { List, Skeleton, Stack } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { WebhookAttempt, WebhookDelivery, WebhookDeliveryList } from "../../api/types.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
+
+const states: Record<WebhookDelivery["state"], { kind: StateKind; word: string }> = {
+  pending: { kind: "waiting", word: "Waiting" },
+  delivered: { kind: "good", word: "Delivered" },
+  failed: { kind: "bad", word: "Failed" },
+};
+
+export function Deliveries({ path }: { path: string }) {
+  const { data, error, refetch } = useRead<WebhookDeliveryList>(path, { limit: 20 }, { everyMs: 3_000 });
+  if (error) return <Failure error={error} retry={refetch} />;
+  if (!data) return <Skeleton height={120} aria-label="Loading the deliveries" />;
+  if (data.data.length === 0) return <Note>Nothing was sent in the last 30 days.</Note>;
+  return (
+    <Stack gap="sm">
+      <List listStyleType="none" spacing="sm" size="sm">
+        {data.data.map((delivery) => (
+          <List.Item key={delivery.id}>
+            <Delivery delivery={delivery} />
+          </List.Item>
+        ))}
+      </List>
+      {data.has_more && <Note>There are older ones: the API lists all of the last 30 days.</Note>}
+    </Stack>
+  );
+}
+
+function Delivery({ delivery: { type, state, attempts, created_at: made, next_attempt_at: next } }: DeliveryProps) {
+  const last = attempts.at(-1);
+  return (
+    <>
+      <State kind={states[state].kind}>{states[state].word}</State> {type}, <Ago seconds={made} />
+      <SmallNote>
+        {last === undefined ? "Not tried yet." : `${attemptsText(attempts.length)}, the last one: ${cameOf(last)}.`}
+        {next !== null && last !== undefined && (
+          <>
+            {" "}
+            Tried again <Ago seconds={next} />.
+          </>
+        )}
+      </SmallNote>
+    </>
+  );
+}
+
+interface DeliveryProps {
+  delivery: WebhookDelivery;
+}
+
+function attemptsText(count: number): string {
+  return count === 1 ? "One attempt" : `${String(count)} attempts`;
+}
+
+function cameOf({ status, error, duration_ms: ms }: WebhookAttempt): string {
+  const what = status === null ? (error ?? "no answer").replaceAll("_", " ") : `status ${String(status)}`;
+  return `${what} after ${String(ms)} ms`;
+}

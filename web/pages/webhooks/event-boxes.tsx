@@ -1,0 +1,28 @@
+// Which events a webhook gets: none chosen means all.
+import { Checkbox, Stack } from "@mantine/core";
+import { type EventType, eventMeanings, type WebhookKind } from "./webhook-kind.ts";
+
+interface EventBoxesProps {
+  kind: WebhookKind;
+  value: readonly EventType[];
+  change(value: EventType[]): void;
+  error: string | undefined;
+}
+
+export function EventBoxes({ kind, value, change, error }: EventBoxesProps) {
+  return (
+    <Checkbox.Group
+      label="Events"
+      description="None chosen: all of them, also those of later versions."
+      value={[...value]}
+      onChange={(chosen) => change(kind.types.filter((type) => chosen.includes(type)))}
+      error={error}
+    >
+      <Stack gap="xs" mt="xs">
+        {kind.types.map((type) => (
+          <Checkbox key={type} value={type} label={eventMeanings[type]} description={type} />
+        ))}
+      </Stack>
+    </Checkbox.Group>
+  );
+}

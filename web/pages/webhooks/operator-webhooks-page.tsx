@@ -1,0 +1,18 @@
+// The page of the operators' webhooks: the addresses that are told when an upstream or a node is away.
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
+import { ofOperators } from "./webhook-kind.ts";
+import { Webhooks } from "./webhooks.tsx";
+
+const title = "Server webhooks";
+
+export const OperatorWebhooksPage = operatorsOnly(title, OperatorWebhooks);
+
+function OperatorWebhooks() {
+  return (
+    <Webhooks
+      kind={ofOperators}
+      title={title}
+      about="Addresses that are told when an upstream or a node is away, and when requests of all accounts fail."
+    />
+  );
+}

@@ -1,0 +1,37 @@
+// Whose webhooks a page shows: the account's, or the operators'; and what either may be told, in words.
+import type { Webhook } from "../../api/types.ts";
+
+export type EventType = Webhook["events"][number];
+
+export interface WebhookKind {
+  /** Where the API has them. */
+  path: string;
+  /** The types that they may get. */
+  types: readonly EventType[];
+}
+
+export const ofAccount: WebhookKind = {
+  path: "/v1/webhooks",
+  types: ["quota.threshold", "key.expiring", "key.unused", "errors.rate"],
+};
+
+export const ofOperators: WebhookKind = {
+  path: "/v1/admin/webhooks",
+  types: ["upstream.down", "upstream.up", "node.away", "node.back", "errors.rate"],
+};
+
+export const eventMeanings: Readonly<Record<EventType, string>> = {
+  "quota.threshold": "50, 80, 90 or 100 % of a quota are used",
+  "key.expiring": "A key ends in 7 days, or in one",
+  "key.unused": "A key was not used for 90 days",
+  "errors.rate": "10 % of the requests, or more, fail",
+  "upstream.down": "An upstream does not answer",
+  "upstream.up": "It answers again",
+  "node.away": "A node is not connected",
+  "node.back": "It is connected again",
+  "webhook.test": "A test",
+};
+
+export function webhookPath({ path }: WebhookKind, id: string): string {
+  return `${path}/${encodeURIComponent(id)}`;
+}

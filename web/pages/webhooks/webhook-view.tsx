@@ -1,0 +1,87 @@
+// One webhook: what it gets, what came of it, and what may be done about it.
+import { Alert, Group, Stack } from "@mantine/core";
+import { AlertIcon, PaperAirplaneIcon } from "@primer/octicons-react";
+import { call } from "../../api/client.ts";
+import type { UpdateWebhookRequest, Webhook, WebhookTest } from "../../api/types.ts";
+import { Removal } from "../../parts/editing/removal.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
+import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { Facts } from "../../parts/words/facts.tsx";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
+import { Deliveries } from "./deliveries.tsx";
+import { type WebhookKind, webhookPath } from "./webhook-kind.ts";
+
+interface ViewProps {
+  kind: WebhookKind;
+  webhook: Webhook;
+  close(): void;
+}
+
+export function WebhookView({ kind, webhook, close }: ViewProps) {
+  const { id, url, description, events, enabled, disabled_reason: reason, created_at: made } = webhook;
+  const path = webhookPath(kind, id);
+  const change = useToldChange((body: UpdateWebhookRequest) => call<Webhook>("PATCH", path, { body }), {
+    stale: [kind.path],
+    said: (changed) => (changed.enabled ? "The webhook is enabled." : "The webhook is disabled."),
+  });
+  const test = useToldChange(() => call<WebhookTest>("POST", `${path}/test`), {
+    stale: [`${path}/deliveries`],
+    said: () => "A test is on its way. What comes of it is listed below.",
+  });
+  return (
+    <Stack gap="lg">
+      <div>
+        <RecordTitle>{url}</RecordTitle>
+        {description !== "" && <Note>{description}</Note>}
+      </div>
+      {reason === "gone" && (
+        <Alert icon={<AlertIcon />} color="red" title="Its receiver said that it is gone">
+          It answered with status 410, so nothing more is sent until somebody enables the webhook.
+        </Alert>
+      )}
+      <Facts
+        facts={[
+          ["Events", events.length === 0 ? "All" : events.join(", ")],
+          ["Status", enabled ? "Enabled" : "Disabled"],
+          ["Added", <Ago key="added" seconds={made} />],
+        ]}
+      />
+      <Group gap="xs">
+        <PlainButton
+          leftSection={<PaperAirplaneIcon />}
+          disabled={!enabled}
+          loading={test.isPending}
+          onClick={() => test.mutate()}
+        >
+          Send a test
+        </PlainButton>
+        <PlainButton loading={change.isPending} onClick={() => change.mutate({ enabled: !enabled })}>
+          {enabled ? "Disable" : "Enable"}
+        </PlainButton>
+        <Removal
+          name="the webhook"
+          path={path}
+          stale={[kind.path]}
+          action="Remove the webhook"
+          done="The webhook is removed."
+          close={close}
+        >
+          Nothing more is sent to {url}, also what waits for it, and its deliveries are forgotten.
+        </Removal>
+      </Group>
+      {test.error && <Failure error={test.error} />}
+      {change.error && <Failure error={change.error} />}
+      <DrawerPart title="Deliveries">
+        <Deliveries path={`${path}/deliveries`} />
+      </DrawerPart>
+      <Group gap={2} wrap="nowrap">
+        <SmallNote style={{ overflowWrap: "anywhere" }}>{id}</SmallNote>
+        <CopyAction value={id} label="Copy the id of the webhook" />
+      </Group>
+    </Stack>
+  );
+}
