@@ -136,7 +136,7 @@ describe("a code by which a model server says what is wrong reaches the client, 
       for await (const _ of stream);
     }, APIError);
     upstream.script(chatScript());
-    expect(error).toMatchObject({ code: "content_filter", type: "api_error" });
+    expect(error).toMatchObject({ code: "content_filter", type: "invalid_request_error" });
     expect(error.error).toMatchObject({ message: "Stopped.", param: null });
   });
 });

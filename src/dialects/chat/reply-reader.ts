@@ -4,7 +4,7 @@ import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyEnd, ReplyReader, ReplySink } from "../conversation/reply.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 import { plainReasoning, reasoningDetails, tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
@@ -148,10 +148,7 @@ export class ChatReplyReader implements ReplyReader {
   #refuseFault(data: Json): void {
     const { error } = data;
     if ((error === undefined || error === null) && data["object"] !== "error") return;
-    const { message, ...fault } = this.#engine
-      ? publicFault(JSON.stringify(data), this.#engine)
-      : { message: undefined };
-    throw new GatewayError("upstream_error", message ?? failedMidway, fault);
+    throw toldFault(JSON.stringify(data), this.#engine, failedMidway);
   }
 }
 

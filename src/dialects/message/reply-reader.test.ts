@@ -230,7 +230,7 @@ describe("an error in the stream", () => {
   test("is told without addresses and credentials", () => {
     const thrown = faultOf(error, engine);
     expect(thrown).toBeInstanceOf(GatewayError);
-    expect(thrown).toMatchObject({ code: "upstream_error", message: "Overloaded at [address] with [key]" });
+    expect(thrown).toMatchObject({ code: "service_unavailable", message: "Overloaded at [address] with [key]" });
   });
 
   test("of an engine that is not known is told by its kind, in the log alone", () => {

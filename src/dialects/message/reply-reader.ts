@@ -1,10 +1,10 @@
 // Reads the answers of a server that speaks Messages, streamed and whole.
-import { GatewayError } from "../../base/errors.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { countOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf, textOf } from "./json.ts";
@@ -173,18 +173,14 @@ export class MessageReader implements ReplyReader {
   }
 
   #fault(data: Json): GatewayError {
-    const { type, message } = objectOf(data["error"]);
+    const { type } = objectOf(data["error"]);
     const detail = `the model server told an error of the type ${textOf(type)?.slice(0, 64)}`;
-    if (!this.#engine) {
-      return new GatewayError("upstream_error", "The model server failed in the middle of the answer.", { detail });
-    }
-    const fault = publicFault(JSON.stringify(data), this.#engine);
-    const isTooLong = typeof message === "string" && /^prompt is too long/i.test(message);
-    return new GatewayError("upstream_error", fault.message ?? "The model server failed in the middle of the answer.", {
+    return toldFault(
+      JSON.stringify(data),
+      this.#engine,
+      "The model server failed in the middle of the answer.",
       detail,
-      param: fault.param,
-      engineCode: isTooLong ? "context_length_exceeded" : fault.engineCode,
-    });
+    );
   }
 }
 

@@ -7,7 +7,7 @@ import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { type ChunkFrame, ChunkTemplate } from "./chunk-template.ts";
 import { stringEnd } from "./json-string.ts";
@@ -118,11 +118,10 @@ export class ChunkTranslator implements AnswerStream {
     const chunk = parseChunk(text);
     // The second form is vLLM's.
     if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
-      const { message, ...fault } = (this.#serving && publicFault(text, this.#serving.deployment.engine)) ?? {};
-      throw new GatewayError(
-        "upstream_error",
-        message ?? "The model server failed in the middle of the answer.",
-        fault,
+      throw toldFault(
+        text,
+        this.#serving?.deployment.engine,
+        "The model server failed in the middle of the answer.",
       );
     }
     this.#serving?.trace?.chunk(chunk);

@@ -1,12 +1,11 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 
 import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../base/errors.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
@@ -73,9 +72,7 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const { text } = bytes;
   const body = parseObject(text);
   if (body["error"] !== undefined && body["error"] !== null) {
-    const { message, ...fault } = publicFault(text, serving.deployment.engine);
-    const detail = "error in a 200 answer";
-    throw new GatewayError("upstream_error", message ?? "The model server failed.", { detail, ...fault });
+    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
   const { dialect } = request;
   const list = body[dialect.answerList];

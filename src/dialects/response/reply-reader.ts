@@ -1,10 +1,10 @@
 // Reads the answers of a model server that speaks Responses.
-import { GatewayError } from "../../base/errors.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyReader, ReplySink, ReplyUsage } from "../conversation/reply.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { billedOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
@@ -157,8 +157,7 @@ export class ResponseReader implements ReplyReader {
   }
 
   #fault(data: Json): GatewayError {
-    const { message, ...fault } = this.#engine ? publicFault(JSON.stringify(data), this.#engine) : {};
-    return new GatewayError("upstream_error", message ?? "The model server failed in the middle of the answer.", fault);
+    return toldFault(JSON.stringify(data), this.#engine, "The model server failed in the middle of the answer.");
   }
 }
 

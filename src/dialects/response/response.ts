@@ -6,6 +6,7 @@ import type { AnswerStream, GoesOnFrom, OwnMembers } from "../answer.ts";
 import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
+import { toldCode } from "../engine-fault.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
 import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
@@ -75,7 +76,7 @@ export const response: Dialect = {
  */
 function errorEvent(
   rendered: string,
-  { code, engineCode }: GatewayError,
+  fault: GatewayError,
   { held, events: number }: BegunAnswer,
 ): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
@@ -84,7 +85,7 @@ function errorEvent(
     ? {
         type: "response.failed",
         sequence_number: number,
-        response: { ...held, status: "failed", error: { code: failureCode(engineCode ?? code), message } },
+        response: { ...held, status: "failed", error: { code: failureCode(toldCode(fault)), message } },
       }
     : // OpenAI's clients read the members of the event, those of Open Responses its `error`.
       { type: "error", sequence_number: number, code: error.code, message, param, error };

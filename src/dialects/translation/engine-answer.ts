@@ -1,17 +1,14 @@
 // What an engine sends, as JSON: an answer, or an error in the place of one.
 import { GatewayError } from "../../base/errors.ts";
 import type { Serving } from "../answer.ts";
-import { publicFault } from "../engine-fault.ts";
+import { toldFault } from "../engine-fault.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Throws `upstream_error` for what is no JSON object, or is an error. */
+/** Throws `upstream_error` for what is no JSON object, and, for what is an error, that (`toldFault`). */
 export function parsedAnswer(text: string, serving: Serving | undefined): Json {
   const value = parsed(text);
-  if (isError(value)) {
-    const { message, ...fault } = (serving && publicFault(text, serving.deployment.engine)) ?? {};
-    throw new GatewayError("upstream_error", message ?? "The model server failed.", fault);
-  }
+  if (isError(value)) throw toldFault(text, serving?.deployment.engine, "The model server failed.");
   return value;
 }
 

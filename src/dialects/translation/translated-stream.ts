@@ -6,6 +6,7 @@ import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyReader, ReplyWriter } from "../conversation/reply.ts";
+import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
@@ -88,9 +89,9 @@ export class TranslatedStream implements AnswerStream {
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
-    const { code, engineCode, message, param } = error;
+    const { message, param } = error;
     const known = this.#errorEvent?.(rendered);
-    const fault = { status: 502, code: engineCode ?? code, message: maskKeys(message), param };
+    const fault = { status: 502, code: toldCode(error), message: maskKeys(message), param };
     return encodeByteText(known ?? this.#writer.failure(fault));
   }
 }

@@ -76,7 +76,8 @@ function verdictOn(
       final: true,
     };
   }
-  if (status === 429 || status === 503) {
+  // 529 is Anthropic's for a server that has too much to do.
+  if (status === 429 || status === 503 || status === 529) {
     return { error: busy(request.model, status === 429, retryAfterOf(response.headers), detail), final: false };
   }
   if (status === 408 || status === 504) {

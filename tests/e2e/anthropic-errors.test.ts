@@ -1,0 +1,146 @@
+// Errors as Anthropic's clients read them, and those of a model server with Anthropic's API as clients of every format do.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  server = await startHeadrace({
+    yaml: `upstreams:\n  - { name: anthropic, url: "${upstream.url}", api: messages, api_key: k }\n`,
+  });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const version = { "anthropic-version": "2023-06-01" };
+const model = "upstream-model";
+const messages = [{ role: "user", content: "Hi" }];
+const asked = {
+  "/v1/messages": { model, max_tokens: 9, messages },
+  "/v1/chat/completions": { model, messages },
+  "/v1/responses": { model, input: "Hi", store: false },
+} as const;
+type Path = keyof typeof asked;
+const ask = (path: Path, stream = false) => server.request(path, { body: { ...asked[path], stream } });
+
+const fails = (status: number, type: string, message: string) =>
+  upstream.script((_request, res) => json(res, status, { type: "error", error: { type, message } }));
+/** In a stream that has begun. */
+const breaks = (type: string, message: string) =>
+  upstream.script((_request, res) => {
+    const usage = { input_tokens: 3, output_tokens: 1 };
+    const begun = { id: "msg_1", type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    for (const event of [
+      { type: "message_start", message: begun },
+      { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+      { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Hal" } },
+      { type: "error", error: { type, message } },
+    ]) {
+      res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    }
+    res.end();
+  });
+/** The data of the last event. */
+const lastOf = async (answer: Response) => JSON.parse((await answer.text()).trim().split("\ndata: ").at(-1) ?? "");
+
+describe("what has no route is refused in Anthropic's form", () => {
+  test.each<[string, string, string, Record<string, string>, number, string]>([
+    ["another method of the endpoint", "GET", "/v1/messages?beta=true", {}, 405, "invalid_request_error"],
+    ["another method of the count", "GET", "/v1/messages/count_tokens", {}, 405, "invalid_request_error"],
+    ["an endpoint of Anthropic's that is not here", "POST", "/v1/messages/batches", {}, 404, "not_found_error"],
+    ["any path that its client asks for", "POST", "/v1/organizations/me", version, 404, "not_found_error"],
+  ])("of %s", async (_, method, path, headers, status, type) => {
+    const answer = await server.request(path, { method, headers });
+    const body = await answer.json();
+    expect([answer.status, body.type, body.error.type]).toEqual([status, "error", type]);
+    expect(answer.headers.get("request-id")).toBe(body.request_id);
+  });
+
+  test("and whose base URL has too much is told one without a version, which its clients add themselves", async () => {
+    for (const path of ["/v1/v1/messages", "/messages"]) {
+      const { error } = await (await server.request(path, { body: asked["/v1/messages"] })).json();
+      expect(error.message).toContain(`Did you mean /v1/messages? The base URL for clients is ${server.url}, without`);
+    }
+  });
+
+  test("but not of OpenAI's paths, whatever they end with", async () => {
+    const answer = await server.request("/v1/chat/completions/chatcmpl-1/messages", { method: "PUT" });
+    expect(await answer.json()).toMatchObject({ error: { code: "method_not_allowed" } });
+  });
+});
+
+test("a count of tokens has the id of its request where Anthropic's clients read it", async () => {
+  const { max_tokens: _limit, ...counted } = asked["/v1/messages"];
+  const answer = await server.request("/v1/messages/count_tokens", { body: counted });
+  expect(answer.headers.get("request-id")).toBe(answer.headers.get("x-request-id") ?? "none");
+});
+
+test("a model server that is overloaded in Anthropic's words is busy, and not broken", async () => {
+  fails(529, "overloaded_error", "Overloaded");
+  for (const [path, status] of [
+    ["/v1/messages", 529],
+    ["/v1/chat/completions", 503],
+    ["/v1/responses", 503],
+  ] as const) {
+    const answer = await ask(path);
+    expect([answer.status, (await answer.json()).error.type]).toEqual([status, "overloaded_error"]);
+    expect(answer.headers.get("x-should-retry")).toBe("true");
+  }
+});
+
+describe("a prompt that is too long for Anthropic", () => {
+  const tooLong = "prompt is too long: 204321 tokens > 200000 maximum";
+  const noRoom = "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length";
+
+  test.each([tooLong, noRoom])("is told by the code that clients of OpenAI act upon: %s", async (words) => {
+    fails(400, "invalid_request_error", words);
+    for (const path of ["/v1/chat/completions", "/v1/responses"] as const) {
+      const answer = await ask(path);
+      expect([answer.status, (await answer.json()).error.code]).toEqual([400, "context_length_exceeded"]);
+    }
+    const failed = await lastOf(await ask("/v1/responses", true));
+    expect(failed).toMatchObject({ type: "response.failed", response: { error: { code: "context_length_exceeded" } } });
+  });
+
+  test.each([tooLong, noRoom])("is told by its clients' own words, which they act upon: %s", async (words) => {
+    fails(400, "invalid_request_error", words);
+    expect(await (await ask("/v1/messages")).json()).toMatchObject({
+      error: { type: "invalid_request_error", message: words },
+    });
+  });
+
+  test("is told so in a stream as well", async () => {
+    breaks("invalid_request_error", tooLong);
+    expect(await lastOf(await ask("/v1/messages", true))).toMatchObject({
+      error: { type: "invalid_request_error", message: tooLong },
+    });
+    expect(await lastOf(await ask("/v1/responses", true))).toMatchObject({
+      response: { error: { code: "context_length_exceeded" } },
+    });
+    expect(await lastOf(await ask("/v1/chat/completions", true))).toMatchObject({
+      error: { type: "invalid_request_error", code: "context_length_exceeded" },
+    });
+  });
+});
+
+describe("an error in the middle of a stream keeps what it says of asking again", () => {
+  test.each<[string, string, string, string]>([
+    ["overloaded", "overloaded_error", "overloaded_error", "server_is_overloaded"],
+    ["at its rate limit", "rate_limit_error", "rate_limit_error", "rate_limit_exceeded"],
+    ["broken", "api_error", "api_error", "server_error"],
+  ])("of a server that is %s", async (_, type, shown, code) => {
+    breaks(type, "Try again in 2s.");
+    const error = { type: shown, message: "Try again in 2s." };
+    expect(await lastOf(await ask("/v1/messages", true))).toMatchObject({ type: "error", error });
+    expect(await lastOf(await ask("/v1/chat/completions", true))).toMatchObject({ error });
+    expect(await lastOf(await ask("/v1/responses", true))).toMatchObject({
+      response: { error: { code, message: error.message } },
+    });
+  });
+});
