@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { dialects } from "../../dialects/dialects.ts";
 import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";
+import { requestIdHeader } from "../exchange/anthropic-errors.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { answerInference, countErrors, countFor, type InferenceRouteDeps } from "./inference-answer.ts";
 import { inferenceErrors } from "./inference-routes.ts";
@@ -33,6 +34,7 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
         errors: countErrors,
       },
       async handle(exchange, principal) {
+        Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
         const { tokens, estimated } = await countFor("message", exchange, principal, deps);
         return Response.json({ input_tokens: tokens, ...(estimated ? { estimated } : {}) });
       },

@@ -22,6 +22,11 @@ export const anthropicTypes: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
+/** Whether a path without a route is asked for as Anthropic's: below its endpoint, of which not all is here, or by its client. */
+export function isAskedAsAnthropic(req: Pick<IncomingRequest, "headers">, path: string): boolean {
+  return isAnthropicClient(req) || /^\/(?:v1\/)*messages(?:\/|$)/.test(path);
+}
+
 /** Its SDKs and Claude Code say with each request which version of the API they mean. */
 export function isAnthropicClient({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return headers.get("anthropic-version") !== null;
@@ -51,15 +56,24 @@ export function requestIdHeader(requestId: string): { "request-id": string } {
   return { "request-id": requestId };
 }
 
-/**
- * Claude Code makes its conversation shorter where it reads these words, and takes the two numbers out of them. Model
- * servers say the same in words of their own, mostly with the same numbers.
- */
+/** Words by which Claude Code makes its conversation shorter, or asks for a shorter answer, with the numbers that it reads. */
+const ownWords = /^(?:prompt is too long|input length and `max_tokens` exceed context limit)/i;
+/** The context among the numbers of a model server's own words. */
+const contextWords = /context (?:length|size|window)\D{0,16}?(\d[\d,]*)/i;
+
+/** Model servers say the same in words of their own, mostly with the same numbers. */
 function messageOf({ engineCode, message }: GatewayError): string {
-  if (engineCode !== "context_length_exceeded" || /^prompt is too long/i.test(message)) return message;
-  const numbers = [...message.matchAll(/\d[\d,]{2,}/g)].map(([text]) => Number(text.replaceAll(",", "")));
-  const [most, ...others] = [...new Set(numbers)].sort((a, b) => b - a);
-  const context = others[0];
-  if (most === undefined || context === undefined) return `prompt is too long: ${message}`;
-  return `prompt is too long: ${most} tokens > ${context} maximum`;
+  if (engineCode !== "context_length_exceeded" || ownWords.test(message)) return message;
+  const numbers = [...message.matchAll(/\d[\d,]{2,}/g)].map(([text]) => numberOf(text));
+  const [most = 0, second = 0, third = 0] = [...new Set(numbers)].sort((a, b) => b - a);
+  const said = contextWords.exec(message)?.[1];
+  const context = said === undefined ? second : numberOf(said);
+  // Where the context is the largest number, the two others are the prompt, and the answer that has no room behind it.
+  const wanted = most > context ? most : second + third;
+  if (context === 0 || wanted <= context) return `prompt is too long: ${message}`;
+  return `prompt is too long: ${wanted} tokens > ${context} maximum`;
+}
+
+function numberOf(text: string): number {
+  return Number(text.replaceAll(",", ""));
 }

@@ -15,7 +15,7 @@ import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../decode/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
-import { inAnthropicForm, isAnthropicClient } from "./anthropic-errors.ts";
+import { inAnthropicForm, isAnthropicClient, isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { apiKeyOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
@@ -333,7 +333,9 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     const answer = errorAnswer(error);
     const route = this.#found?.route;
     const form = route !== undefined && "errorForm" in route ? route.errorForm : undefined;
-    const isAnthropic = form === "anthropic" || (form === "asked" && isAnthropicClient(this.req));
+    const isAnthropic = route
+      ? form === "anthropic" || (form === "asked" && isAnthropicClient(this.req))
+      : isAskedAsAnthropic(this.req, pathOf(this.req.target));
     return isAnthropic ? inAnthropicForm(answer, error, this.requestId) : answer;
   }
 

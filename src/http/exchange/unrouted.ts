@@ -1,6 +1,7 @@
 // What a request gets for which there is no route: another method, or where the endpoint may be.
 import { GatewayError } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
+import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
 /** A wrong base URL may add so many at the start; each is a look into the table. */
@@ -12,7 +13,7 @@ const mostShown = 100;
  * proxy that lets some paths through, may read it in another way.
  */
 export function unrouted(
-  req: Pick<IncomingRequest, "method" | "target">,
+  req: Pick<IncomingRequest, "method" | "target" | "headers">,
   table: RouteTable,
   baseUrl: string,
 ): GatewayError {
@@ -26,10 +27,12 @@ export function unrouted(
     );
   }
   const meant = meantPath(path, table);
+  // Anthropic's clients add the version themselves.
+  const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
   const hint =
     meant === undefined
       ? ""
-      : ` Did you mean ${short(meant)}? The base URL for clients is ${baseUrl}, without a slash or anything else at its end.`;
+      : ` Did you mean ${short(meant)}? The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs lists the endpoints.`);
 }
 
