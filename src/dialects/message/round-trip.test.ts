@@ -7,7 +7,8 @@ import { messageFormat } from "./format.ts";
 
 const seal = { seal: () => "", open: () => undefined };
 const place = "p";
-const words = fc.string({ minLength: 1 });
+/** Blanks alone are refused by Anthropic. */
+const words = fc.string({ minLength: 1 }).filter((text) => text.trim() !== "");
 const id = fc.stringMatching(/^[a-zA-Z0-9_-]{1,20}$/);
 const cache = fc.option(fc.constantFrom({ type: "ephemeral" }, { type: "ephemeral", ttl: "1h" }), { nil: undefined });
 const name = fc.stringMatching(/^[a-zA-Z0-9_-]{1,20}$/);
@@ -63,28 +64,38 @@ const answer = fc.oneof(
   }),
 );
 const result = fc.record({
-  role: fc.constant("tool" as const),
-  callId: id,
-  kind: fc.constant("function" as const),
   parts: fc.array(part, { maxLength: 2 }),
   failed: fc.constantFrom(true, undefined),
   cache,
-  place: fc.constant(place),
 });
 
 const user = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts): Turn => ({ role: "user", parts, place }));
+/** What the assistant says, with a result for each of its calls. */
 const assistant = fc
-  .array(answer, { minLength: 1, maxLength: 4 })
-  .map((parts): Turn => ({ role: "assistant", parts, place }));
-/** Roles take turns, and results stand before what a user says. */
-const rounds = fc.array(fc.tuple(fc.array(result, { maxLength: 2 }), user, assistant), { maxLength: 3 });
+  .tuple(fc.array(answer, { minLength: 1, maxLength: 4 }), fc.array(result, { minLength: 4, maxLength: 4 }))
+  .map(([parts, results]): Turn[] => [
+    { role: "assistant", parts, place },
+    ...parts.flatMap((one, at): Turn[] => {
+      const given = results[at];
+      return one.type === "call" && given
+        ? [{ role: "tool", callId: one.callId, kind: "function", ...given, place }]
+        : [];
+    }),
+  ]);
+/** Roles take turns, results stand before what a user says, and no two calls have the same id. */
+const rounds = fc
+  .array(fc.tuple(user, assistant), { maxLength: 3 })
+  .filter((said) => {
+    const ids = said.flatMap(([, turns]) => turns.flatMap((turn) => (turn.role === "tool" ? [turn.callId] : [])));
+    return new Set(ids).size === ids.length;
+  });
 const turns = fc
   .tuple(fc.option(words, { nil: undefined }), rounds, user)
   .map(([system, said, last]): Turn[] => [
     ...(system === undefined
       ? []
       : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),
-    ...said.flatMap(([results, asked, answered]) => [...results, asked, answered]),
+    ...said.flatMap(([asked, answered]) => [asked, ...answered]),
     last,
   ]);
 

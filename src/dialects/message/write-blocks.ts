@@ -15,10 +15,15 @@ import { inputObject, type Json } from "./json.ts";
 /** Ids of calls as Anthropic takes them. */
 const fitting = /^[a-zA-Z0-9_-]+$/;
 
-/** Gives each call of a conversation, and its result, the same id: its own wherever that fits. */
+/**
+ * Gives each call of a conversation an id of its own, which its result gets as well: the call's own wherever that fits. Some
+ * models use the same ids again and again, and Anthropic refuses a conversation in which one comes twice.
+ */
 export class CallIds {
-  readonly #given = new Map<string, string>();
-  readonly #taken: Set<string>;
+  /** Those of calls whose results are next, in the order of the calls. */
+  readonly #waiting: string[] = [];
+  readonly #given = new Set<string>();
+  readonly #taken: ReadonlySet<string>;
   #changed = 0;
 
   /** `ids`: all of the conversation, as one that fits is no other's. */
@@ -26,17 +31,32 @@ export class CallIds {
     this.#taken = new Set(ids);
   }
 
-  idOf(id: string): string {
-    if (fitting.test(id)) return id;
-    const known = this.#given.get(id);
-    if (known !== undefined) return known;
-    const plain = id.replace(/[^a-zA-Z0-9_-]/g, "_");
-    let given: string;
-    do given = `${plain}_${++this.#changed}`;
-    while (this.#taken.has(given));
-    this.#given.set(id, given);
+  ofCall(id: string): string {
+    const given = fitting.test(id) && !this.#given.has(id) ? id : this.#free(id);
+    this.#given.add(given);
+    this.#waiting.push(given);
     return given;
   }
+
+  /** Of the first call that has no result yet. */
+  ofResult(): string {
+    return this.#waiting.shift() ?? "";
+  }
+
+  #free(id: string): string {
+    const plain = id.replace(/[^a-zA-Z0-9_-]/g, "_");
+    let free: string;
+    do free = `${plain}_${++this.#changed}`;
+    while (this.#taken.has(free));
+    return free;
+  }
+}
+
+/** Anthropic refuses blanks where there is no other text. */
+export function withoutBlanks(blocks: readonly Json[]): readonly Json[] {
+  const isBlank = ({ type, text }: Json) => type === "text" && String(text).trim() === "";
+  const hasText = blocks.some((block) => block["type"] === "text" && !isBlank(block));
+  return hasText ? blocks : blocks.filter((block) => !isBlank(block));
 }
 
 /** What a user, an instruction or a tool said; texts without a character are left out, as Anthropic refuses them. */
@@ -79,7 +99,7 @@ function reasoningBlocks({ text, proof }: ReasoningPart): Json[] {
 function callBlock(call: CallPart, ids: CallIds, tools: EngineTools): Json {
   return {
     type: "tool_use",
-    id: ids.idOf(call.callId),
+    id: ids.ofCall(call.callId),
     name: tools.nameOf(call),
     input: inputObject(tools.argumentsOf(call)),
     ...marked(call.cache),

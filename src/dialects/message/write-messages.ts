@@ -1,8 +1,9 @@
 // The turns of a conversation as `system` and `messages`, in which users and assistants take turns.
 import type { EngineTools } from "../conversation/call-names.ts";
 import type { Conversation, InstructionTurn, ResultTurn, Turn } from "../conversation/conversation.ts";
+import { pairedCalls } from "../conversation/paired-calls.ts";
 import { type Json, textOf } from "./json.ts";
-import { answerBlocks, CallIds, marked, promptBlocks, textBlock } from "./write-blocks.ts";
+import { answerBlocks, CallIds, marked, promptBlocks, textBlock, withoutBlanks } from "./write-blocks.ts";
 
 export interface WrittenTurns {
   readonly system: string | readonly Json[] | undefined;
@@ -12,6 +13,9 @@ export interface WrittenTurns {
 /** For a server that has no other way of being held to JSON. */
 const jsonOnly =
   "Answer with one JSON object and nothing else: no words before or after it, and no code fence around it.";
+
+/** Where a conversation begins with the assistant, as Anthropic takes none whose first message is not the user's. */
+const begins = "[You began this conversation:]";
 
 /**
  * Instructions before anybody spoke become `system`. Later ones stand where they were said, in a user's message and between
@@ -26,8 +30,9 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   if (output?.type === "json") system.push(textBlock(jsonOnly));
   // One message there has to be: instructions alone are what the model is to answer.
   if (start < 0) return { system: undefined, messages: [{ role: "user", content: shortest(system) }] };
-  for (const turn of turns.slice(start)) messages.add(turn);
-  return { system: system.length > 0 ? joined(system) : undefined, messages: messages.written() };
+  for (const turn of pairedCalls(turns.slice(start))) messages.add(turn);
+  const told = withoutBlanks(system);
+  return { system: told.length > 0 ? joined(told) : undefined, messages: messages.written() };
 }
 
 interface Message {
@@ -64,10 +69,11 @@ class Messages {
 
   /** Messages of which nothing is left, as of reasoning without proof, are not sent: an empty one is refused. */
   written(): Json[] {
-    return this.#all.flatMap(({ role, results, blocks }) => {
-      const content = [...results, ...blocks];
+    const messages = this.#all.flatMap(({ role, results, blocks }) => {
+      const content = [...results, ...withoutBlanks(blocks)];
       return content.length === 0 ? [] : [{ role, content: shortest(content) }];
     });
+    return messages[0]?.role === "assistant" ? [{ role: "user", content: begins }, ...messages] : messages;
   }
 
   #of(role: Message["role"]): Message {
@@ -81,11 +87,11 @@ class Messages {
     return message;
   }
 
-  #result({ callId, parts, failed, cache }: ResultTurn): Json {
-    const blocks = promptBlocks(parts);
+  #result({ parts, failed, cache }: ResultTurn): Json {
+    const blocks = withoutBlanks(promptBlocks(parts));
     return {
       type: "tool_result",
-      tool_use_id: this.#ids.idOf(callId),
+      tool_use_id: this.#ids.ofResult(),
       ...(blocks.length > 0 ? { content: shortest(blocks) } : {}),
       ...(failed ? { is_error: true } : {}),
       ...marked(cache),

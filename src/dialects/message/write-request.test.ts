@@ -158,18 +158,93 @@ describe("messages", () => {
     ["[1]", { input: [1] }],
     ["{broken", { input: "{broken" }],
   ])("call with the arguments %j as an object", (input, expected) => {
-    const turns = [asked, calls(call("a", input))];
-    expect(bodyOf({ turns })["messages"]).toMatchObject([{}, { content: [{ input: expected }] }]);
+    const turns = [asked, calls(call("a", input)), gave("a", text("1"))];
+    expect(bodyOf({ turns })["messages"]).toMatchObject([{}, { content: [{ input: expected }] }, {}]);
   });
 
   test("have ids that Anthropic takes, the same of a call and its result, and of each call another", () => {
-    const turns = [asked, calls(call("a.b"), call("a:b"), call("a_b")), gave("a:b"), gave("a.b"), gave("a_b")];
+    const turns = [asked, calls(call("a.b"), call("a:b"), call("a_b")), gave("a:b", text("1"))];
+    turns.push(gave("a.b", text("2")), gave("a_b", text("3")));
     const [, { content: called }, { content: given }] = bodyOf({ turns })["messages"] as [Json, Json, Json];
     const [first, second, third] = (called as Json[]).map(({ id }) => id);
     expect(third).toBe("a_b");
     expect(new Set([first, second, third]).size).toBe(3);
     for (const id of [first, second, third]) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
-    expect((given as Json[]).map(({ tool_use_id }) => tool_use_id)).toEqual([second, first, third]);
+    expect((given as Json[]).map(({ tool_use_id }) => tool_use_id)).toEqual([first, second, third]);
+    expect((given as Json[]).map(({ content }) => content)).toEqual(["2", "1", "3"]);
+  });
+
+  test("have another id of each call, also of a model that uses the same ones again", () => {
+    const turns = [asked, calls(call("a"), call("a")), gave("a", text("1")), gave("a", text("2"))];
+    const again = [...turns, calls(call("a"), call("")), gave("", text("4")), gave("a", text("3"))];
+    const messages = bodyOf({ turns: again })["messages"] as { content: Json[] }[];
+    const ids = messages.flatMap(({ content }) => (Array.isArray(content) ? content : [])).map((block) => block["id"]);
+    const named = ids.filter((id) => id !== undefined);
+    expect(new Set(named).size).toBe(4);
+    for (const id of named) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
+    for (const [at, first] of [
+      [2, "1"],
+      [4, "3"],
+    ] as const) {
+      const results = messages[at]?.content ?? [];
+      expect(results.map((block) => block["tool_use_id"])).toEqual((messages[at - 1]?.content ?? []).map(({ id }) => id));
+      expect(results[0]?.["content"]).toBe(first);
+    }
+  });
+
+  test("bring a result for each call at once, as Anthropic refuses calls without one and results of none", () => {
+    const turns = [asked, calls(call("a"), call("b")), says("user", text("And?")), calls(call("c")), gave("a", text("1"))];
+    expect(bodyOf({ turns: [...turns, gave("z", text("9"))] })["messages"]).toMatchObject([
+      { role: "user" },
+      { role: "assistant", content: [{ id: "a" }, { id: "b" }] },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "a", content: "1" },
+          { type: "tool_result", tool_use_id: "b", content: "[no result was given]" },
+          { type: "text", text: "And?" },
+        ],
+      },
+      { role: "assistant", content: [{ id: "c" }] },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "c", content: "[no result was given]" },
+          { type: "text", text: '[The result of a call "z" that is not part of this conversation:]' },
+          { type: "text", text: "9" },
+        ],
+      },
+    ]);
+  });
+
+  test("have no blanks where there is no other text, as Anthropic refuses them", () => {
+    const said: Turn = { role: "assistant", parts: [{ type: "text", text: "\n\n" }, call("a")], place: "p" };
+    const turns = [says("system", text(" ")), asked, said, gave("a", text("\n")), says("user", text(" "), text("b"))];
+    expect(bodyOf({ turns })).toEqual({
+      model: "claude-opus-5",
+      max_tokens: standardMaxTokens,
+      messages: [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: [{ type: "tool_use", id: "a", name: "look", input: {} }] },
+        {
+          role: "user",
+          content: [
+            { type: "tool_result", tool_use_id: "a" },
+            { type: "text", text: " " },
+            { type: "text", text: "b" },
+          ],
+        },
+      ],
+    });
+  });
+
+  test("begin with the user, as Anthropic takes none that begin with the assistant", () => {
+    const turns: Turn[] = [{ role: "assistant", parts: [{ type: "text", text: "Hello!" }], place: "p" }, asked];
+    expect(bodyOf({ turns })["messages"]).toEqual([
+      { role: "user", content: "[You began this conversation:]" },
+      { role: "assistant", content: "Hello!" },
+      { role: "user", content: "Hi" },
+    ]);
   });
 
   test("show images and documents", () => {
@@ -249,7 +324,7 @@ describe("tools", () => {
     ];
     const { body, names } = written({ tools, turns });
     expect(body["tools"]).toMatchObject([{ name: "patch" }, { name: "mcp__a__look" }]);
-    expect(body["messages"]).toMatchObject([{}, { content: [{ name: "patch", input: { input: "*** x" } }] }]);
+    expect(body["messages"]).toMatchObject([{}, { content: [{ name: "patch", input: { input: "*** x" } }] }, {}]);
     expect(names.get("mcp__a__look")).toMatchObject({ name: "look", namespace: "mcp__a" });
     expect(names.get("patch")).toMatchObject({ kind: "custom" });
   });
@@ -266,7 +341,15 @@ describe("tools", () => {
     ],
   ] as const)("are chosen as %j says", (choice, expected) => {
     expect(bodyOf({ tools: [tool], ...choice })["tool_choice"]).toEqual(expected);
-    expect(bodyOf(choice)["tool_choice"]).toBeUndefined();
+  });
+
+  test("are not missing where a call is demanded, and no choice is told where there are none", () => {
+    for (const type of ["auto", "none"] as const) {
+      expect(bodyOf({ toolChoice: { type }, parallelCalls: false })["tool_choice"]).toBeUndefined();
+    }
+    expect(refusalOf({ toolChoice: { type: "required" } })).toMatchObject({ param: "tool_choice" });
+    const named = { type: "tool", kind: "function", name: "look" } as const;
+    expect(refusalOf({ toolChoice: named })).toMatchObject({ param: "tool_choice" });
   });
 });
 

@@ -84,9 +84,12 @@ function toolOf(tool: Tool, tools: EngineTools): Json {
   };
 }
 
-/** Undefined where the engine's own choice is meant, and where there is no tool to choose. */
+/** Undefined where the engine's own choice is meant. */
 function choiceOf({ tools: offered, toolChoice, parallelCalls }: Conversation, tools: EngineTools): Json | undefined {
-  if (offered.length === 0) return undefined;
+  if (offered.length === 0) {
+    if (toolChoice === undefined || toolChoice.type === "auto" || toolChoice.type === "none") return undefined;
+    throw fieldError("tool_choice", "asks for a call, but there are no tools; name them in `tools`, or leave it out.");
+  }
   const single = parallelCalls === false ? { disable_parallel_tool_use: true } : {};
   switch (toolChoice?.type) {
     case "none":
