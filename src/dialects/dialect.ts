@@ -45,6 +45,8 @@ export interface Dialect extends AnswerFormat {
   readonly asksForUsage: boolean;
   /** The member that limits the tokens of an answer, and its older name, where it has one. */
   readonly limitMembers: readonly [newer: string, older?: string];
+  /** Whether every request has to have one: then it says what the client takes, and not that the model can give so many. */
+  readonly isLimitRequired: boolean;
   /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */
   readonly knowsNewerLimit: boolean;
   /** Generations side by side for a request with these figures. `prompts`: how many the prompt is. */

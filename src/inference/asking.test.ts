@@ -19,10 +19,16 @@ const seal: Seal = {
     sealed.startsWith(ours) ? Buffer.from(sealed.slice(ours.length), "base64url").toString() : undefined,
 };
 
-function asked(operation: ConversationOperation, body: Json, formats: EngineFormats | undefined): Asking {
+function asked(
+  operation: ConversationOperation,
+  body: Json,
+  formats: EngineFormats | undefined,
+  context?: number,
+): Asking {
   const dialect = dialects[operation];
   const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), marksOf(dialect, body));
-  return askingOf(request, { engine: formats ? { formats } : {}, model: "theirs", recording: false, seal });
+  const engine = formats ? { formats } : {};
+  return askingOf(request, { engine, model: "theirs", context, recording: false, seal });
 }
 
 const bodyOf = ({ body }: Asking): Json => JSON.parse(typeof body === "string" ? body : body.solid.text) as Json;
@@ -105,4 +111,42 @@ test("a server that speaks Messages itself gets no thoughts that were signed her
   ];
   const sent = bodyOf(asked("message", { ...message, messages }, { message: "whole" }));
   expect(sent["messages"]).toEqual([messages[0], { role: "assistant", content: content.slice(1) }, messages[3]]);
+});
+
+describe("a token limit that Messages wants, and that does not fit behind the prompt,", () => {
+  const long = { ...message, max_tokens: 32_000, messages: [{ role: "user", content: "word ".repeat(4_000) }] };
+  const limitFor = (formats: EngineFormats | undefined, context: number | undefined, body: Json = long) =>
+    bodyOf(asked("message", body, formats, context))["max_tokens"];
+
+  test("is what is left of the context, with room for a prompt that is longer than it seems", () => {
+    for (const formats of [undefined, { message: "functions" }] as const) {
+      const limit = Number(limitFor(formats, 32_768));
+      expect(limit).toBeGreaterThan(24_000);
+      expect(limit).toBeLessThan(32_768 - 5_000);
+    }
+  });
+
+  test("is never shorter than an answer of use, nor longer than the context", () => {
+    expect(limitFor(undefined, 5_000)).toBe(1_024);
+    expect(limitFor(undefined, 512)).toBe(512);
+  });
+
+  test("leaves room for what a template puts around a short prompt", () => {
+    expect(Number(limitFor(undefined, 8_192, { ...message, max_tokens: 32_000 }))).toBeLessThan(8_192 - 100);
+  });
+
+  test("is one that fits where a client of another format named none", () => {
+    const chatLimit = (context: number, body: Json = chat) =>
+      bodyOf(asked("chat", body, { message: "whole" }, context))["max_tokens"];
+    expect(Number(chatLimit(8_192))).toBeLessThan(8_192 - 100);
+    expect(chatLimit(200_000)).toBe(32_000);
+    expect(chatLimit(8_192, { ...chat, max_tokens: 8_192 })).toBe(8_192);
+  });
+
+  test("stays what it is where it fits, where nobody knows the context, and for Anthropic, which knows it best", () => {
+    expect(limitFor(undefined, 200_000)).toBe(32_000);
+    expect(limitFor(undefined, undefined)).toBe(32_000);
+    expect(limitFor({ message: "whole" }, 32_768)).toBe(32_000);
+    expect(limitFor({ message: "functions" }, 32_768, message)).toBe(9);
+  });
 });

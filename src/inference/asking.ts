@@ -3,11 +3,13 @@ import type { Bytes } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
+import { standardMaxTokens } from "../dialects/message/write-request.ts";
 import type { Translation } from "../dialects/translation/translation.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { fittingLimit } from "./facts.ts";
 import { rewriteRequest } from "./request-body.ts";
 
 export interface Asking {
@@ -26,26 +28,47 @@ export interface AskingOptions {
   engine: Pick<Engine, "formats">;
   /** The engine's own id of the model. */
   model: string;
+  /** Tokens of prompt and answer together, where that is known. */
+  context?: number | undefined;
   /** Whether the gateway keeps the answer itself. */
   recording: boolean;
   seal: Seal;
 }
 
 /** Throws `invalid_request` where the engine's format cannot say what is asked. */
-export function askingOf(request: DecodedRequest, { engine, model, recording, seal }: AskingOptions): Asking {
+export function askingOf(request: DecodedRequest, { engine, model, context, recording, seal }: AskingOptions): Asking {
   const { dialect } = request;
   const from = formatFor(request, engine);
+  const limit = limitFor(request, from, context);
   if (from === dialect) {
-    const opened = dialect.opened?.(request.body, seal);
+    // A server of the maker's own knows best what fits.
+    const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
+    const fitted = limit === undefined || isWhole ? undefined : { [request.tokenLimitName]: String(limit) };
+    const opened = edits(dialect.opened?.(request.body, seal), fitted);
     const body = rewriteRequest(request, model, recording, opened);
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);
-  const conversation = to.readRequest(request.body, seal);
+  const read = to.readRequest(request.body, seal);
+  const conversation = limit === undefined ? read : { ...read, maxTokens: limit };
   const { body, leftOut, names } = from.format.writeRequest(conversation, model);
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
   return { operation: from.operation, body, translation, leftOut };
+}
+
+/** Where the client had to name a limit, or the engine's format has to have one and the client named none. */
+function limitFor(request: DecodedRequest, from: Dialect, context: number | undefined): number | undefined {
+  const { dialect, tokenLimit } = request;
+  if (dialect.isLimitRequired) return tokenLimit === undefined ? undefined : fittingLimit(tokenLimit, request, context);
+  if (from.isLimitRequired && tokenLimit === undefined) return fittingLimit(standardMaxTokens, request, context);
+  return undefined;
+}
+
+type Edits = Readonly<Record<string, string>> | undefined;
+
+function edits(some: Edits, others: Edits): Edits {
+  return some && others ? { ...some, ...others } : (some ?? others);
 }
 
 /** The client's own format is best; chat completions are what most servers know best of the others. */

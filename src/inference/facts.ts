@@ -74,18 +74,41 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
   };
 }
 
-/** Throws `invalid_request` for a token limit that the model's context cannot hold. */
-export function requireContext(
-  model: Model,
-  { tokenLimit, tokenLimitName }: { tokenLimit: number | undefined; tokenLimitName: string },
-): void {
-  if (model.context === undefined || tokenLimit === undefined) return;
+interface LimitedRequest {
+  dialect: Pick<Dialect, "isLimitRequired">;
+  tokenLimit: number | undefined;
+  tokenLimitName: string;
+}
+
+/** Throws `invalid_request` for a token limit that the model's context cannot hold, unless the client had to name one. */
+export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitName }: LimitedRequest): void {
+  if (model.context === undefined || tokenLimit === undefined || dialect.isLimitRequired) return;
   if (tokenLimit > model.context) {
     throw fieldError(
       tokenLimitName,
       `must be at most ${model.context}, the context of \`${model.id}\` in tokens (got ${tokenLimit}).`,
     );
   }
+}
+
+/** An estimate from the text is off by so much at most, for nearly all texts; and what a template puts around them. */
+const [estimateMargin, templateTokens] = [1.25, 128];
+/** An answer that is cut shorter is of no use: where the context has less room, the model server says that the prompt is too long. */
+const shortestAnswer = 1_024;
+
+/**
+ * The token limit in place of one that does not fit behind the prompt, for servers that refuse such a one. Undefined where
+ * it fits, as far as anybody knows.
+ */
+export function fittingLimit(
+  limit: number,
+  { promptTokens }: Pick<RequestFacts, "promptTokens">,
+  context: number | undefined,
+): number | undefined {
+  if (context === undefined) return undefined;
+  const room = context - Math.ceil(promptTokens * estimateMargin) - templateTokens;
+  const most = Math.min(context, Math.max(shortestAnswer, room));
+  return limit > most ? most : undefined;
 }
 
 /** A token limit that counts: one that is a number, and does not say that there is none. */

@@ -212,6 +212,13 @@ describe("Messages", () => {
     expect(String(broken)).toContain("api_error");
   });
 
+  test("more tokens of an answer than the built-in model has are none too many, as clients have to name a number", async () => {
+    const message = await anthropic()
+      .messages.stream({ ...asked, max_tokens: 32_000, model: demoModel })
+      .finalMessage();
+    expect(message.content).toMatchObject([{ type: "text", text: answer }]);
+  });
+
   test("a prompt that is too long is told in the words that Claude Code acts upon", async () => {
     upstream.script((_request, res) =>
       json(res, 400, {

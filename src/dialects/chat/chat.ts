@@ -27,6 +27,7 @@ export const chat: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
+  isLimitRequired: false,
   promptMember: "messages",
   isConversation: true,
   generates: generates.chat,

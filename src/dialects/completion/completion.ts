@@ -24,6 +24,7 @@ export const completion: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
+  isLimitRequired: false,
   promptMember: "prompt",
   isConversation: false,
   generates: generates.completion,

@@ -28,6 +28,7 @@ export const embedding: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
+  isLimitRequired: false,
   promptMember: "input",
   isConversation: false,
   generates: generates.embedding,

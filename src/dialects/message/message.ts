@@ -39,6 +39,7 @@ export const message: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: false,
   limitMembers: ["max_tokens"],
+  isLimitRequired: true,
   promptMember: "messages",
   isConversation: true,
   generates: generates.message,

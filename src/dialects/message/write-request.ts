@@ -9,7 +9,7 @@ import { writeThinking } from "./write-thinking.ts";
 
 /**
  * Tokens of an answer that nobody limited, since Messages requires a limit: what Claude Code asks for, and what every model
- * that Anthropic serves can give. Where a model's context is known, whoever calls sets a limit that fits it.
+ * that Anthropic serves can give. Where a model's context has no room for so many, whoever calls sets a limit that fits.
  */
 export const standardMaxTokens = 32_000;
 

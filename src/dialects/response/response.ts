@@ -44,6 +44,7 @@ export const response: Dialect = {
   isKeptUnlessTold: true,
   asksForUsage: false,
   limitMembers: ["max_output_tokens"],
+  isLimitRequired: false,
   promptMember: "input",
   isConversation: true,
   generates: generates.response,

@@ -114,7 +114,8 @@ export class Attempt implements Dispatched {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
     const { requestId, recording, holder, seal } = this.#sender;
-    const { operation, body, translation, leftOut } = askingOf(request, { engine, model, recording, seal });
+    const { context } = this.model;
+    const { operation, body, translation, leftOut } = askingOf(request, { engine, model, context, recording, seal });
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
