@@ -2,6 +2,7 @@
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
+import { editObject, scanObject } from "../base/text/json-text.ts";
 import type { CountRequest } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import { type HttpTarget, headersOf, ownHeadersOf, withQuery } from "./http-engine.ts";
@@ -12,6 +13,17 @@ const paths: Readonly<Record<ConversationOperation, string>> = {
   response: "/responses/input_tokens",
   message: "/messages/count_tokens",
 };
+/**
+ * Members of a request that its count may not have, as OpenAI's and Anthropic's servers refuse what they do not know there:
+ * of Responses all but these, of Messages these (the SDKs' types of both, and Wei-Shaw/sub2api#4913).
+ */
+const countedOfResponse: ReadonlySet<string> = new Set([
+  ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
+  ...["truncation", "conversation", "previous_response_id"],
+]);
+const uncountedOfMessage: ReadonlySet<string> = new Set([
+  ...["max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier"],
+]);
 /** Statuses of a server that has nothing there, or not for us. */
 const never: ReadonlySet<number> = new Set([401, 403, 404, 405, 410, 501]);
 const maxAnswerBytes = 64 * 1024;
@@ -39,7 +51,8 @@ export class TokenCounter {
   async #ask(path: string, request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if ((this.#missing.get(path) ?? 0) > exactMs()) return undefined;
     const { client } = this.#target;
-    const { requestId, body, holder } = request;
+    const { requestId, holder } = request;
+    const body = countedBody(request);
     const ownHeaders = ownHeadersOf(request);
     const whole = { path: withQuery(path, this.#target), headers: headersOf(this.#target, request).json };
     const sent = { method: "POST", ...whole, ...(ownHeaders && { ownHeaders }), requestId, body, holder } as const;
@@ -51,6 +64,18 @@ export class TokenCounter {
     }
     return countIn(await textOf(response.body, cancellation));
   }
+}
+
+/** The body itself where nothing of it is too much. */
+function countedBody({ operation, body }: CountRequest): CountRequest["body"] {
+  if (operation === "chat") return body;
+  const text = typeof body === "string" ? body : body.solid.text;
+  const members = scanObject(text);
+  const edits: Record<string, null> = {};
+  for (const name of members.keys()) {
+    if (operation === "message" ? uncountedOfMessage.has(name) : !countedOfResponse.has(name)) edits[name] = null;
+  }
+  return Object.keys(edits).length === 0 ? body : editObject(text, members, edits);
 }
 
 async function textOf(body: Parameters<typeof readAll>[0], cancellation: Cancellation): Promise<string> {

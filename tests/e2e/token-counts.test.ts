@@ -1,0 +1,62 @@
+// Tokens of a prompt are counted by the model server, whatever format it speaks, with nothing that its count does not take.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+/** Path of the count, and the members that it takes: those of the SDKs' types, and for llama-server any. */
+const counts = {
+  chat: { path: "/v1/chat/completions/input_tokens", takes: undefined },
+  responses: {
+    path: "/v1/responses/input_tokens",
+    takes: [
+      ...["model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"],
+      ...["truncation", "conversation", "previous_response_id", "personality"],
+    ],
+  },
+  messages: {
+    path: "/v1/messages/count_tokens",
+    takes: ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"],
+  },
+} as const;
+type Api = keyof typeof counts;
+const apis = Object.keys(counts) as Api[];
+
+const upstreams = new Map<Api, ScriptedUpstream>();
+let server: TestServer;
+
+beforeAll(async () => {
+  for (const api of apis) {
+    const { path, takes } = counts[api];
+    const upstream = await startUpstream((request, res) => {
+      if (request.path !== path) return json(res, 404, { error: { message: "not here" } });
+      const unknown = takes && Object.keys(request.body).filter((name) => !(takes as readonly string[]).includes(name));
+      if (unknown && unknown.length > 0) {
+        return json(res, 400, { error: { message: `${unknown.join()}: Extra inputs are not permitted` } });
+      }
+      return json(res, 200, { input_tokens: 42 });
+    });
+    upstream.serves([{ id: api, object: "model" }]);
+    upstreams.set(api, upstream);
+  }
+  const lines = apis.map((api) => `  - { name: ${api}, url: "${upstreams.get(api)?.url}", apis: [${api}] }\n`);
+  server = await startHeadrace({ yaml: `upstreams:\n${lines.join("")}` });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  for (const upstream of upstreams.values()) await upstream[Symbol.asyncDispose]();
+});
+
+describe.each(apis)("a model server that speaks %s alone", (model) => {
+  test("counts a prompt of Messages", async () => {
+    const body = { model, max_tokens: 9, system: "Be brief.", messages: [{ role: "user", content: "Hi" }] };
+    const answer = await server.request("/v1/messages/count_tokens", { body });
+    expect(await answer.json()).toEqual({ input_tokens: 42 });
+  });
+
+  test("counts an input of Responses", async () => {
+    const more = { max_output_tokens: 9, metadata: { a: "b" }, include: ["reasoning.encrypted_content"], user: "u" };
+    const body = { model, instructions: "Be brief.", input: "Hi", stream: true, ...more };
+    const answer = await server.request("/v1/responses/input_tokens", { body });
+    expect(await answer.json()).toEqual({ object: "response.input_tokens", input_tokens: 42 });
+  });
+});
