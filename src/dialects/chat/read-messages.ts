@@ -1,5 +1,6 @@
 // Reads the messages of a chat request: the turns of a conversation.
 import { fieldError } from "../../base/errors.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import { CollectedReply } from "../conversation/collected-reply.ts";
 import type {
   AnswerPart,
@@ -204,11 +205,6 @@ function urlSource(url: string): MediaSource {
 function cached<P extends Part>(part: P, from: unknown): P {
   const cache = cacheOf(objectOf(from));
   return cache ? { ...part, cache } : part;
-}
-
-/** Anthropic's mark, which clients of LiteLLM and OpenRouter send within chat completions. */
-export function cacheOf({ cache_control: cache }: Json): Cache | undefined {
-  return isObject(cache) ? cache : undefined;
 }
 
 function kindOf(type: unknown): string {

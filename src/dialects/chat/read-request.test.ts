@@ -212,6 +212,7 @@ test("figures, forms and hints are read; the newer limit counts, and no limit is
   });
   expect(read1.others).toEqual({ min_p: 0.1, prediction: { type: "content", content: "x" } });
   expect(read({ max_tokens: -1 }).maxTokens).toBeUndefined();
+  expect(read({ cache_control: ephemeral })).toMatchObject({ cache: ephemeral, others: {} });
   expect(read({ logprobs: false, top_logprobs: 2, stop: "" }).sampling).toEqual({});
   expect(read({ response_format: { type: "json_object" } }).output).toEqual({ type: "json" });
 });

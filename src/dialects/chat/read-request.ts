@@ -1,5 +1,6 @@
 // Reads a chat request as a conversation that other formats can write.
 import { fieldError } from "../../base/errors.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { Conversation, Hints, OutputForm, Sampling, Thinking } from "../conversation/conversation.ts";
 import { booleanOf, isObject, type Json, listOf, numberOf, objectOf, textOf } from "./json-value.ts";
 import { readMessages } from "./read-messages.ts";
@@ -13,7 +14,7 @@ const known = new Set([
   ...["reasoning_effort", "reasoning", "thinking"],
   ...["temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed", "stop", "logit_bias"],
   ...["logprobs", "top_logprobs", "verbosity"],
-  ...["user", "safety_identifier", "service_tier", "prompt_cache_key", "metadata"],
+  ...["user", "safety_identifier", "service_tier", "prompt_cache_key", "metadata", "cache_control"],
 ]);
 
 /**
@@ -26,6 +27,7 @@ export function readChatRequest(body: Json): Conversation {
   const thinking = readThinking(body);
   const maxTokens = limitOf(body["max_completion_tokens"]) ?? limitOf(body["max_tokens"]);
   const choices = numberOf(body["n"]);
+  const cache = cacheOf(body);
   return {
     turns: readMessages(listOf(body["messages"])),
     ...readToolUse(body),
@@ -35,6 +37,7 @@ export function readChatRequest(body: Json): Conversation {
     sampling: readSampling(body),
     ...(choices === undefined ? {} : { choices }),
     stream: body["stream"] === true,
+    ...(cache ? { cache } : {}),
     hints: readHints(body),
     others: othersOf(body),
   };

@@ -1,8 +1,8 @@
 // Reads the tools of a chat request, and which of them are to be called; the `functions` of old as well.
 import { fieldError } from "../../base/errors.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { booleanOf, isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
-import { cacheOf } from "./read-messages.ts";
 
 export interface ToolUse {
   readonly tools: readonly Tool[];

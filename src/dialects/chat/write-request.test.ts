@@ -245,8 +245,11 @@ test("the limit has the name that the server knows", () => {
 
 test("hints and members that mean nothing elsewhere are left out and named", () => {
   const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: {} };
-  const { body, leftOut } = write({ hints, others: { truncation: "auto" }, sampling: { verbosity: "low" } });
-  expect(leftOut).toEqual(["truncation", "user", "service_tier", "prompt_cache_key", "metadata", "verbosity"]);
+  const cache = { type: "ephemeral" };
+  const { body, leftOut } = write({ hints, cache, others: { truncation: "auto" }, sampling: { verbosity: "low" } });
+  expect(leftOut).toEqual([
+    ...["truncation", "cache_control", "user", "service_tier", "prompt_cache_key", "metadata", "verbosity"],
+  ]);
   expect(Object.keys(body)).toEqual(["model", "messages"]);
 });
 

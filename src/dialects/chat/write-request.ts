@@ -115,8 +115,9 @@ function samplingMembers(sampling: Sampling): Json {
 }
 
 /** Cloud servers refuse members that they do not know, and hints are not worth that. */
-function leftOut({ hints, others, sampling }: Conversation, isThinker: boolean): string[] {
+function leftOut({ cache, hints, others, sampling }: Conversation, isThinker: boolean): string[] {
   const names = Object.keys(others);
+  if (cache) names.push("cache_control");
   if (hints.user !== undefined) names.push("user");
   if (hints.serviceTier !== undefined) names.push("service_tier");
   if (hints.promptCacheKey !== undefined) names.push("prompt_cache_key");

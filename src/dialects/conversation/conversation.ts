@@ -18,6 +18,8 @@ export interface Conversation {
   /** How many answers; undefined: one. */
   readonly choices?: number | undefined;
   readonly stream: boolean;
+  /** Anthropic's mark of the whole request: what of it is worth keeping its server finds itself. */
+  readonly cache?: Cache | undefined;
   /** What says something of the request and nothing to the model: it may be lost without harm. */
   readonly hints: Hints;
   /** Members that the format itself does not know, or that mean nothing elsewhere, by their names; `null` is left out. */

@@ -23,7 +23,10 @@ export interface ReadTurns {
   readonly turns: readonly Turn[];
   /** Tools that a `tool_reference` names: of those that are not loaded at once, only they are offered. */
   readonly loaded: ReadonlySet<string>;
-  /** Kinds of blocks that only Anthropic's own servers wrote and can read, with the place of the first of each. */
+  /**
+   * Kinds of blocks that only Anthropic's own servers wrote and can read, with the place of the first of each; and members of
+   * blocks that mean nothing elsewhere.
+   */
   readonly leftOut: Readonly<Record<string, Place>>;
 }
 
@@ -68,13 +71,16 @@ class TurnReading implements ReadTurns {
       const blockPlace = `${place}.content[${i}]`;
       if (block["type"] === "tool_result") this.turns.push(this.#result(block, blockPlace));
       else if (!this.#isServers(block, blockPlace)) parts.push(...partsOf(block, blockPlace));
+      this.#noteCitations(block, blockPlace);
     }
     if (parts.length > 0) this.turns.push({ role: "user", parts, place });
   }
 
   #result(block: Json, place: Place): ResultTurn {
-    for (const { type, tool_name } of objectsOf(block["content"])) {
+    for (const [i, inner] of objectsOf(block["content"]).entries()) {
+      const { type, tool_name } = inner;
       if (type === "tool_reference" && typeof tool_name === "string") this.loaded.add(tool_name);
+      this.#noteCitations(inner, `${place}.content[${i}]`);
     }
     return {
       role: "tool",
@@ -120,6 +126,11 @@ class TurnReading implements ReadTurns {
     const kept = this.#seal.open(signature);
     if (kept === undefined) return { ...reasoning, proof: { kind: "signature", data: signature } };
     return shown === "" ? { ...reasoning, text: kept } : reasoning;
+  }
+
+  /** Only Anthropic's models say which part of a document each of their words is from. */
+  #noteCitations({ citations }: Json, place: Place): void {
+    if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
   }
 
   /** Whether a tool at Anthropic was called by the block, or gave it: no other server can read what it holds. */

@@ -191,6 +191,24 @@ describe("an assistant's message", () => {
     expect(partsOf({ type: "thinking", thinking: "the plan" })).toEqual([thought]);
   });
 
+  test("names what only Anthropic's models can do with a document, and what it shows them of a tool", () => {
+    const source = { type: "text", media_type: "text/plain", data: "a" };
+    const cited = { type: "document", source, citations: { enabled: true } };
+    const content = [cited, { ...cited, citations: { enabled: false } }];
+    const result = { type: "tool_result", tool_use_id: "x", content: [{ type: "text", text: "a" }, cited] };
+    const input_examples = [{ at: 1 }];
+    const tools = [
+      { name: "a", input_schema: {} },
+      { name: "b", input_schema: {}, input_examples },
+    ];
+    const { others } = read({ tools, messages: [{ role: "user", content: [result, ...content] }] });
+    expect(Object.keys(others)).toEqual([
+      "tools[1].input_examples",
+      "messages[0].content[0].content[1].citations",
+      "messages[0].content[1].citations",
+    ]);
+  });
+
   test("is read without what tools at Anthropic did, which is named", () => {
     const content = [
       { type: "server_tool_use", id: "s", name: "web_search", input: {} },

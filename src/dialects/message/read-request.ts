@@ -2,13 +2,15 @@
 import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { Conversation, OutputForm, Thinking } from "../conversation/conversation.ts";
-import { isObject, type Json, numberOf, objectOf, textOf } from "./json.ts";
+import { cacheOf } from "./blocks.ts";
+import { isObject, type Json, numberOf, objectOf, objectsOf, textOf } from "./json.ts";
 import { readTurns } from "./read-messages.ts";
 import { readToolChoice, readTools } from "./read-tools.ts";
 
 const known: ReadonlySet<string> = new Set([
   ...["model", "messages", "system", "max_tokens", "tools", "tool_choice", "mcp_servers", "thinking", "output_config"],
   ...["output_format", "stop_sequences", "stream", "metadata", "service_tier", "temperature", "top_p", "top_k"],
+  "cache_control",
 ]);
 /** Other formats name a schema. */
 const schemaName = "answer";
@@ -40,12 +42,13 @@ export function readRequest(body: Json, seal: Seal): Conversation {
       stop: stopOf(body["stop_sequences"]),
     },
     stream: body["stream"] === true,
+    cache: cacheOf(body),
     hints: {
       user: textOf(user_id),
       serviceTier: textOf(body["service_tier"]),
       metadata: Object.keys(labels).length > 0 ? labels : undefined,
     },
-    others: { ...othersOf(body, output), ...leftOut },
+    others: { ...othersOf(body, output), ...examplesIn(body["tools"]), ...leftOut },
   };
 }
 
@@ -59,6 +62,12 @@ function othersOf(body: Json, { effort, format: _format, ...output }: Json): Rec
   }
   for (const [name, value] of Object.entries(output)) if (value !== null) others[`output_config.${name}`] = value;
   return others;
+}
+
+/** Examples of what a tool is given, which Anthropic shows its models beside the schema. */
+function examplesIn(tools: unknown): Record<string, unknown> {
+  const examples = objectsOf(tools).map(({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const);
+  return Object.fromEntries(examples.filter(([, value]) => Array.isArray(value) && value.length > 0));
 }
 
 function outputOf(format: unknown): OutputForm | undefined {

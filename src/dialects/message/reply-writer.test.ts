@@ -265,7 +265,16 @@ describe("a stream", () => {
 
   test("names the text at which it stopped", () => {
     const delta = { stop_reason: "stop_sequence", stop_sequence: "END" };
-    expect(dataOf(streamed([text("x"), ends("sequence", "END")])).at(-2)).toMatchObject({ delta });
+    const stopped = [text("x"), ends("sequence", "END")];
+    expect(dataOf(streamed(stopped, { stop_sequences: ["STOP", "END"] })).at(-2)).toMatchObject({ delta });
+    expect(whole(stopped, { stop_sequences: ["END"] })).toMatchObject(delta);
+  });
+
+  test("names no text at which a server stopped for reasons of its own, such as its template's", () => {
+    const delta = { stop_reason: "end_turn", stop_sequence: null };
+    for (const request of [{}, { stop_sequences: ["END"] }]) {
+      expect(dataOf(streamed([text("x"), ends("sequence", "<|im_end|>")], request)).at(-2)).toMatchObject({ delta });
+    }
   });
 
   test("escapes what would end an event, and half characters", () => {

@@ -77,7 +77,7 @@ export class MessageWriter implements ReplyWriter {
 
   end(end: ReplyEnd): void {
     if (!this.#hasBegun) this.#begin();
-    this.#end = end;
+    this.#end = this.#asAsked(end);
     this.#blocks.end();
   }
 
@@ -128,6 +128,13 @@ export class MessageWriter implements ReplyWriter {
       stop_details: null,
       usage: messageUsage(usage, promptTokens),
     };
+  }
+
+  /** Some servers name texts of their own templates at which they stopped, which to the client are no part of anything. */
+  #asAsked(end: ReplyEnd): ReplyEnd {
+    if (end.reason !== "sequence") return end;
+    const asked = this.#head.request["stop_sequences"];
+    return Array.isArray(asked) && asked.includes(end.sequence) ? end : { reason: "stop" };
   }
 
   #endMembers(): Json {

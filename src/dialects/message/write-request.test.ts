@@ -466,7 +466,9 @@ describe("what Messages has nothing for", () => {
 
   test("is left out and named where it changes no answer", () => {
     const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: { a: 1 } };
-    const named: Turn = { ...asked, name: "Ann" };
+    const source = { kind: "url", url: "https://a.test/b.png" } as const;
+    const image = { type: "image", source, detail: "low", place: "p" } as const;
+    const named: Turn = { ...asked, name: "Ann", parts: [image, { ...image, detail: "auto" }] };
     const { body, leftOut } = written({
       hints,
       turns: [named],
@@ -474,7 +476,10 @@ describe("what Messages has nothing for", () => {
       others: { store: true },
     });
     expect(body["metadata"]).toEqual({ user_id: "u" });
-    expect(leftOut).toEqual(["name", "logprobs", "verbosity", "service_tier", "prompt_cache_key", "metadata", "store"]);
+    expect(leftOut).toEqual([
+      ...["name", "detail", "logprobs", "verbosity", "service_tier", "prompt_cache_key", "metadata", "store"],
+    ]);
+    expect(written({ turns: [{ ...asked, parts: [{ ...image, detail: "auto" }] }] }).leftOut).toEqual([]);
   });
 });
 
@@ -482,4 +487,5 @@ test("values that it has are passed on", () => {
   const sampling = { temperature: 0.2, topP: 0.5, topK: 9, stop: ["END"] };
   const expected = { temperature: 0.2, top_p: 0.5, top_k: 9, stop_sequences: ["END"], service_tier: "standard_only" };
   expect(bodyOf({ sampling, hints: { serviceTier: "default" } })).toMatchObject(expected);
+  expect(bodyOf({ cache: ephemeral })).toMatchObject({ cache_control: ephemeral });
 });

@@ -1,7 +1,7 @@
 // A conversation as the body of a Messages request, for Anthropic and for servers that speak as it does.
 import { fieldError } from "../../base/errors.ts";
 import { EngineTools } from "../conversation/call-names.ts";
-import type { Conversation, Tool, WrittenRequest } from "../conversation/conversation.ts";
+import type { AnswerPart, Conversation, Part, Tool, WrittenRequest } from "../conversation/conversation.ts";
 import type { Json } from "./json.ts";
 import { marked } from "./write-blocks.ts";
 import { writeTurns } from "./write-messages.ts";
@@ -41,6 +41,7 @@ export function writeRequest(conversation: Conversation, model: string): Written
     metadata: hints.user === undefined ? undefined : { user_id: hints.user },
     service_tier: tiers.get(hints.serviceTier),
     stream: stream || undefined,
+    ...marked(conversation.cache),
   };
   return { body: JSON.stringify(body), leftOut: leftOutOf(conversation, isLess), names: tools.names };
 }
@@ -115,6 +116,7 @@ function leftOutOf({ turns, output, sampling, hints, others }: Conversation, isL
   const names: readonly (readonly [string, boolean])[] = [
     ["reasoning", hasUnproven || isLess],
     ["name", turns.some((turn) => (turn.role === "user" || turn.role === "assistant") && turn.name !== undefined)],
+    ["detail", turns.some((turn) => turn.parts.some(hasDetail))],
     ["description", output?.type === "schema" && output.description !== undefined],
     ["logprobs", sampling.logprobs === 0],
     ["verbosity", sampling.verbosity !== undefined && sampling.verbosity !== "medium"],
@@ -123,6 +125,10 @@ function leftOutOf({ turns, output, sampling, hints, others }: Conversation, isL
     ["metadata", metadata !== undefined],
   ];
   return [...names.flatMap(([name, isLeftOut]) => (isLeftOut ? [name] : [])), ...Object.keys(others)];
+}
+
+function hasDetail(part: Part | AnswerPart): boolean {
+  return part.type === "image" && part.detail !== undefined && part.detail !== "auto";
 }
 
 function unless(standard: number, value: number | undefined): number | undefined {

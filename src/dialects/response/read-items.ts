@@ -1,6 +1,7 @@
 // The items of a conversation as Responses has them, as its turns.
 import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { AnswerPart, ResultTurn, Turn, UserTurn } from "../conversation/conversation.ts";
 import { compactionTurn, isToCompact } from "./compaction.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
@@ -149,7 +150,7 @@ function saidParts(content: unknown, place: string): AnswerPart[] {
     if (!isObject(part)) return [];
     if (part["type"] === "refusal") return [{ type: "refusal", text: textOf(part["refusal"]) ?? "" }];
     const text = textOf(part["text"]);
-    if (text !== undefined) return [{ type: "text", text }];
+    if (text !== undefined) return [{ type: "text", text, cache: cacheOf(part) }];
     throw fieldError(`${place}[${index}].type`, "must be output_text or refusal in what the assistant said.");
   });
 }
@@ -163,6 +164,7 @@ function functionCall(item: Json): AnswerPart {
     namespace: textOf(item["namespace"]),
     input: textOf(item["arguments"]) ?? JSON.stringify(item["arguments"] ?? {}),
     id: textOf(item["id"]),
+    cache: cacheOf(item),
   };
 }
 
@@ -175,6 +177,7 @@ function customCall(item: Json): AnswerPart {
     namespace: textOf(item["namespace"]),
     input: textOf(item["input"]) ?? "",
     id: textOf(item["id"]),
+    cache: cacheOf(item),
   };
 }
 
@@ -189,7 +192,7 @@ function resultOf(item: Json, place: string): ResultTurn {
   const isParts = Array.isArray(output) && output.every((part) => isObject(part) && partTypes.has(part["type"]));
   const isText = typeof output === "string" || isParts;
   const parts = readParts(isText ? output : (JSON.stringify(output) ?? ""), `${place}.output`);
-  return { role: "tool", callId: callIdOf(item), parts, kind, place };
+  return { role: "tool", callId: callIdOf(item), parts, kind, cache: cacheOf(item), place };
 }
 
 /** Some servers name a call by the id of its item alone. */

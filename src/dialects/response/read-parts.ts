@@ -1,5 +1,6 @@
 // Parts of messages, and of what tools gave back, as Responses has them.
 import { fieldError } from "../../base/errors.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { MediaSource, Part } from "../conversation/conversation.ts";
 import { isObject, type Json, textOf } from "./json.ts";
 
@@ -16,17 +17,24 @@ export function readParts(content: unknown, place: string): Part[] {
 }
 
 function readPart(part: Json, place: string): Part {
+  const cache = cacheOf(part);
   switch (part["type"]) {
     case "input_text":
     case "output_text":
     case "text":
-      return { type: "text", text: textOf(part["text"]) ?? "" };
+      return { type: "text", text: textOf(part["text"]) ?? "", cache };
     case "refusal":
       return { type: "text", text: textOf(part["refusal"]) ?? "" };
     case "input_image":
-      return { type: "image", source: sourceOf(part, "image_url", place), detail: detailOf(part["detail"]), place };
+      return {
+        type: "image",
+        source: sourceOf(part, "image_url", place),
+        detail: detailOf(part["detail"]),
+        cache,
+        place,
+      };
     case "input_file":
-      return { type: "file", source: fileSource(part, place), name: textOf(part["filename"]), place };
+      return { type: "file", source: fileSource(part, place), name: textOf(part["filename"]), cache, place };
     case "input_audio":
       return readAudio(part, place);
     default:

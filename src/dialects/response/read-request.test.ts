@@ -182,6 +182,35 @@ describe("the input", () => {
     ]);
   });
 
+  test("keeps the marks of what is worth caching, Anthropic's and OpenAI's, wherever they stand", () => {
+    const mark = { cache_control: { type: "ephemeral" } };
+    const cache = mark.cache_control;
+    const input = [
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "a", ...mark },
+          { type: "input_text", text: "b", prompt_cache_breakpoint: { mode: "explicit" } },
+          { type: "input_image", image_url: "https://a.test/b.png", prompt_cache_breakpoint: { ttl: "12h" } },
+          { type: "input_file", file_url: "https://a.test/a.pdf", ...mark },
+        ],
+      },
+      { type: "function_call", call_id: "c", name: "look", arguments: "{}", ...mark },
+      { type: "function_call_output", call_id: "c", output: "1", ...mark },
+    ];
+    const tools = [{ type: "function", name: "look", ...mark }];
+    expect(read({ input, tools, ...mark })).toMatchObject({
+      cache,
+      tools: [{ name: "look", cache }],
+      turns: [
+        { parts: [{ cache }, { text: "b", cache }, { cache: { type: "ephemeral", ttl: "1h" } }, { cache }] },
+        { parts: [{ type: "call", cache }] },
+        { role: "tool", cache },
+      ],
+      others: {},
+    });
+  });
+
   test("names items that say nothing to another model, such as those with names of the prototype", () => {
     const { turns, others } = read({
       input: [{ type: "web_search_call", id: "ws_1" }, { type: "constructor" }, { type: "__proto__" }],

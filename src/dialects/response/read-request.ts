@@ -1,6 +1,7 @@
 // A request for a response, as a conversation.
 import { fieldError } from "../../base/errors.ts";
 import type { Seal } from "../../domain/seal.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { Conversation, OutputForm, Sampling, Thinking, Turn } from "../conversation/conversation.ts";
 import { isToCompact } from "./compaction.ts";
 import { isObject, type Json, numberOf, textOf } from "./json.ts";
@@ -19,6 +20,7 @@ const known: ReadonlySet<string> = new Set([
     "previous_response_id",
     "conversation",
     "stream_options",
+    "cache_control",
   ],
 ]);
 
@@ -43,6 +45,7 @@ export function readRequest(body: Json, seal: Seal): Conversation {
     maxTokens: numberOf(body["max_output_tokens"]),
     sampling: samplingOf(body),
     stream: body["stream"] === true,
+    cache: cacheOf(body),
     hints: {
       user: textOf(body["safety_identifier"]) ?? textOf(body["user"]),
       serviceTier: textOf(body["service_tier"]),

@@ -1,5 +1,6 @@
 // Tools, and which of them the model is to call, as Responses has them.
 import { fieldError } from "../../base/errors.ts";
+import { cacheOf } from "../conversation/cache-marks.ts";
 import type { CallKind, Tool, ToolChoice } from "../conversation/conversation.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 
@@ -43,7 +44,7 @@ function readTool(tool: Json, place: string, namespace: string | undefined, read
     }
   } else if (type === "function" || type === "custom") {
     if (name === undefined) throw fieldError(`${place}.name`, "is required: the name of the tool.");
-    const base = { kind: type, name, namespace, description, place } as const;
+    const base = { kind: type, name, namespace, description, cache: cacheOf(tool), place } as const;
     if (type === "custom") read.tools.push({ ...base, format: isObject(tool["format"]) ? tool["format"] : undefined });
     else read.tools.push({ ...base, ...functionMembers(tool) });
   } else if (ownTools.has(type)) {

@@ -170,8 +170,8 @@ describe("members", () => {
     const long = "u".repeat(65);
     const turns: Turn[] = [{ role: "user", name: "ada", parts: [], place }];
     const hints = { user: long, promptCacheKey: long, serviceTier: "gold" };
-    expect(leftOutOf({ turns, hints, others: { top_a: 1 } })).toEqual([
-      ...["name", "user", "prompt_cache_key", "service_tier", "top_a"],
+    expect(leftOutOf({ turns, hints, cache: { type: "ephemeral" }, others: { top_a: 1 } })).toEqual([
+      ...["name", "cache_control", "user", "prompt_cache_key", "service_tier", "top_a"],
     ]);
     expect(bodyOf({ hints })).not.toHaveProperty("safety_identifier");
   });

@@ -59,10 +59,11 @@ function isShort(hint: string | undefined): boolean {
   return hint === undefined || hint.length <= 64;
 }
 
-function leftOutOf({ turns, hints, others }: Conversation): string[] {
+function leftOutOf({ turns, cache, hints, others }: Conversation): string[] {
   const { user, promptCacheKey, serviceTier } = hints;
   const names: readonly (readonly [string, boolean])[] = [
     ["name", turns.some((turn) => (turn.role === "user" || turn.role === "assistant") && turn.name !== undefined)],
+    ["cache_control", cache !== undefined],
     ["user", !isShort(user)],
     ["prompt_cache_key", !isShort(promptCacheKey)],
     ["service_tier", serviceTier !== undefined && !tiers.has(serviceTier)],
