@@ -235,6 +235,19 @@ test("how much to think is told so that the most servers understand it", () => {
   expect([1_024, 10_000, 31_999].map((budget) => told({ enabled: true, budget }))).toEqual(["low", "medium", "high"]);
 });
 
+test("OpenAI's models that cannot think are not told how much, nor that they shall not, as they refuse that", () => {
+  for (const model of ["gpt-4o", "gpt-4.1-mini", "openai/gpt-4o", "chatgpt-4o-latest", "gpt-3.5-turbo"]) {
+    for (const thinking of [{ enabled: false }, { effort: "none" }, { enabled: true }]) {
+      const { body, leftOut } = write({ thinking }, model);
+      expect([Object.keys(body), leftOut]).toEqual([["model", "messages"], []]);
+    }
+    for (const thinking of [{ effort: "high" }, { enabled: true, budget: 2_048 }]) {
+      const { body, leftOut } = write({ thinking }, model);
+      expect([Object.keys(body), leftOut]).toEqual([["model", "messages"], ["reasoning"]]);
+    }
+  }
+});
+
 test("the limit has the name that the server knows", () => {
   for (const model of ["llama3", "gpt-4o", "gpt-oss-20b", "gpt-50"])
     expect(write({ maxTokens: 9 }, model).body["max_tokens"]).toBe(9);

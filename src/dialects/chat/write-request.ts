@@ -14,6 +14,8 @@ import { writeMessages } from "./write-messages.ts";
 
 /** Models of OpenAI that think: they refuse `max_tokens`, which is the only name that Ollama, LM Studio, Mistral and DeepSeek know. */
 const openaiThinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
+/** Models of OpenAI that cannot think: they refuse to be told how much, and that they shall not. */
+const neverThinks = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9]))/;
 /** OpenAI's open models, which cannot but think. */
 const alwaysThinks = /gpt-oss/i;
 /** The least budgets in tokens for which more than a low, and more than a medium effort is asked. */
@@ -41,7 +43,7 @@ export function writeChatRequest(conversation: Conversation, model: string): Wri
     stream: stream || undefined,
     stream_options: stream ? { include_usage: true } : undefined,
   };
-  return { body: JSON.stringify(body), leftOut: leftOut(conversation, isThinker), names: tools.names };
+  return { body: JSON.stringify(body), leftOut: leftOut(conversation, model), names: tools.names };
 }
 
 function toolMembers(conversation: Conversation, tools: EngineTools): Json {
@@ -79,7 +81,7 @@ function formatOf(output: OutputForm): Json | undefined {
  * what their templates are told. OpenAI refuses members that it does not know.
  */
 function thinkingMembers(thinking: Thinking | undefined, model: string): Json {
-  if (!thinking) return {};
+  if (!thinking || neverThinks.test(model)) return {};
   const isThinker = openaiThinker.test(model);
   const isOff = thinking.enabled === false || thinking.effort === "none";
   if (isOff && alwaysThinks.test(model)) return { reasoning_effort: "low" };
@@ -115,13 +117,16 @@ function samplingMembers(sampling: Sampling): Json {
 }
 
 /** Cloud servers refuse members that they do not know, and hints are not worth that. */
-function leftOut({ cache, hints, others, sampling }: Conversation, isThinker: boolean): string[] {
+function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string): string[] {
   const names = Object.keys(others);
+  const { effort, budget } = thinking ?? {};
+  const isAsked = budget !== undefined || (effort !== undefined && effort !== "none");
+  if (isAsked && neverThinks.test(model)) names.push("reasoning");
   if (cache) names.push("cache_control");
   if (hints.user !== undefined) names.push("user");
   if (hints.serviceTier !== undefined) names.push("service_tier");
   if (hints.promptCacheKey !== undefined) names.push("prompt_cache_key");
   if (hints.metadata !== undefined) names.push("metadata");
-  if (!isThinker && sampling.verbosity !== undefined) names.push("verbosity");
+  if (!openaiThinker.test(model) && sampling.verbosity !== undefined) names.push("verbosity");
   return names;
 }

@@ -1,4 +1,5 @@
 // The turns of a conversation as `system` and `messages`, in which users and assistants take turns.
+import { fieldError } from "../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
 import type { Conversation, InstructionTurn, ResultTurn, Turn } from "../conversation/conversation.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
@@ -28,11 +29,13 @@ export function writeTurns({ turns, output }: Conversation, tools: EngineTools):
   const messages = new Messages(turns, tools);
   const system = leading.flatMap(({ parts }) => promptBlocks(parts));
   if (output?.type === "json") system.push(textBlock(jsonOnly));
-  // One message there has to be: instructions alone are what the model is to answer.
-  if (start < 0) return { system: undefined, messages: [{ role: "user", content: shortest(system) }] };
-  for (const turn of pairedCalls(turns.slice(start))) messages.add(turn);
+  if (start >= 0) for (const turn of pairedCalls(turns.slice(start))) messages.add(turn);
   const told = withoutBlanks(system);
-  return { system: told.length > 0 ? joined(told) : undefined, messages: messages.written() };
+  const written = messages.written();
+  if (written.length > 0) return { system: told.length > 0 ? joined(told) : undefined, messages: written };
+  // One message there has to be: instructions alone are what the model is to answer.
+  if (told.length > 0) return { system: undefined, messages: [{ role: "user", content: shortest(told) }] };
+  throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
 }
 
 interface Message {

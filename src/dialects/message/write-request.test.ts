@@ -88,6 +88,9 @@ describe("instructions", () => {
     expect(bodyOf({ turns: [says("system", text("Say hello."))] })).toMatchObject({
       messages: [{ role: "user", content: "Say hello." }],
     });
+    const blank = [says("system", text("Say hello.")), says("user", text(" "))];
+    expect(bodyOf({ turns: blank })).toMatchObject({ messages: [{ role: "user", content: "Say hello." }] });
+    expect(refusalOf({ turns: [says("user", text(""))] })).toMatchObject({ param: "messages[9]" });
   });
 });
 
