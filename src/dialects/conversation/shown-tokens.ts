@@ -37,11 +37,19 @@ function tokensOf(value: unknown): number {
     return tokens;
   }
   if (typeof value !== "object" || value === null) return 0;
-  if (mediaTypes.has((value as { type?: unknown }).type)) return mediaTokens;
+  if (mediaTypes.has((value as { type?: unknown }).type)) return tokensOfMedia(value as { source?: unknown });
   let tokens = 0;
   for (const [name, member] of Object.entries(value)) {
     // A name and its punctuation are a token or two.
     if (!notShown.has(name)) tokens += 1 + tokensOf(member);
   }
   return tokens;
+}
+
+/** A document may be its text, or blocks. */
+function tokensOfMedia({ source }: { source?: unknown }): number {
+  if (typeof source !== "object" || source === null) return mediaTokens;
+  const { type, data, content } = source as { type?: unknown; data?: unknown; content?: unknown };
+  if (type === "text") return tokensOf(data);
+  return type === "content" ? tokensOf(content) : mediaTokens;
 }
