@@ -81,6 +81,30 @@ test("a count of tokens has the id of its request where Anthropic's clients read
   expect(answer.headers.get("request-id")).toBe(answer.headers.get("x-request-id") ?? "none");
 });
 
+test("the limits of a key are told in Anthropic's headers as well, on answers and where they are reached", async () => {
+  const made = { name: "limited", scopes: ["chat:write"], rate_limit: 1, rate_limit_window: 60 };
+  const { key } = await (await server.request("/v1/keys", { body: made })).json();
+  upstream.script((_request, res) => {
+    const content = [{ type: "text", text: "Hi" }];
+    const usage = { input_tokens: 3, output_tokens: 1 };
+    json(res, 200, { type: "message", role: "assistant", id: "msg_1", model, content, stop_reason: "end_turn", usage });
+  });
+  for (const status of [200, 429]) {
+    const headers = { "x-api-key": key, "content-type": "application/json", ...version };
+    const body = JSON.stringify(asked["/v1/messages"]);
+    const answer = await fetch(`${server.url}/v1/messages`, { method: "POST", headers, body });
+    const limit = (part: string) => answer.headers.get(`anthropic-ratelimit-requests-${part}`);
+    expect([answer.status, limit("limit"), limit("remaining")]).toEqual([status, "1", "0"]);
+    expect(limit("reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    const waitMs = Date.parse(limit("reset") ?? "") - Date.now();
+    expect(waitMs).toBeGreaterThan(0);
+    expect(waitMs).toBeLessThanOrEqual(61_000);
+    if (status === 200) continue;
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await answer.json()).toMatchObject({ type: "error", error: { type: "rate_limit_error" } });
+  }
+});
+
 test("a model server that is overloaded in Anthropic's words is busy, and not broken", async () => {
   fails(529, "overloaded_error", "Overloaded");
   for (const [path, status] of [

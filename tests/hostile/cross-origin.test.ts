@@ -58,8 +58,9 @@ describe("cross-origin requests", () => {
       expect(response.headers.get("access-control-allow-origin")).toBe(origin);
       expect(response.headers.get("vary")).toContain("Origin");
       const exposed = response.headers.get("access-control-expose-headers") ?? "";
-      for (const name of ["x-request-id", "retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens"]) {
-        expect(exposed).toContain(name);
+      const read = ["x-request-id", "retry-after", "retry-after-ms", "x-ratelimit-remaining-tokens"];
+      for (const name of [...read, "request-id", "anthropic-ratelimit-requests-reset"]) {
+        expect(exposed.split(", ")).toContain(name);
       }
     }
   });

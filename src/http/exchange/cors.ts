@@ -5,13 +5,16 @@ import type { PlainAnswer } from "./route.ts";
 const allowedMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 const exposedHeaders = [
   "x-request-id",
+  "request-id",
   "retry-after",
   "retry-after-ms",
   "x-should-retry",
   "openai-processing-ms",
   "x-headrace-model",
   "x-headrace-ignored",
-  ...["limit", "remaining", "reset"].flatMap((part) => [`x-ratelimit-${part}-requests`, `x-ratelimit-${part}-tokens`]),
+  ...["limit", "remaining", "reset"].flatMap((part) =>
+    ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${part}-${kind}`, `anthropic-ratelimit-${kind}-${part}`]),
+  ),
 ].join(", ");
 
 /**
