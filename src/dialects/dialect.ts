@@ -30,7 +30,7 @@ export interface Dialect extends AnswerFormat {
   readonly isScanned: boolean;
   /** Estimated from all of a request that a model is shown. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
-  /** Whether any server that knows the format understands the request: its tools are functions alone. */
+  /** Whether any server that knows the format understands all of the request: its tools are functions alone, for one thing. */
   isPlain(body: Readonly<Record<string, unknown>>): boolean;
   /**
    * Members, as JSON, that a server which speaks the format gets in place of the client's, as what we sealed for the client

@@ -70,6 +70,56 @@ describe("an engine is asked", () => {
   });
 });
 
+describe("a server that was found to speak Messages", () => {
+  const found = { chat: "whole", message: "functions" } as const;
+  const user = (...content: Json[]) => ({ ...message, messages: [{ role: "user", content }] });
+  const source = { type: "text", media_type: "text/plain", data: "a" };
+  const tool = { name: "look", input_schema: { type: "object" } };
+
+  test("is asked in it for what most such servers know", () => {
+    for (const body of [
+      user({ type: "text", text: "a" }, { type: "image", source: { type: "url", url: "https://a.test/b.png" } }),
+      user({ type: "tool_result", tool_use_id: "a", is_error: true, content: [{ type: "text", text: "No" }] }),
+      { ...message, tools: [tool], tool_choice: { type: "any" }, thinking: { type: "adaptive" } },
+      { ...message, output_config: { effort: "high" }, context_management: { edits: [] } },
+    ]) {
+      expect([body, asked("message", body, found).operation]).toEqual([body, "message"]);
+    }
+  });
+
+  test("is asked for a chat where it would pass over a part of the request without a word", () => {
+    for (const body of [
+      user({ type: "document", source }),
+      user({ type: "tool_result", tool_use_id: "a", content: [{ type: "document", source }] }),
+      user({ type: "search_result", source: "a", title: "A", content: [] }),
+      { ...message, messages: [...message.messages, { role: "system", content: "Be brief." }] },
+      { ...message, output_config: { format: { type: "json_schema", schema: {} } } },
+      { ...message, thinking: { type: "disabled" } },
+      { ...message, tools: [tool], tool_choice: { type: "tool", name: "look" } },
+      { ...message, tools: [tool], tool_choice: { type: "none" } },
+      { ...message, tools: [tool], tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+      { ...message, tools: [{ ...tool, defer_loading: true }] },
+    ]) {
+      expect([body, asked("message", body, found).operation]).toEqual([body, "chat"]);
+      expect(asked("message", body, { chat: "whole", message: "whole" }).operation).toBe("message");
+    }
+  });
+});
+
+test("a server that was found to speak Responses is asked for a chat where it would not keep to a form, or read a file", () => {
+  const found = { chat: "whole", response: "functions" } as const;
+  const file = { type: "input_file", file_data: "data:text/plain;base64,YQ==" };
+  for (const body of [
+    { ...response, text: { format: { type: "json_object" } } },
+    { ...response, input: [{ role: "user", content: [file] }] },
+  ]) {
+    expect([body, asked("response", body, found).operation]).toEqual([body, "chat"]);
+  }
+  for (const text of [{ verbosity: "low" }, { format: { type: "text" } }, null]) {
+    expect(asked("response", { ...response, text }, found).operation).toBe("response");
+  }
+});
+
 describe("a server that speaks Responses itself", () => {
   const native = { response: "whole" } as const;
   const inputFor = (...items: readonly Json[]) =>

@@ -2,7 +2,7 @@
 import { generates } from "../../domain/models/operation.ts";
 import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import type { AnswerStream } from "../answer.ts";
-import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
+import { isObject, itemsSaid, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
@@ -10,6 +10,7 @@ import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
 import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { messageFormat } from "./format.ts";
+import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
 
 /** Members that a model is shown. */
@@ -67,12 +68,6 @@ export const message: Dialect = {
 
 function errorEvent(rendered: string): string {
   return `event: error\ndata: ${rendered}\n\n`;
-}
-
-/** Servers that convert to chat completions inside know tools with a schema; those that Anthropic runs, or knows by their names, are its own. */
-function isPlain({ tools, mcp_servers: servers }: Readonly<Record<string, unknown>>): boolean {
-  const plainTools = listOf(tools).every((tool) => isObject(tool) && (tool["type"] ?? "custom") === "custom");
-  return plainTools && (servers === undefined || servers === null);
 }
 
 /** An engine's own answer, or, where that was translated, its chat completion. */

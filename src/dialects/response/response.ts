@@ -103,16 +103,20 @@ function ownMembers(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers {
 }
 
 /** Servers that convert to chat completions inside know functions, and what was said. */
-function isPlain({ tools, tool_choice: choice, input }: Readonly<Record<string, unknown>>): boolean {
+function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<string, unknown>>): boolean {
   const plainTools = listOf(tools).every((tool) => isObject(tool) && tool["type"] === "function");
   const plainChoice = !isObject(choice) || choice["type"] === "function";
-  return plainTools && plainChoice && listOf(input).every((item) => isObject(item) && isPlainItem(item));
+  // llama-server passes over a form of the answer without a word.
+  const form = isObject(text) && isObject(text["format"]) ? text["format"]["type"] : "text";
+  return plainTools && plainChoice && form === "text" && listOf(input).every((item) => isObject(item) && isPlainItem(item));
 }
 
 const plainItems: ReadonlySet<unknown> = new Set([undefined, "message", "function_call", "function_call_output"]);
 
-function isPlainItem({ type, role }: Readonly<Record<string, unknown>>): boolean {
-  return plainItems.has(type) && (type !== undefined || role !== undefined);
+function isPlainItem({ type, role, content, output }: Readonly<Record<string, unknown>>): boolean {
+  const parts = [...listOf(content), ...listOf(output)];
+  const hasFile = parts.some((part) => isObject(part) && part["type"] === "input_file");
+  return plainItems.has(type) && (type !== undefined || role !== undefined) && !hasFile;
 }
 
 /** An engine's own answer, or, where that was translated, its chat completion. */
