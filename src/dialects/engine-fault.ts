@@ -59,7 +59,8 @@ export function toldFault(
   const options = detail === undefined ? {} : { detail };
   if (!engine) return new GatewayError("upstream_error", otherwise, options);
   const { message = otherwise, engineCode, param } = publicFault(text, engine);
-  if (engineCode !== undefined) return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
+  if (engineCode !== undefined)
+    return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
   const { code, type } = kindIn(text);
   const engineLimited = limitKinds.has(code) || limitKinds.has(type);
   if (engineLimited || busyKinds.has(code) || busyKinds.has(type)) {

@@ -62,14 +62,14 @@ describe("what has no route is refused in Anthropic's form", () => {
     expect(answer.headers.get("request-id")).toBe(body.request_id);
   });
 
-  test("and whose base URL has too much is told one without a version, which its clients add themselves", async () => {
+  test("the base URL that was meant is told without a version, which Anthropic's clients add themselves", async () => {
     for (const path of ["/v1/v1/messages", "/messages"]) {
       const { error } = await (await server.request(path, { body: asked["/v1/messages"] })).json();
       expect(error.message).toContain(`Did you mean /v1/messages? The base URL for clients is ${server.url}, without`);
     }
   });
 
-  test("but not of OpenAI's paths, whatever they end with", async () => {
+  test("paths of OpenAI's keep its form, whatever they end with", async () => {
     const answer = await server.request("/v1/chat/completions/chatcmpl-1/messages", { method: "PUT" });
     expect(await answer.json()).toMatchObject({ error: { code: "method_not_allowed" } });
   });

@@ -43,9 +43,7 @@ function mayHave(a: FormatName, b: FormatName, what: string): boolean {
 const seal: Seal = { seal: (text) => `own.${Buffer.from(text).toString("base64url")}`, open: () => undefined };
 const place = "p";
 /** Blanks alone are refused by Anthropic. */
-const words = fc
-  .string({ minLength: 1, unit: "grapheme" })
-  .filter((text) => text.isWellFormed() && text.trim() !== "");
+const words = fc.string({ minLength: 1, unit: "grapheme" }).filter((text) => text.isWellFormed() && text.trim() !== "");
 const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_-]{0,20}$/);
 const json = fc.dictionary(
   fc.string().filter((key) => key !== "__proto__"),

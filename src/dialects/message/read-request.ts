@@ -66,7 +66,9 @@ function othersOf(body: Json, { effort, format: _format, ...output }: Json): Rec
 
 /** Examples of what a tool is given, which Anthropic shows its models beside the schema. */
 function examplesIn(tools: unknown): Record<string, unknown> {
-  const examples = objectsOf(tools).map(({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const);
+  const examples = objectsOf(tools).map(
+    ({ input_examples }, i) => [`tools[${i}].input_examples`, input_examples] as const,
+  );
   return Object.fromEntries(examples.filter(([, value]) => Array.isArray(value) && value.length > 0));
 }
 

@@ -83,12 +83,10 @@ const assistant = fc
     }),
   ]);
 /** Roles take turns, results stand before what a user says, and no two calls have the same id. */
-const rounds = fc
-  .array(fc.tuple(user, assistant), { maxLength: 3 })
-  .filter((said) => {
-    const ids = said.flatMap(([, turns]) => turns.flatMap((turn) => (turn.role === "tool" ? [turn.callId] : [])));
-    return new Set(ids).size === ids.length;
-  });
+const rounds = fc.array(fc.tuple(user, assistant), { maxLength: 3 }).filter((said) => {
+  const ids = said.flatMap(([, turns]) => turns.flatMap((turn) => (turn.role === "tool" ? [turn.callId] : [])));
+  return new Set(ids).size === ids.length;
+});
 const turns = fc
   .tuple(fc.option(words, { nil: undefined }), rounds, user)
   .map(([system, said, last]): Turn[] => [

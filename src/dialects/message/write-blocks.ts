@@ -38,7 +38,7 @@ export class CallIds {
     return given;
   }
 
-  /** Of the first call that has no result yet. */
+  /** The id of the first call that has no result yet. */
   ofResult(): string {
     return this.#waiting.shift() ?? "";
   }

@@ -190,13 +190,21 @@ describe("messages", () => {
       [4, "3"],
     ] as const) {
       const results = messages[at]?.content ?? [];
-      expect(results.map((block) => block["tool_use_id"])).toEqual((messages[at - 1]?.content ?? []).map(({ id }) => id));
+      expect(results.map((block) => block["tool_use_id"])).toEqual(
+        (messages[at - 1]?.content ?? []).map(({ id }) => id),
+      );
       expect(results[0]?.["content"]).toBe(first);
     }
   });
 
   test("bring a result for each call at once, as Anthropic refuses calls without one and results of none", () => {
-    const turns = [asked, calls(call("a"), call("b")), says("user", text("And?")), calls(call("c")), gave("a", text("1"))];
+    const turns = [
+      asked,
+      calls(call("a"), call("b")),
+      says("user", text("And?")),
+      calls(call("c")),
+      gave("a", text("1")),
+    ];
     expect(bodyOf({ turns: [...turns, gave("z", text("9"))] })["messages"]).toMatchObject([
       { role: "user" },
       { role: "assistant", content: [{ id: "a" }, { id: "b" }] },

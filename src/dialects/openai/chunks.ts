@@ -118,11 +118,7 @@ export class ChunkTranslator implements AnswerStream {
     const chunk = parseChunk(text);
     // The second form is vLLM's.
     if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
-      throw toldFault(
-        text,
-        this.#serving?.deployment.engine,
-        "The model server failed in the middle of the answer.",
-      );
+      throw toldFault(text, this.#serving?.deployment.engine, "The model server failed in the middle of the answer.");
     }
     this.#serving?.trace?.chunk(chunk);
     const said = chunk["usage"] ?? groqUsage(chunk);

@@ -75,11 +75,7 @@ export const response: Dialect = {
  * In a stream of an engine's own events. Codex reads of a fault in a failed response, and takes a stream without one for a
  * connection that broke; before a response began there is none that could fail.
  */
-function errorEvent(
-  rendered: string,
-  fault: GatewayError,
-  { held, events: number }: BegunAnswer,
-): string {
+function errorEvent(rendered: string, fault: GatewayError, { held, events: number }: BegunAnswer): string {
   const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
   const { message, param } = error;
   const event = held
@@ -108,7 +104,9 @@ function isPlain({ tools, tool_choice: choice, input, text }: Readonly<Record<st
   const plainChoice = !isObject(choice) || choice["type"] === "function";
   // llama-server passes over a form of the answer without a word.
   const form = isObject(text) && isObject(text["format"]) ? text["format"]["type"] : "text";
-  return plainTools && plainChoice && form === "text" && listOf(input).every((item) => isObject(item) && isPlainItem(item));
+  return (
+    plainTools && plainChoice && form === "text" && listOf(input).every((item) => isObject(item) && isPlainItem(item))
+  );
 }
 
 const plainItems: ReadonlySet<unknown> = new Set([undefined, "message", "function_call", "function_call_output"]);
