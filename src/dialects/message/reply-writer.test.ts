@@ -215,6 +215,19 @@ describe("a stream", () => {
     expect(sequenceOf(writer.take())).toEqual(['input_json_delta 1 {"b"']);
   });
 
+  test("gives calls that a server gave the same id, or none, ids of their own", () => {
+    const calls = ["a", "a", "", "b"].map(
+      (callId, index): Told =>
+        (sink) =>
+          sink.call(index, { callId, kind: "function", name: "look" }),
+    );
+    const { content } = whole([...calls, ends("calls")]) as { content: Json[] };
+    const ids = content.map(({ id }) => id);
+    expect([ids[0], ids[3]]).toEqual(["a", "b"]);
+    expect(new Set(ids).size).toBe(4);
+    for (const id of ids) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
+  });
+
   test("holds back calls and texts until the arguments of the call before them are whole", () => {
     const told = [
       call(0),

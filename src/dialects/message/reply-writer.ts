@@ -23,7 +23,8 @@ export class MessageWriter implements ReplyWriter {
   #usage: ReplyUsage = {};
   #end: ReplyEnd = { reason: "stop" };
   #hasBegun = false;
-  #hasCalls = false;
+  /** Ids of the calls so far. */
+  readonly #callIds = new Set<string>();
   #hasRefusal = false;
 
   constructor(head: ReplyHead) {
@@ -63,8 +64,13 @@ export class MessageWriter implements ReplyWriter {
 
   call(index: number, call: ReplyCall): void {
     if (!this.#hasBegun) this.#begin();
-    this.#hasCalls = true;
-    this.#blocks.call(index, call);
+    // Some servers give several calls the same id; results are told apart by them.
+    const isFree = call.callId !== "" && !this.#callIds.has(call.callId);
+    const callId = isFree
+      ? call.callId
+      : `toolu_${this.#head.id.replace(/^msg_/, "").replaceAll("-", "")}_${this.#callIds.size}`;
+    this.#callIds.add(callId);
+    this.#blocks.call(index, { ...call, callId });
   }
 
   arguments(index: number, text: string): void {
@@ -138,7 +144,7 @@ export class MessageWriter implements ReplyWriter {
   }
 
   #endMembers(): Json {
-    const reason = stopReasonOf(this.#end, this.#hasCalls, this.#hasRefusal);
+    const reason = stopReasonOf(this.#end, this.#callIds.size > 0, this.#hasRefusal);
     const isSequence = this.#end.reason === "sequence";
     return {
       stop_reason: reason,
