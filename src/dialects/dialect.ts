@@ -66,6 +66,8 @@ export interface Dialect extends AnswerFormat {
   readonly namesKept: ((body: Readonly<Record<string, unknown>>) => boolean) | undefined;
   /** Whether a stream of it begins with the tokens of the prompt. */
   readonly tellsPromptFirst: boolean;
+  /** What a client that waits in the middle of a stream is sent, so that nobody takes it for dead. */
+  readonly keepAlive: string;
   /** The event that tells an error in an open stream; `rendered`: its JSON. Undefined where it depends on what came before. */
   readonly errorEvent: ((rendered: string) => string) | undefined;
 

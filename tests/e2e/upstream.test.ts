@@ -1,5 +1,6 @@
 // An OpenAI-compatible server behind the gateway: bytes kept, usage counted, faults told clearly.
 import { expect, test } from "bun:test";
+import { startGatedUpstream } from "../support/gated-upstream.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { chatScript, chunk, json, startUpstream, upstreamYaml, usage } from "../support/scripted-upstream.ts";
 
@@ -143,6 +144,26 @@ test("a silent stream is kept alive by comments", async () => {
   for (let part = await reader.read(); !part.done; part = await reader.read())
     rest += new TextDecoder().decode(part.value);
   expect(rest).toEndWith("data: [DONE]\n\n");
+});
+
+test("a silence in the middle of a message is told by pings, before it has begun by comments", async () => {
+  await using upstream = await startGatedUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream), heartbeatMs: 30 });
+  const body = { model: "upstream-model", max_tokens: 10, messages, stream: true };
+  const response = await server.request("/v1/messages", { body });
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  let told = "";
+  const tells = async (part: string) => {
+    while (!told.includes(part)) told += new TextDecoder().decode((await reader.read()).value);
+  };
+  await until(() => upstream.open() === 1, "the model is asked");
+  upstream.say("Hello");
+  await tells("Hello");
+  told = "";
+  await tells('event: ping\ndata: {"type":"ping"}\n\n');
+  expect(told).not.toContain(": keep-alive");
+  upstream.finish();
+  await tells("event: message_stop");
 });
 
 test("a busy or failing deployment is followed by the next one before the first byte", async () => {

@@ -1,8 +1,10 @@
 // Chat completions: a conversation goes on.
+
 import { generates } from "../../domain/models/operation.ts";
 import { chatRequest } from "../../wire/chat.ts";
 import { chatIdOf } from "../../wire/stored-chats.ts";
 import type { Dialect } from "../dialect.ts";
+import { comment } from "../keep-alive.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
@@ -44,6 +46,7 @@ export const chat: Dialect = {
   readAnswer,
   stream: streamChunks,
   tellsPromptFirst: false,
+  keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: { as: "chat", ofAllEvents: true, collector: () => new ChunkCollector(), members: () => undefined },
   namesKept: undefined,

@@ -1,7 +1,9 @@
 // Completions: a text, or each of several, goes on.
+
 import { generates } from "../../domain/models/operation.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import type { Dialect } from "../dialect.ts";
+import { comment } from "../keep-alive.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
@@ -40,6 +42,7 @@ export const completion: Dialect = {
   readAnswer,
   stream: streamChunks,
   tellsPromptFirst: false,
+  keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: undefined,
   namesKept: undefined,

@@ -5,6 +5,7 @@ import { decodeEmbedding, embeddingRequest, encodeEmbedding } from "../../wire/e
 import { countTexts } from "../../wire/parts.ts";
 import type { AskedRequest } from "../answer.ts";
 import type { Dialect } from "../dialect.ts";
+import { comment } from "../keep-alive.ts";
 import { malformed } from "../malformed.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
@@ -44,6 +45,7 @@ export const embedding: Dialect = {
   readAnswer,
   stream: streamChunks,
   tellsPromptFirst: false,
+  keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
   kept: undefined,
   namesKept: undefined,

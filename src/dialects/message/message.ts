@@ -13,6 +13,9 @@ import { messageFormat } from "./format.ts";
 import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
 
+/** Claude Code gives a stream up after minutes without a byte. */
+const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
+
 /** Members that a model is shown. */
 const shown = ["system", "messages", "tools", "output_config"];
 
@@ -56,6 +59,7 @@ export const message: Dialect = {
   readAnswer: (bytes, request, serving, names) => passedAnswer(messageFormat, bytes, request, serving, names),
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: true,
+  keepAlive: ping,
   errorEvent,
   kept: undefined,
   namesKept: undefined,

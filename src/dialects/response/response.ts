@@ -1,4 +1,5 @@
 // Responses: OpenAI's format for agents, in which a conversation is a list of items.
+
 import type { GatewayError } from "../../base/errors.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { responseRequest } from "../../wire/responses.ts";
@@ -7,6 +8,7 @@ import { isObject, itemsSaid, listOf, saidIn } from "../conversation/said.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { toldCode } from "../engine-fault.ts";
+import { comment } from "../keep-alive.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
 import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
 import { passedAnswer } from "../translation/passed-answer.ts";
@@ -60,6 +62,7 @@ export const response: Dialect = {
   readAnswer: (bytes, request, serving, names) => passedAnswer(responseFormat, bytes, request, serving, names),
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: false,
+  keepAlive: comment,
   // What it depends on is what was told before: a failed response repeats what there was of it.
   errorEvent: undefined,
   kept: { as: "response", ofAllEvents: false, collector: () => new ResponseCollector(), members: ownMembers },

@@ -10,13 +10,13 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
+import { comment } from "../../dialects/keep-alive.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
 import type { PieceDue, RelayOptions } from "./relay-options.ts";
 
-const keepAlive = ": keep-alive\n\n";
 const jsonType = /^application\/json\b/i;
 /** After the end of a stream the rest of the connection is read this long, so that it can be used again. */
 const drainMs = 1_000;
@@ -54,6 +54,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
   #firstByteSeen = false;
+  /** Whether the client was sent any event. */
+  #hasBegun = false;
   /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
   #atRest = false;
   #over = false;
@@ -142,6 +144,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (done) {
       this.#complete(events);
     } else if (events !== "") {
+      this.#hasBegun = true;
       this.#record(events);
       this.#write(events);
     }
@@ -184,7 +187,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
       // A timer may come a moment early.
       if (dueMs < 1) {
-        this.#write(keepAlive);
+        // Before an answer has begun no event of its format can be told.
+        this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : comment);
         dueMs = this.#options.heartbeatMs;
       }
     } else {

@@ -4,6 +4,7 @@ import { nowhere } from "../../../../base/bag.ts";
 import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
 import type { CancelListener, Cancellation } from "../../../../base/cancellation.ts";
+import { comment } from "../../../../dialects/keep-alive.ts";
 import type { BackgroundStore, EventBatch } from "../../../../domain/models/stored-response.ts";
 import type { Stoppable, Stopping } from "../../../../inference/stopping.ts";
 import type { BackgroundRun, EventListener } from "./background-run.ts";
@@ -14,7 +15,6 @@ import { pageSize, type SharedLooks } from "./shared-looks.ts";
 const lookMs = 500;
 /** A client that takes nothing for so long is cut off, as it is from any stream. */
 const stalledMs = 60_000;
-const keepAlive = ": keep-alive\n\n";
 
 export interface FollowOptions {
   id: string;
@@ -47,7 +47,7 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     this.#options = options;
     this.#after = options.after;
     this.#heartbeat = setInterval(() => {
-      if (!this.#isBehind) this.#write(keepAlive);
+      if (!this.#isBehind) this.#write(comment);
     }, options.heartbeatMs);
   }
 
