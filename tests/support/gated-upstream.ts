@@ -1,6 +1,6 @@
 // A model server whose answers wait, word by word, until a test lets them go on; in either format.
 import type { ServerResponse } from "node:http";
-import { chunk, type Script, type ScriptedUpstream, startUpstream, usage } from "./scripted-upstream.ts";
+import { chunk, json, type Script, type ScriptedUpstream, startUpstream, usage } from "./scripted-upstream.ts";
 
 export interface GatedUpstream extends ScriptedUpstream {
   /** Lets the answers that are open say one more word each. */
@@ -24,7 +24,10 @@ interface Gate {
 
 export async function startGatedUpstream(spoken: "chat" | "responses" = "chat"): Promise<GatedUpstream> {
   const gates = new Set<Gate>();
-  const script: Script = (_, res) => {
+  const path = spoken === "responses" ? "/v1/responses" : "/v1/chat/completions";
+  const script: Script = (request, res) => {
+    // It cannot count.
+    if (request.path !== path) return json(res, 404, { error: { message: "not found" } });
     res.writeHead(200, { "content-type": "text/event-stream" });
     const gate = {
       ...(spoken === "responses" ? responseGate(res) : chatGate(res)),
