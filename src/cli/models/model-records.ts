@@ -26,7 +26,7 @@ export const sourceNames: Record<ManagedModelWire["source"], string> = {
 export function priceText(price: ManagedModelWire["price"]): string {
   if (!price) return "none";
   const cached = price.cached_input === undefined ? "" : ` ($${price.cached_input} cached)`;
-  return `$${price.input} in${cached}, $${price.output} out${price.variants ? ", other rates at times" : ""}`;
+  return `$${price.input} in${cached}, $${price.output} out${price.variants?.length ? ", other rates at times" : ""}`;
 }
 
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {
