@@ -37,6 +37,12 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(8, 1), chat("x".repeat(1_000)))).toEqual(reported(8, 1));
   });
 
+  test("usage that is too little of the answer alone keeps what was told of the prompt's parts, and loses it where the prompt is wrong", () => {
+    const parts = { cachedTokens: 3, cacheWriteTokens: 0, reasoningTokens: 0 };
+    expect(judged({ ...reported(3, 0), parts }).parts).toEqual(parts);
+    expect(judged({ ...reported(0, 3), parts }).parts).toBeUndefined();
+  });
+
   test("usage that is too little for a prompt is seen however long that is where it fits the known context, and only where it is none if the prompt may be cut", () => {
     const long = chat("x".repeat(100_000));
     expect(judged(reported(700, 1), long, "Hi.", 200_000)).toMatchObject({ promptTokens: 25_000, understated: true });

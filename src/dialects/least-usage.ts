@@ -29,7 +29,8 @@ export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, reques
 }
 
 /**
- * The usage itself, or, where one of its figures is below what is certain, an estimate in the place of that figure.
+ * The usage itself, or, where one of its figures is below what is certain, an estimate in the place of that figure; one that
+ * is wrong of the prompt is not believed to know its parts.
  * `context`: of the model, in tokens, where it is known.
  */
 export function atLeastDelivered(
@@ -51,6 +52,7 @@ export function atLeastDelivered(
     completionTokens: tooFewDelivered ? Math.ceil((delivered.tokens * bytes) / delivered.bytes) : completionTokens,
     estimated: true,
     understated: true,
+    parts: tooFewSent ? undefined : usage.parts,
   };
 }
 

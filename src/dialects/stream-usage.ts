@@ -15,9 +15,9 @@ export function streamUsage(request: AskedRequest, observed: StreamObservation, 
   const { reported, deliveredBytes: bytes, deliveredPieces, context } = observed;
   const tokens = estimateDelivered(bytes, deliveredPieces);
   if (!reported) return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
-  const usage = atLeastDelivered(reported, request, { bytes, tokens }, context);
-  if (ended || usage.completionTokens >= tokens) return usage;
-  return { ...usage, completionTokens: tokens, estimated: true };
+  const isEarlier = !ended && reported.completionTokens < tokens;
+  const usage = isEarlier ? { ...reported, completionTokens: tokens, estimated: true } : reported;
+  return atLeastDelivered(usage, request, { bytes, tokens }, context);
 }
 
 /** Most servers send one token a piece, which is exact where it holds; pieces too long for that are counted by their bytes. */

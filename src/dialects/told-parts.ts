@@ -4,9 +4,16 @@ import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** What says that nothing else was served than what is usual. */
-const usual: ReadonlySet<string> = new Set(["default", "standard", "auto", "none", "global", "not_available"]);
+const usual: ReadonlySet<string> = new Set([
+  "default",
+  "standard",
+  "auto",
+  "on_demand",
+  "none",
+  "global",
+  "not_available",
+]);
 const longestName = 24;
-const mostNames = 3;
 
 export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
@@ -14,9 +21,15 @@ export function countOf(value: unknown): number | undefined {
 
 /** Names of the tier, speed and region, those that are usual left out. */
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
-  const names = said.filter((name) => typeof name === "string").map((name) => name.toLowerCase());
-  const told = names.filter((name) => name !== "" && name.length <= longestName && !usual.has(name));
-  return told.length === 0 ? undefined : told.slice(0, mostNames);
+  let told: string[] | undefined;
+  for (const word of said) {
+    if (typeof word !== "string" || word === "" || word.length > longestName) continue;
+    const name = word.toLowerCase();
+    if (usual.has(name)) continue;
+    told ??= [];
+    told.push(name);
+  }
+  return told;
 }
 
 /** Nano-USD of what a vendor says that it charges: OpenRouter in USD, xAI in ticks, of which 10^10 are one. */
@@ -28,8 +41,13 @@ export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | und
 
 /** Members that say something; undefined where none does. */
 export function detailsOf(said: UsageDetails): UsageDetails | undefined {
-  const told = Object.entries(said).filter(([, value]) => value !== undefined && value !== 0);
-  return told.length === 0 ? undefined : (Object.fromEntries(told) as UsageDetails);
+  let told: Record<string, unknown> | undefined;
+  for (const name of Object.keys(said) as (keyof UsageDetails)[]) {
+    if (said[name] === undefined || said[name] === 0) continue;
+    told ??= {};
+    told[name] = said[name];
+  }
+  return told;
 }
 
 /** The parts that were told; undefined where none was. */
@@ -44,14 +62,24 @@ export function partsOf(told: {
   return { cachedTokens, cacheWriteTokens, reasoningTokens, details };
 }
 
-/** The tokens of an answer; some servers (xAI, Google) count what was thought beside it, which the total tells. */
-export function completionOf(
+interface ToldOutput {
+  readonly completionTokens?: number | undefined;
+  readonly reasoningTokens?: number | undefined;
+}
+
+/**
+ * The tokens of an answer, and those of them that were thought. Some servers count what was thought beside the answer, which
+ * the total tells: xAI says how much it was, and Google does not, and leaves out the answer where there is none behind it.
+ */
+export function outputOf(
   promptTokens: number | undefined,
-  completionTokens: number | undefined,
-  reasoningTokens: number | undefined,
+  { completionTokens, reasoningTokens }: ToldOutput,
   totalTokens: number | undefined,
-): number | undefined {
-  if (promptTokens === undefined || completionTokens === undefined || !reasoningTokens) return completionTokens;
-  const isBeside = totalTokens === promptTokens + completionTokens + reasoningTokens;
-  return isBeside ? completionTokens + reasoningTokens : completionTokens;
+): ToldOutput {
+  const visible = completionTokens ?? 0;
+  const beside = totalTokens === undefined || promptTokens === undefined ? 0 : totalTokens - promptTokens - visible;
+  const isThought = beside > 0 && (!reasoningTokens || reasoningTokens === beside);
+  return isThought
+    ? { completionTokens: visible + beside, reasoningTokens: beside }
+    : { completionTokens, reasoningTokens };
 }

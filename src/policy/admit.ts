@@ -82,28 +82,29 @@ export class Admitter {
 
   /**
    * A request that says how long its answer may be is held to that: nothing is overrun but by what its prompt has beyond
-   * the estimate. One
-   * that does not gets what is usual, or the rest where less is left, as long as that covers the prompt and one token
-   * for each generation: a small limit must not refuse what it could serve.
+   * the estimate, and by rates above the usual ones. One that does not gets what is usual, or the rest where less is left, as
+   * long as that covers the prompt and one token for each generation: a small limit must not refuse what it could serve.
+   *
+   * Money is set aside as if nothing were cached, or many requests at a time could all be wrong together; but what is likely
+   * to be cheaper is not refused, and has all that is left set aside.
    */
   #reservation(accountId: string, { model, promptTokens, maxCompletionTokens, width }: RequestSize): Reservation {
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
-    const nanoUsd = this.#likelyNanoUsd(accountId, model, promptTokens, wanted);
-    const minNanoUsd = least === wanted ? nanoUsd : this.#likelyNanoUsd(accountId, model, promptTokens, least);
+    const nanoUsd = this.#nanoUsd(model, promptTokens, wanted, 0);
+    const cached = nanoUsd === 0 ? 0 : this.#likelyCached(accountId, model, promptTokens);
+    const isSame = cached === 0 && least === wanted;
+    const minNanoUsd = isSame ? nanoUsd : Math.min(nanoUsd, this.#nanoUsd(model, promptTokens, least, cached));
     return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd };
   }
 
-  /** With what is likely to be cached of the prompt at its rate, where it has one: never more than without. */
-  #likelyNanoUsd(
-    accountId: string,
-    { id, price }: RequestSize["model"],
-    promptTokens: number,
-    completionTokens: number,
-  ): number {
+  #likelyCached(accountId: string, { id, price }: RequestSize["model"], promptTokens: number): number {
+    return price?.cachedInput === undefined ? 0 : this.#cached.estimate(accountId, id, promptTokens);
+  }
+
+  #nanoUsd({ price }: RequestSize["model"], promptTokens: number, completionTokens: number, cached: number): number {
     if (!price) return 0;
-    const cached = price.cachedInput === undefined ? 0 : this.#cached.estimate(accountId, id, promptTokens);
     const usage = { promptTokens, completionTokens, parts: cachedParts(cached) };
     return nanoUsdOf(usage, price, this.#clock.nowSeconds()) ?? 0;
   }

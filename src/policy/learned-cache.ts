@@ -1,4 +1,4 @@
-// How much of an account's prompts to a model is usually read from a cache, for what is set aside before it is known.
+// How much of an account's prompts to a model is usually read from a cache: whether what is left of a quota is likely to do.
 /** Accounts and models that are remembered, the last that came; of others nothing is expected to be cached. */
 const mostKnown = 10_000;
 /** Share of the newest prompt in the averages. */

@@ -164,6 +164,32 @@ describe("a price", () => {
     expect(of(price, { parts: { ...none, details } })).toBe(1_000 * 9_000 + 10 * 9_000);
   });
 
+  test("charges nothing for a request that nothing came of", () => {
+    const price = { input: 1, output: 1, request: 0.5 };
+    expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, price, noon)).toBe(0);
+    expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0, parts: none }, price, noon)).toBe(0);
+    expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, price, noon)).toBe(500_001_000);
+  });
+
+  test.each([
+    ["2026-11-27T21:59:59Z", 1],
+    ["2026-11-27T22:00:00Z", 2],
+    ["2026-11-28T01:59:59Z", 2],
+    ["2026-11-28T02:00:00Z", 1],
+    ["2026-11-28T22:00:00Z", 1],
+    ["2026-11-27T01:00:00Z", 1],
+  ])("of hours that go on over the midnight of a Friday holds on Saturday as well: at %s it is %i", (time, rate) => {
+    const night = { hours: [{ start: 22 * 60, end: 2 * 60 }], days: [5], factor: 2 };
+    expect(nanoUsdOf(usage, { input: 1, output: 1, variants: [night] }, Date.parse(time) / 1000)).toBe(
+      rate * 1_010_000,
+    );
+  });
+
+  test("of a later time holds from that very second on", () => {
+    const price = { input: 1, output: 1, variants: [{ from: 1_000, factor: 2 }] };
+    expect([999, 1_000].map((at) => nanoUsdOf(usage, price, at))).toEqual([1_010_000, 2_020_000]);
+  });
+
   test("rounds once, half up, however small and however large what is added", () => {
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 0 }, { input: 0.0375, output: 0 }, noon)).toBe(38);
     expect(nanoUsdOf({ promptTokens: 1, completionTokens: 1 }, { input: 0.0003, output: 0.0002 }, noon)).toBe(1);

@@ -66,7 +66,9 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
  * them first, which costs more.
  */
 function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
-  if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, 1, 0];
+  // One that failed before there was anything is not charged for.
+  const requests = promptTokens + completionTokens > 0 ? 1 : 0;
+  if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, requests, 0];
   const {
     cachedTokens,
     cacheWriteTokens,
@@ -90,7 +92,7 @@ function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Count
     reasoningTokens,
     outputAudio,
     outputImage,
-    1,
+    requests,
     searches,
   ];
 }
@@ -126,15 +128,17 @@ function holds(
   if (contextAbove !== undefined && promptTokens <= contextAbove) return false;
   if (served !== undefined && !parts?.details?.served?.includes(served)) return false;
   if (from !== undefined && atSeconds < from) return false;
+  if (!hours && !days) return true;
   const minute = Math.floor(atSeconds / 60) % 1_440;
-  if (hours && !hours.some((part) => isWithin(part, minute))) return false;
   // The first of January 1970 was a Thursday.
-  return !days || days.includes((Math.floor(atSeconds / 86_400) + 4) % 7);
-}
-
-/** One that ends before it begins goes on over midnight. */
-function isWithin({ start, end }: { start: number; end: number }, minute: number): boolean {
-  return start < end ? minute >= start && minute < end : minute >= start || minute < end;
+  const day = (Math.floor(atSeconds / 86_400) + 4) % 7;
+  const isOn = (one: number) => !days || days.includes(one);
+  if (!hours) return isOn(day);
+  return hours.some(({ start, end }) => {
+    if (start < end) return minute >= start && minute < end && isOn(day);
+    // It goes on over midnight, and is of the day on which it begins.
+    return (minute >= start && isOn(day)) || (minute < end && isOn((day + 6) % 7));
+  });
 }
 
 function compile(price: Price, variants: readonly PriceVariant[]): Effective {

@@ -62,6 +62,10 @@ test("an operator declares a model, prices it, sees it and takes it back from th
   expect(json(shown)).toMatchObject({ aliases: ["claude-*", "gpt-5"] });
   expect(set.stdout).toMatch(/Aliases +claude-\*, gpt-5/);
   expect((await run(["models", "--all"])).stdout).toMatch(/^team\/fast +ok +\$0.15 in, \$0.6 out +\w+ +declared$/m);
+  const parts = "input=4,cached_input=0.2,cache_write_1h=8,output=20,request=0.001";
+  expect((await run(["models", "set", "team/fast", "--price", parts])).stdout).toMatch(
+    /Price +\$4 in \(\$0\.2 cached\), \$20 out per million tokens\n +cache_write_1h: 8, request: 0\.001\n/,
+  );
   expect(json(await run(["models", "set", "team/fast", "--price", "none", "--json"]))).toMatchObject({ price: null });
 
   const unasked = await run(["models", "remove", "team/fast"]);

@@ -24,9 +24,22 @@ export const sourceNames: Record<ManagedModelWire["source"], string> = {
 };
 
 export function priceText(price: ManagedModelWire["price"]): string {
-  if (!price) return "none";
-  const cached = price.cached_input === undefined ? "" : ` ($${price.cached_input} cached)`;
-  return `$${price.input} in${cached}, $${price.output} out${price.variants ? ", other rates at times" : ""}`;
+  return price ? `${usualText(price)}${price.variants?.length ? ", other rates at times" : ""}` : "none";
+}
+
+function usualText({ input, cached_input: cached, output }: NonNullable<ManagedModelWire["price"]>): string {
+  return `$${input} in${cached === undefined ? "" : ` ($${cached} cached)`}, $${output} out`;
+}
+
+/** What `usualText` leaves out, in the words of headrace.yaml: the rates, and what holds at times. */
+function otherRates(price: ManagedModelWire["price"]): string[] {
+  const { input: _input, output: _output, cached_input: _cached, variants = [], ...rates } = price ?? {};
+  return [rates, ...variants].flatMap((one, i) => {
+    const said = Object.entries(one).map(
+      ([name, value]) => `${name}: ${Array.isArray(value) ? value.join(" ") : value}`,
+    );
+    return said.length === 0 ? [] : [`${i === 0 ? "" : "at times "}${said.join(", ")}`];
+  });
 }
 
 export function printModel(terminal: Terminal, model: ManagedModelWire): void {
@@ -43,7 +56,8 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
   const [first = "nowhere", ...others] = places;
   const facts: [string, string][] = [
     ["Status", model.status],
-    ["Price", price ? `${priceText(price)} per million tokens` : "none: what it uses is not counted as spend"],
+    ["Price", price ? `${usualText(price)} per million tokens` : "none: what it uses is not counted as spend"],
+    ...otherRates(price).map((rate): [string, string] => ["", rate]),
     ["Can do", abilities.join(", ") || "nobody says"],
     ["Context", context === null ? "unknown" : `${formatCount(context)} tokens`],
     ["Environments", model.environments.join(", ") || "none"],

@@ -43,7 +43,19 @@ const step = z.object({
   left_out: z.number().nullish(),
 });
 
-export const requestDetail = listedRequest.extend({ trail: z.array(step) });
+const count = z.number().nullish();
+const usageDetails = z.object({
+  cache_write_1h_tokens: count,
+  input_audio_tokens: count,
+  input_image_tokens: count,
+  output_audio_tokens: count,
+  output_image_tokens: count,
+  searches: count,
+  served: z.array(z.string()).nullish(),
+  billed: count,
+});
+
+export const requestDetail = listedRequest.extend({ usage_details: usageDetails.nullish(), trail: z.array(step) });
 
 export type ListedRequest = z.infer<typeof listedRequest>;
 export type RequestDetail = z.infer<typeof requestDetail>;

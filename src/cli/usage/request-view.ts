@@ -108,10 +108,31 @@ function figuresOf(request: RequestDetail): [string, string][] {
   return [
     ["Answered by", upstream ?? "none"],
     ["Tokens", tokens],
+    ...detailsOf(request),
     ["Cost", request.cost === null ? "the model has no price" : formatUsd(request.cost)],
     ["In the queue", formatMs(request.queue_ms)],
     ...(first_token_ms === null ? [] : [["First token", `after ${formatMs(first_token_ms)}`] as [string, string]]),
     ...(tokens_per_second === null ? [] : [["Speed", `${tokens_per_second} tokens/s`] as [string, string]]),
+  ];
+}
+
+/** What few servers tell, where they do. */
+function detailsOf({ usage_details: details }: RequestDetail): [string, string][] {
+  if (!details) return [];
+  const { served, searches, billed } = details;
+  const among = [
+    [details.cache_write_1h_tokens, "written to a cache for an hour"],
+    [details.input_audio_tokens, "audio in"],
+    [details.input_image_tokens, "images in"],
+    [details.output_audio_tokens, "audio out"],
+    [details.output_image_tokens, "images out"],
+  ] as const;
+  const told = among.flatMap(([tokens, name]) => (tokens ? [`${formatCount(tokens)} ${name}`] : []));
+  return [
+    ...(told.length > 0 ? [["Among them", told.join(", ")] as [string, string]] : []),
+    ...(searches ? [["Searches", formatCount(searches)] as [string, string]] : []),
+    ...(served?.length ? [["Served as", served.join(", ")] as [string, string]] : []),
+    ...(billed == null ? [] : [["Vendor's bill", formatUsd(billed)] as [string, string]]),
   ];
 }
 

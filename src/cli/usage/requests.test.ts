@@ -150,6 +150,31 @@ describe("headrace requests show", () => {
     expect(stdout).not.toContain("Tokens");
   });
 
+  test("headrace requests show has what its server told of its usage beside the tokens", async () => {
+    const details = {
+      ...{
+        cache_write_1h_tokens: 200,
+        input_audio_tokens: 30,
+        searches: 3,
+        served: ["fast", "us\u001b[31m"],
+        billed: 0.0232856,
+      },
+    };
+    rows = [row(1, { cached_tokens: 900, cache_write_tokens: 200, reasoning_tokens: 20, usage_details: details })];
+    const { stdout } = await run(["show", idOf(1)]);
+    expect(stdout).toContain("1,200 in (900 cached, 200 written to a cache), 34 out (20 of them thought)");
+    const shown = stdout.slice(stdout.indexOf("  Among them"), stdout.indexOf("  Cost"));
+    expect(shown).toBe(
+      [
+        "  Among them     200 written to a cache for an hour, 30 audio in",
+        "  Searches       3",
+        "  Served as      fast, us[31m",
+        "  Vendor's bill  $0.023",
+        "",
+      ].join("\n"),
+    );
+  });
+
   test("headrace requests show with --json is what the API gives; what is not there is said with what it may be", async () => {
     expect(JSON.parse((await run(["show", idOf(1), "--json"])).stdout)).toEqual({ ...rows[0], trail: [], chat: null });
     api.answer = () => Response.json({ error: { message: "x", type: "y", code: "not_found" } }, { status: 404 });

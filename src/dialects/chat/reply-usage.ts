@@ -1,6 +1,6 @@
 // Reads what engines tell of the tokens of an answer, and writes it for clients.
 import type { ReplySink, ReplyUsage } from "../conversation/reply.ts";
-import { billedOf, completionOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
+import { billedOf, countOf, detailsOf, outputOf, servedOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf } from "./json-value.ts";
 
 /** Tells the usage of a chunk or a whole answer, wherever it stands: Groq's is in `x_groq`, Moonshot's in the choice. */
@@ -16,8 +16,10 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
   const prompt = objectOf(found["prompt_tokens_details"]);
   const completion = objectOf(found["completion_tokens_details"]);
   const promptTokens = countOf(found["prompt_tokens"]);
-  const reasoningTokens = countOf(completion["reasoning_tokens"] ?? found["reasoning_tokens"]);
-  const completionTokens = countOf(found["completion_tokens"]);
+  const output = {
+    completionTokens: countOf(found["completion_tokens"]),
+    reasoningTokens: countOf(completion["reasoning_tokens"] ?? found["reasoning_tokens"]),
+  };
   return {
     promptTokens,
     // The second is DeepSeek's, the third Moonshot's, the fourth LiteLLM's.
@@ -29,8 +31,7 @@ export function chatUsage(found: Json, tier: unknown): ReplyUsage {
     ),
     // OpenAI's and OpenRouter's, and LiteLLM's.
     cacheWriteTokens: countOf(prompt["cache_write_tokens"] ?? found["cache_creation_input_tokens"]),
-    completionTokens: completionOf(promptTokens, completionTokens, reasoningTokens, countOf(found["total_tokens"])),
-    reasoningTokens,
+    ...outputOf(promptTokens, output, countOf(found["total_tokens"])),
     details: detailsOf({
       inputAudioTokens: countOf(prompt["audio_tokens"]),
       inputImageTokens: countOf(prompt["image_tokens"]),

@@ -145,6 +145,8 @@ test("usage is counted as it would be read from what is parsed, and where it is 
     // A count of its own may be of a part, as DeepSeek has it.
     ['{"total_tokens":7,"prompt_cache_hit_tokens":1,"completion_tokens":0,"prompt_tokens":1e3}', false],
     ['{"total_tokens":7,"completion_tokens":9007199254740991,"prompt_tokens":0,"prompt_tokens":5}', true],
+    // What was thought may stand beside both.
+    [all.replace("7", "8"), false],
     [all.replace("7", "null"), false],
     [all.replace("3", "3.5"), false],
     [all.replace("3", "-3"), false],

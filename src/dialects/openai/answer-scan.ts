@@ -135,6 +135,8 @@ function countedUsage(start: number): TokenUsage | undefined {
   const completionTokens = counts[1] as number;
   const totalTokens = counts[2] as number;
   if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
+  // What was thought may stand beside both.
+  if (totalTokens > promptTokens + completionTokens) return undefined;
   return { promptTokens, completionTokens, estimated: false };
 }
 

@@ -15,6 +15,19 @@ describe("reported usage", () => {
     expect(reportedUsage({ prompt_tokens: 7, completion_tokens: null })?.completionTokens).toBe(0);
   });
 
+  test("what was thought beside the answer is a part of it, as far as the total tells; an embedding has none", () => {
+    const google = { prompt_tokens: 20, completion_tokens: 424, total_tokens: 1_016 };
+    const thought = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 572, details: undefined };
+    expect(reportedUsage(google)).toMatchObject({ completionTokens: 996, parts: thought });
+    expect(reportedUsage({ prompt_tokens: 20, total_tokens: 592 })).toMatchObject({
+      ...{ completionTokens: 572, parts: thought },
+    });
+    const within = { ...google, total_tokens: 444, completion_tokens_details: { reasoning_tokens: 400 } };
+    expect(reportedUsage(within)).toMatchObject({ completionTokens: 424, parts: { reasoningTokens: 400 } });
+    const embedded = reportedUsage({ prompt_tokens: 20, total_tokens: 592 }, undefined, false);
+    expect(embedded).toMatchObject({ completionTokens: 0, parts: undefined });
+  });
+
   test("what says that it is estimated is", () => {
     const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, estimated: true };
     expect(reportedUsage(usage)?.estimated).toBe(true);

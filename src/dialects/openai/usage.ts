@@ -6,14 +6,14 @@ import { partsOf } from "../told-parts.ts";
 
 /**
  * The usage object of a response or chunk, or undefined where it is absent or not whole numbers. `tier`: in which the answer
- * says that it was served.
+ * says that it was served. `generates`: whether there is more to an answer than its prompt.
  */
-export function reportedUsage(value: unknown, tier?: unknown): TokenUsage | undefined {
+export function reportedUsage(value: unknown, tier?: unknown, generates = true): TokenUsage | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const found = value as Record<string, unknown>;
   const { estimated, completion_tokens } = found;
-  const told = chatUsage(completion_tokens == null ? { ...found, completion_tokens: 0 } : found, tier);
-  const { promptTokens, completionTokens } = told;
+  const told = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
+  const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = told;
   if (promptTokens === undefined || completionTokens === undefined) return undefined;
   // Said by ourselves of a whole answer that becomes a stream, or by another Headrace behind this one.
   return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(told) };

@@ -82,7 +82,7 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const edits: Record<string, string | null> = {};
   const { id: model } = serving.model;
   if (body["model"] !== model) edits["model"] = JSON.stringify(model);
-  const reported = reportedUsage(body["usage"], body["service_tier"]);
+  const reported = reportedUsage(body["usage"], body["service_tier"], dialect.generates);
   const usage = usageOf(reported, request, list, serving.model.context);
   if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));

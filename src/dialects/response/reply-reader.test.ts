@@ -248,6 +248,12 @@ describe("a whole answer", () => {
     expect(readWhole([message(said("a"))], more).ended).toEqual({ reason });
   });
 
+  test("counts the searches of the web that its server ran, and not the pages that it opened", () => {
+    const actions = [undefined, { type: "search" }, { type: "open_page" }, { type: "find_in_page" }];
+    const reply = readWhole(actions.map((action) => ({ type: "web_search_call", ...(action ? { action } : {}) })));
+    expect(reply.used?.details).toEqual({ searches: 2 });
+  });
+
   test("of a refusal ended by it", () => {
     const reply = readWhole([message({ type: "refusal", refusal: "No." })]);
     expect(reply.parts).toEqual([{ type: "refusal", text: "No." }]);

@@ -148,9 +148,10 @@ export class ResponseReader implements ReplyReader {
 
   #end(response: Json, sink: ReplySink): void {
     const { status, usage, incomplete_details: details, error } = response;
+    // What failed is charged for as well.
+    if (isObject(usage)) sink.usage(usageOf(usage, response));
     if (status === "failed" || status === "cancelled") throw this.#fault({ error });
     this.#isOver = true;
-    if (isObject(usage)) sink.usage(usageOf(usage, response));
     const reason = isObject(details) ? details["reason"] : undefined;
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
     else sink.end({ reason: this.#hasCalls ? "calls" : this.#hasRefusal ? "refusal" : "stop" });
@@ -166,6 +167,11 @@ const parting = "\n\n";
 
 function isLater(index: unknown): boolean {
   return typeof index === "number" && index > 0;
+}
+
+/** Pages that were opened or looked through are items of the same type, and are not charged for. */
+function isSearch({ type, action }: Json): boolean {
+  return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
 /** Tools that the model server ran are items of its output. */
@@ -184,7 +190,7 @@ function usageOf(usage: Json, { service_tier: tier, output: items }: Json): Repl
       inputImageTokens: countOf(input?.["image_tokens"]),
       outputAudioTokens: countOf(output?.["audio_tokens"]),
       outputImageTokens: countOf(output?.["image_tokens"]),
-      searches: objectsOf(items).filter(({ type }) => type === "web_search_call").length,
+      searches: objectsOf(items).filter(isSearch).length,
       served: servedOf(tier),
       billedNanoUsd: billedOf(usage),
     }),

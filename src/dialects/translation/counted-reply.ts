@@ -19,10 +19,14 @@ export class CountedReply implements ReplySink, StreamObservation {
     this.#to = to;
   }
 
-  /** Undefined until the answer ended: what is told before may be of its beginning alone. */
+  /**
+   * Undefined until the answer ended, as some servers begin with figures that are of nothing yet; but for one that told what
+   * of the prompt its cache had: that is true of a stream that is cut, too.
+   */
   get reported(): TokenUsage | undefined {
-    const { promptTokens, completionTokens } = this.told;
-    if (!this.ended || promptTokens === undefined || completionTokens === undefined) return undefined;
+    const { promptTokens, completionTokens = this.ended ? undefined : 0, cachedTokens, cacheWriteTokens } = this.told;
+    if (promptTokens === undefined || completionTokens === undefined) return undefined;
+    if (!this.ended && !cachedTokens && !cacheWriteTokens) return undefined;
     return { promptTokens, completionTokens, estimated: false, parts: partsOf(this.told) };
   }
 
@@ -92,11 +96,12 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
 export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
   const { promptTokens, completionTokens } = counted;
   const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));
+  const cachedTokens = within(told.cachedTokens, promptTokens);
   return {
     promptTokens,
     completionTokens,
-    cachedTokens: within(told.cachedTokens, promptTokens),
-    cacheWriteTokens: within(told.cacheWriteTokens, promptTokens),
+    cachedTokens,
+    cacheWriteTokens: within(told.cacheWriteTokens, promptTokens - (cachedTokens ?? 0)),
     reasoningTokens: within(told.reasoningTokens, completionTokens),
   };
 }

@@ -116,7 +116,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.deliveredBytes = stream.deliveredBytes;
     this.deliveredPieces = stream.deliveredPieces;
     this.ended = { reason: "stop" };
-    if (stream.reported) this.told = stream.reported;
+    this.told = stream.told;
     this.#last = stream.ending();
     return events;
   }

@@ -5,7 +5,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
-import type { ReplyReader, ReplyWriter } from "../conversation/reply.ts";
+import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
 import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
@@ -35,6 +35,11 @@ export class TranslatedStream implements AnswerStream {
 
   get reported(): TokenUsage | undefined {
     return this.#reply.reported;
+  }
+
+  /** What was told of usage, the latest of each figure. */
+  get told(): ReplyUsage {
+    return this.#reply.told;
   }
 
   get deliveredBytes(): number {

@@ -49,7 +49,10 @@ export interface PriceVariant extends Rates {
   served?: string;
   /** The request began at this time or later: Unix seconds. */
   from?: number;
-  /** The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. */
+  /**
+   * The request began in one of these parts of a day (UTC), in minutes from midnight: from `start`, before `end`. One that does
+   * not end after it began goes on over midnight, and is of the day on which it began.
+   */
   hours?: readonly { start: number; end: number }[];
   /** On one of these days of the week (UTC), 0 for Sunday. */
   days?: readonly number[];
@@ -61,6 +64,6 @@ export interface PriceVariant extends Rates {
 export interface Price extends Rates {
   input: number;
   output: number;
-  /** The later ones replace what the earlier ones say; their factors add up. */
+  /** The later ones replace what the earlier ones say; their factors are multiplied. */
   variants?: readonly PriceVariant[];
 }

@@ -37,3 +37,22 @@ test("records are added to their own key's sum, whatever the batches before had"
   }
   expect(sums.size).toBe(4);
 });
+
+test("sums that a version before parts of tokens had not written yet are added as they are, beside those of now", () => {
+  const usage = ["a", "b"].map((keyId) => ({ ...usageBegin, keyId, ...end, firstTokenMs: 2 }));
+  const told = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
+  const sums = new UsageSums("hour");
+  sums.add(UsageColumns.of([...usage.map((record) => ({ ...record, parts: told })), ...usage]));
+  const own = new UsageSums("hour");
+  own.add(UsageColumns.of(usage.map((record) => ({ ...record, parts: told }))));
+  sums.addText(own.textTakingAway([0, 1]));
+  // The two that are left, as it was written then.
+  const before =
+    '["acct_1","a","","live","m",-1,-7,-3,-20,0,-1,-2,-2,-3,5,5,0,"acct_1","b","","live","m",-1,-7,-3,-20,0,-1,-2,-2,-3,5,5,0]';
+  sums.addText(before);
+  for (const sum of [0, 1]) {
+    expect(sums.isEmpty(sum)).toBe(true);
+    expect(sums.rowAt(sum, "hour").slice(7)).toEqual([...Array(12).fill(0), 5, 5]);
+  }
+  expect(() => sums.addText(before.replace(",5,5,0]", ",5,5]"))).toThrow();
+});

@@ -32,7 +32,7 @@ const noPriceText = "No price: spend is not counted";
 export function priceText(price: ManagedModel["price"]): string {
   if (!price) return noPriceText;
   const cached = price.cached_input === undefined ? "" : ` (${money(price.cached_input)} cached)`;
-  const more = price.variants ? ", other rates at times" : "";
+  const more = price.variants?.length ? ", other rates at times" : "";
   return `${money(price.input)} in${cached}, ${money(price.output)} out per million tokens${more}`;
 }
 

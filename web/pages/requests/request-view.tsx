@@ -98,6 +98,7 @@ function Figures({ request }: { request: RequestDetail }) {
           ["Completion tokens", about + count(request.completion_tokens)],
           ...partsOf(request, "reasoning_tokens", "Of these thought"),
           ["Tokens in all", about + count(request.total_tokens)],
+          ...detailsOf(request),
           ["Cost", cost === null ? "The model has no price" : money(cost)],
           ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
@@ -125,6 +126,25 @@ type Part = "cached_tokens" | "cache_write_tokens" | "reasoning_tokens";
 /** Nothing where there are none: most servers tell of none. */
 function partsOf(request: RequestDetail, part: Part, label: string): Fact[] {
   return request[part] === 0 ? [] : [[label, count(request[part])]];
+}
+
+/** What few servers tell, where they do. */
+function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
+  if (details === null) return [];
+  const { served = [], billed } = details;
+  const counts: [string, number | undefined][] = [
+    ["Written to a cache for an hour", details.cache_write_1h_tokens],
+    ["Audio in the prompt", details.input_audio_tokens],
+    ["Images in the prompt", details.input_image_tokens],
+    ["Audio in the answer", details.output_audio_tokens],
+    ["Images in the answer", details.output_image_tokens],
+    ["Searches", details.searches],
+  ];
+  return [
+    ...counts.flatMap(([label, value]): Fact[] => (value ? [[label, count(value)]] : [])),
+    ...(served.length > 0 ? [["Served as", served.join(", ")] satisfies Fact] : []),
+    ...(billed === undefined ? [] : [["The vendor's bill", money(billed)] satisfies Fact]),
+  ];
 }
 
 function answererOf({ upstream, attempts }: RequestDetail): string {
