@@ -51,6 +51,26 @@ export const refusalReasons = [
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
 
+/** The quota that refused a request, as programs read it. USD as they are, times in Unix seconds. */
+export interface SpentQuota {
+  owner: "account" | "key" | "member" | "app";
+  unit: "requests" | "tokens" | "usd";
+  limit: number;
+  used: number;
+  /** Set aside for requests that are still running. */
+  reserved: number;
+  /** The least that the request needs. */
+  needed: number;
+  /** `hour`, `5h`, `day`, `week`, `month`, or seconds. */
+  per: string | number;
+  window: "calendar" | "rolling";
+  /** null: all models. */
+  models: readonly string[] | null;
+  /** null: it begins with the next use. */
+  starts_at: number | null;
+  resets_at: number | null;
+}
+
 export interface GatewayErrorOptions {
   /** The field that is wrong, by its path in the request. */
   param?: string | undefined;
@@ -66,6 +86,8 @@ export interface GatewayErrorOptions {
   engineLimited?: boolean;
   /** Which limit refused the request, where one did; for the counts of what is throttled. */
   refusal?: RefusalReason;
+  /** The quota that did; becomes `error.quota`. */
+  quota?: SpentQuota;
   cause?: unknown;
 }
 
@@ -78,6 +100,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: boolean | undefined;
   readonly engineLimited: boolean | undefined;
   readonly refusal: RefusalReason | undefined;
+  readonly quota: SpentQuota | undefined;
   readonly param: string | undefined;
   readonly engineCode: EngineErrorCode | undefined;
 
@@ -89,6 +112,7 @@ export class GatewayError extends Error {
     this.shouldRetry = options.shouldRetry;
     this.engineLimited = options.engineLimited;
     this.refusal = options.refusal;
+    this.quota = options.quota;
     this.param = options.param;
     this.engineCode = options.engineCode;
   }

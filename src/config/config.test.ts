@@ -452,7 +452,7 @@ describe("the result", () => {
       role: "member",
     });
     expect(config.tiers[1]).toEqual(
-      tierFor({ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"] }),
+      tierFor({ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"], quotas: [] }),
     );
   });
 

@@ -1,6 +1,7 @@
 // What the entries of headrace.yaml must agree on with each other, and what is allowed but worth a warning.
 
 import { parseHttpUrl } from "../base/text/http-url.ts";
+import { quotaFault } from "../domain/limits/quota-rules.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import { aliasFaults, deploymentFaults, type EntryFault, fallbackFaults } from "../domain/models/model-entry.ts";
 import { speechFault } from "../domain/models/upstream-speech.ts";
@@ -16,6 +17,7 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...duplicates(file, "upstreams", "name", data.upstreams),
     ...duplicates(file, "models", "id", data.models),
     ...duplicates(file, "tiers", "name", data.tiers),
+    ...quotaProblems(file, data),
     ...reservedNames(file, data),
     ...speechProblems(file, data),
     ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
@@ -52,6 +54,21 @@ function duplicates<Key extends string>(
     if (first === index) return [];
     const message = `is the same as ${section}[${first}].${key}`;
     return [problemAt(file, [section, index, key], message, `Give each entry of ${section} its own ${key}.`)];
+  });
+}
+
+function quotaProblems(file: YamlFile, data: FileData): Problem[] {
+  return data.tiers.flatMap(({ quotas }, tier) => {
+    const fault = quotaFault(quotas);
+    if (!fault) return [];
+    return [
+      problemAt(
+        file,
+        ["tiers", tier, "quotas", fault.at, fault.field],
+        fault.must,
+        "Change it, or leave the quota out.",
+      ),
+    ];
   });
 }
 

@@ -2,6 +2,7 @@
 import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
+import { quotaRuleOf } from "../domain/limits/quota-rules.ts";
 import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
@@ -54,7 +55,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       price: price && priceFromWire(price),
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
-    tiers: data.tiers.map(inCode),
+    tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: { ...inCode(data.limits), heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes) },
     chatRetentionDays: data.stored_chats.retention_days,

@@ -7,6 +7,17 @@ import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
+import {
+  leastSpanSeconds,
+  longestModelPattern,
+  modelPatternPattern,
+  mostQuotaModels,
+  mostQuotas,
+  mostSpanSeconds,
+  namedSpans,
+  quotaUnits,
+  windowKinds,
+} from "../domain/limits/quota-rules.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import {
   aliasPattern,
@@ -240,6 +251,44 @@ const amount = (given: Amount): z.ZodNullable<z.ZodNumber> => {
   });
 };
 
+const quota = field(
+  z.strictObject({
+    unit: said("What is counted; USD by the prices of the models.", oneOf(quotaUnits)),
+    amount: field(z.number().min(0), {
+      doc: "Whole requests or tokens, or USD, of the account in each environment.",
+      must: "a number, 0 or more",
+      fix: "Give a number such as 1000.",
+    }),
+    per: field(z.union([z.enum(namedSpans), z.int().min(leastSpanSeconds).max(mostSpanSeconds)]), {
+      doc: "The window: a span with a name, or seconds.",
+      must: `${namedSpans.join(", ")} or whole seconds from ${leastSpanSeconds} to ${mostSpanSeconds}`,
+      fix: "Write a span such as day, or seconds such as 86400.",
+    }),
+    window: said(
+      "`calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, a month 30 days. Left out: that of the calendar, or where it has none, as for `5h` and seconds, `rolling`.",
+      orLeftOut(oneOf(windowKinds)),
+    ).optional(),
+    models: field(
+      z
+        .array(
+          field(z.string().max(longestModelPattern).regex(modelPatternPattern), {
+            doc: "The id of a model, or the beginning of ids and an asterisk.",
+            must: "a model id, or the beginning of one with an asterisk behind it",
+            fix: "Write an id such as assistant, or gpt-* for all that begin with gpt-.",
+          }),
+        )
+        .min(1)
+        .max(mostQuotaModels),
+      list(
+        "The models that it counts. Left out: all.",
+        `1 to ${mostQuotaModels} ids or beginnings of ids`,
+        "Write a list such as [gpt-*], or leave it out.",
+      ),
+    ).optional(),
+  }),
+  entry("A quota per window.", "unit, amount and per"),
+);
+
 const tier = field(
   z.strictObject({
     name: field(z.string().regex(namePattern), {
@@ -249,6 +298,10 @@ const tier = field(
     }),
     ...byWire(requiredAmounts, amount),
     ...byWire(optionalAmounts, (given) => amount(given).default(null)),
+    quotas: field(
+      z.array(quota).max(mostQuotas),
+      list("Quotas per window, beside those of a calendar month; all of them hold.", `${mostQuotas} quotas at most`),
+    ).default([]),
     environments: environmentList("Environments in which these limits hold; in the others there are none.").default([
       ...defaultTierEnvironments,
     ]),

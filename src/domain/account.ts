@@ -3,12 +3,20 @@
 import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
+import type { QuotaRule } from "./limits/quota-rules.ts";
 
 /** A tier's amounts are per account and environment; null: no limit. */
 export interface Tier extends ByName<Amount, number | null> {
   name: string;
   /** Environments in which the limits hold; in the others there are none. */
   environments: readonly Environment[];
+  /** Quotas per window, beside those of a calendar month. */
+  quotas?: readonly QuotaRule[];
+}
+
+/** What an account may have in place of its tier's. */
+export interface AccountOverrides extends Partial<ByName<AccountAmount, number | null>> {
+  quotas?: readonly QuotaRule[];
 }
 
 /** Development is on one's own machine: it has no limits unless a tier says so. */
@@ -24,7 +32,7 @@ export interface Account {
   tier: string;
   status: "active" | "suspended";
   /** Amounts in place of the tier's own; undefined: as the tier says, null: no limit. */
-  overrides: Partial<ByName<AccountAmount, number | null>>;
+  overrides: AccountOverrides;
   /** Whether chat completions are stored where a request says nothing about it. */
   storeChats: boolean;
   /** Unix seconds. */
@@ -33,7 +41,7 @@ export interface Account {
 
 export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats">> & {
   /** Changes these amounts alone; undefined: as the tier says from now on. */
-  overrides?: Partial<ByName<AccountAmount, number | null | undefined>>;
+  overrides?: { [Name in keyof AccountOverrides]?: AccountOverrides[Name] | undefined };
 };
 
 export interface AccountStore {

@@ -4,6 +4,7 @@ import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import { type ByName, byName, type KeyAmount, keyAmounts } from "./limits/amounts.ts";
 import type { LimitSet } from "./limits/limits.ts";
+import type { QuotaRule } from "./limits/quota-rules.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
@@ -83,6 +84,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   rateLimit: number | null;
   /** Seconds; null with `rateLimit`. */
   rateLimitWindow: number | null;
+  /** Quotas per window of its own. */
+  quotas: readonly QuotaRule[];
 }
 
 /** The members of a record that is new and bounds nobody by itself. */
@@ -94,6 +97,7 @@ export const newAndUnbounded = {
   allowedIps: [],
   rateLimit: null,
   rateLimitWindow: null,
+  quotas: [],
   ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
@@ -108,7 +112,15 @@ export interface KeyChain {
 export type KeyChanges = Partial<
   Pick<
     ApiKeyRecord,
-    "name" | "scopes" | "expiresAt" | "allowedIps" | "rateLimit" | "rateLimitWindow" | "revokedAt" | KeyAmount["name"]
+    | "name"
+    | "scopes"
+    | "expiresAt"
+    | "allowedIps"
+    | "rateLimit"
+    | "rateLimitWindow"
+    | "quotas"
+    | "revokedAt"
+    | KeyAmount["name"]
   >
 >;
 

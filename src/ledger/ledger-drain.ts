@@ -1,14 +1,14 @@
 // Brings settled records from memory, and from the spool where memory was full, into the database.
 import type { Log } from "../base/log.ts";
-import type { UsageRecord, UsageTotals } from "../domain/usage/usage.ts";
+import type { SpanTotals, TotalsOwner, UsageRecord } from "../domain/usage/usage.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { mayBeCommitted } from "../storage/sql/postgres-errors.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
 import type { Segment, Spool } from "./spool.ts";
 import { readSegment } from "./spool-reader.ts";
-import { completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
-import { type OwnerTotals, readOwnerTotals, type UsageOwner } from "./usage/usage-rows.ts";
+import { add, type OwnerTotals, readOwnerTotals } from "./usage/owner-totals.ts";
+import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
 /** Records in one write to the spool, where they could not be written in time. */
@@ -19,8 +19,8 @@ const rollupSteps = 8;
 const readsAtOnce = 4;
 
 interface TotalsReader {
-  owner: UsageOwner;
-  use(totals: UsageTotals): void;
+  owner: TotalsOwner;
+  use(totals: SpanTotals): void;
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -124,7 +124,7 @@ export class LedgerDrain {
     while (rollups.moved < gathered) await this.#inTurn(() => this.#rollUp(rollupSteps));
   }
 
-  readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
+  readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#readers.push({ owner, use, resolve, reject });
       // The next few are read in a turn: in its own one, somebody may have read for this one already.
@@ -158,16 +158,18 @@ export class LedgerDrain {
   }
 
   /** The totals with what is not in the database, or not in its roll-ups, yet. */
-  #withWaiting({ totals, totalOf, owns }: OwnerTotals): UsageTotals {
-    const later = this.#options.writer.rollups.totalOf(totalOf);
-    totals.tokens += later.tokens;
-    totals.nanoUsd += later.nanoUsd;
+  #withWaiting({ totals, totalOf, owns }: OwnerTotals): SpanTotals {
+    add(totals, this.#options.writer.rollups.totalOf(totalOf));
     for (const batch of this.#pending.batches) {
       const { usage } = batch;
       for (const row of rowsOf(batch)) {
         if (!owns(usage, row)) continue;
-        totals.tokens += usage.number(row, promptTokens) + usage.number(row, completionTokens);
-        totals.nanoUsd += usage.numberOrNull(row, nanoUsd) ?? 0;
+        add(totals, {
+          requests: 1,
+          tokens: usage.number(row, promptTokens) + usage.number(row, completionTokens),
+          nanoUsd: usage.numberOrNull(row, nanoUsd) ?? 0,
+          firstAt: usage.number(row, at),
+        });
       }
     }
     return totals;

@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Ledger, LedgerEntry, UsageBegin, UsageTotals } from "../domain/usage/usage.ts";
+import type { Ledger, LedgerEntry, SpanTotals, TotalsOwner, UsageBegin } from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { LedgerDrain } from "./ledger-drain.ts";
@@ -11,7 +11,6 @@ import { type Recovered, recoverSpool } from "./ledger-recovery.ts";
 import { batchSize } from "./pending-usage.ts";
 import { prepareSpoolDirectory, Spool } from "./spool.ts";
 import { SpoolProbe } from "./spool-probe.ts";
-import type { UsageOwner } from "./usage/usage-rows.ts";
 import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 export interface SpoolLedgerOptions {
@@ -157,7 +156,7 @@ export class SpoolLedger implements Ledger {
     return this.#drain.catchUp();
   }
 
-  readTotals(owner: UsageOwner, use: (totals: UsageTotals) => void): Promise<void> {
+  readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return this.#drain.readTotals(owner, use);
   }
 

@@ -1,15 +1,15 @@
 // The answer of the script that decides: a verdict, the time, and what each limit and quota stands at.
-import type { CalendarMonth } from "../base/calendar-month.ts";
 import type { GatewayError } from "../base/errors.ts";
-import type { LimitSet, RateLimit, Reservation } from "../domain/limits/limits.ts";
+import type { LimitSet, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
+import type { Period } from "../domain/limits/quota-rules.ts";
 import { Bucket } from "../domain/limits/rate-limit.ts";
 import { type QuotaFigures, quotaShortage, rateShortage } from "./limit-decision.ts";
-import type { LimitPlan } from "./limit-plan.ts";
+import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
 /** The verdicts of the script; the numbers are its own. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
 export const headSize = 4;
-export const quotaSize = 5;
+export const quotaSize = 9;
 
 export function serverMs(answer: readonly number[]): number {
   return (answer[1] ?? 0) / 1000;
@@ -24,9 +24,38 @@ export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly numbe
   };
 }
 
-export function quotaAt(answer: readonly number[], at: number, month: CalendarMonth): QuotaFigures {
+export interface AnsweredQuota extends QuotaFigures {
+  /** The window of one that rolls: when it began, in seconds of the server, 0 where none is open, and what it is called. */
+  readonly start: number;
+  readonly name: number;
+}
+
+export function quotaAt(answer: readonly number[], at: number, quota: Quota, time: WindowTime): AnsweredQuota {
   const [usedTokens = 0, heldTokens = 0, usedNanoUsd = 0, heldNanoUsd = 0, readAt = 0] = answer.slice(at);
-  return { month, usedTokens, heldTokens, usedNanoUsd, heldNanoUsd, isRead: readAt > 0 };
+  const [usedRequests = 0, leases = 0, start = 0, name = 0] = answer.slice(at + 5);
+  const used = { usedRequests, usedTokens, usedNanoUsd };
+  const held = { leases, heldTokens, heldNanoUsd };
+  return { period: periodAt(quota, start, time), ...used, ...held, isRead: readAt > 0, start, name };
+}
+
+/** The time that it is, in Unix seconds, and how far that is ahead of the server's seconds, which is not at all but in a test. */
+export interface WindowTime {
+  now: number;
+  aheadSeconds: number;
+}
+
+function periodAt(quota: Quota, start: number, { now, aheadSeconds }: WindowTime): Period | undefined {
+  const period = periodOf(quota, now);
+  if (period || start === 0) return period;
+  const from = start + aheadSeconds;
+  return { start: from, end: from + (quota.window?.seconds ?? 0) };
+}
+
+/** Those of a plan that limit something. */
+export function quotasIn(plan: LimitPlan, answer: readonly number[], time: WindowTime): AnsweredQuota[] {
+  const { keys, quotas, limited } = plan;
+  const from = headSize + 2 * (keys.length - limited.length);
+  return limited.map((place, i) => quotaAt(answer, from + quotaSize * i, quotas[place] as Quota, time));
 }
 
 /** The script has found that one refuses; which one is told is decided as everywhere. */
@@ -35,13 +64,11 @@ export function refusalOf(
   limits: LimitSet,
   reservation: Reservation,
   answer: readonly number[],
+  time: WindowTime,
 ): GatewayError {
-  const { month, keys, limited } = plan;
-  const from = headSize + 2 * (keys.length - limited.length);
-  const quotas: (QuotaFigures | undefined)[] = [];
-  for (const [i, place] of limited.entries()) quotas[place] = quotaAt(answer, from + quotaSize * i, month);
+  const limited = plan.limited.map((place) => plan.quotas[place] as Quota);
   const refusal =
-    quotaShortage(limits.quotas, quotas, reservation) ??
+    quotaShortage(limited, quotasIn(plan, answer, time), reservation) ??
     rateShortage(limits, bucketsIn(limits, answer), reservation, serverMs(answer));
   if (!refusal) throw new Error("The shared limits refused what no limit refuses.");
   return refusal;

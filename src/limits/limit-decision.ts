@@ -1,17 +1,26 @@
 // The decision of several limits on a request together: which of them refuses it, and what is told of the tightest.
-import type { CalendarMonth } from "../base/calendar-month.ts";
 import type { GatewayError } from "../base/errors.ts";
-import { type LimitKind, neverFitsRefusal, quotaRefusal, rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
+import {
+  type LimitKind,
+  neverFitsRefusal,
+  type QuotaShortage,
+  quotaRefusal,
+  rateLimitRefusal,
+} from "../domain/limits/limit-refusal.ts";
 import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
+import { matchesModel, type Period } from "../domain/limits/quota-rules.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
 
-/** Figures of one quota in one month. Whole tokens and nano-USD. */
+/** Figures of one quota in one window, which mostly is a month. Whole requests, tokens and nano-USD. */
 export interface QuotaFigures {
-  readonly month: CalendarMonth;
+  /** undefined: it begins with its first use. */
+  readonly period: Period | undefined;
   /** Settled usage; without meaning until `isRead`. */
+  usedRequests: number;
   usedTokens: number;
   usedNanoUsd: number;
-  /** Set aside for running requests. */
+  /** What running requests hold. */
+  leases: number;
   heldTokens: number;
   heldNanoUsd: number;
   isRead: boolean;
@@ -20,49 +29,55 @@ export interface QuotaFigures {
 /** Buckets in the order of the limits. */
 export type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
 
-export function isLimited({ tokens, nanoUsd }: Quota): boolean {
-  return tokens !== null || nanoUsd !== null;
+export function isLimited({ tokens, nanoUsd, requests }: Quota): boolean {
+  return tokens !== null || nanoUsd !== null || typeof requests === "number";
 }
 
-function lacksTokens(quota: Quota, { usedTokens, heldTokens }: QuotaFigures, needed: number): boolean {
-  return quota.tokens !== null && usedTokens + heldTokens + needed > quota.tokens;
+/** Whether a quota counts a request that asks for this model. */
+export function isCounted({ filter }: Quota, { model }: Pick<Reservation, "model">): boolean {
+  if (filter?.models === undefined) return true;
+  return model !== undefined && matchesModel(filter.models, model);
 }
 
-function lacksMoney(quota: Quota, { usedNanoUsd, heldNanoUsd }: QuotaFigures, needed: number): boolean {
-  return quota.nanoUsd !== null && usedNanoUsd + heldNanoUsd + needed > quota.nanoUsd;
+/** Which amount of a quota the request has no room in. */
+export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservation): QuotaShortage | undefined {
+  const { usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd } = figures;
+  const { minTokens, minNanoUsd } = need;
+  const { requests, tokens, nanoUsd } = quota;
+  if (typeof requests === "number" && usedRequests + leases + 1 > requests) {
+    return { unit: "requests", limit: requests, used: usedRequests, held: leases, needed: 1 };
+  }
+  if (tokens !== null && usedTokens + heldTokens + minTokens > tokens) {
+    return { unit: "tokens", limit: tokens, used: usedTokens, held: heldTokens, needed: minTokens };
+  }
+  if (nanoUsd !== null && usedNanoUsd + heldNanoUsd + minNanoUsd > nanoUsd) {
+    return { unit: "nanoUsd", limit: nanoUsd, used: usedNanoUsd, held: heldNanoUsd, needed: minNanoUsd };
+  }
+  return undefined;
 }
 
-/** The shortage of the quota that refuses the request. One that is not read yet refuses nothing here. */
+/**
+ * The shortage of the quota that refuses the request; of several the one that opens last, as waiting for another is in
+ * vain. One that is not read yet refuses nothing here.
+ */
 export function quotaShortage(
   quotas: readonly Quota[],
   counters: readonly (QuotaFigures | undefined)[],
-  { minTokens, minNanoUsd }: Reservation,
+  reservation: Reservation,
 ): GatewayError | undefined {
+  let worst: { quota: Quota; period: Period | undefined; shortage: QuotaShortage } | undefined;
+  let opens = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < quotas.length; i++) {
     const quota = quotas[i];
     const counter = counters[i];
     if (!quota || !counter?.isRead) continue;
-    const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = counter;
-    if (quota.tokens !== null && lacksTokens(quota, counter, minTokens)) {
-      return quotaRefusal(quota, counter.month, {
-        unit: "tokens",
-        limit: quota.tokens,
-        used: usedTokens,
-        held: heldTokens,
-        needed: minTokens,
-      });
-    }
-    if (quota.nanoUsd !== null && lacksMoney(quota, counter, minNanoUsd)) {
-      return quotaRefusal(quota, counter.month, {
-        unit: "nanoUsd",
-        limit: quota.nanoUsd,
-        used: usedNanoUsd,
-        held: heldNanoUsd,
-        needed: minNanoUsd,
-      });
-    }
+    const shortage = shortageOf(quota, counter, reservation);
+    const end = counter.period?.end ?? Number.POSITIVE_INFINITY;
+    if (!shortage || end <= opens) continue;
+    worst = { quota, period: counter.period, shortage };
+    opens = end;
   }
-  return undefined;
+  return worst && quotaRefusal(worst.quota, worst.period, worst.shortage);
 }
 
 /** The limit of both kinds that has no room and takes longest to regain it. */

@@ -1,49 +1,80 @@
 // The form in which a set of limits is put to the shared store: its keys and figures as texts, made once for each set.
-import type { CalendarMonth } from "../base/calendar-month.ts";
+import { calendarMonthOf } from "../base/calendar-month.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
+import { calendarPeriod, type Period } from "../domain/limits/quota-rules.ts";
 import { isLimited } from "./limit-decision.ts";
 
 export interface LimitPlan {
-  /** The month of the quotas. */
-  month: CalendarMonth;
+  /** Unix seconds: as long as it is one of these, the windows of the calendar are those of the keys. */
+  time: Period;
   /** Buckets of requests, of tokens, then the quotas that limit something. */
   keys: readonly string[];
   /** The number of each, then their figures. */
   figures: readonly string[];
-  /** The figures for what is told later: token buckets with theirs, all quotas with whether they limit something. */
+  /** The figures for what is told later: token buckets with theirs; without the quotas. */
   lease: readonly string[];
-  /** The keys of all quotas. */
+  /** All quotas, and their keys. */
+  quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Places in the set of the quotas that limit something. */
+  /** Places among them of those that limit something. */
   limited: readonly number[];
+  /** Whether one of them rolls: then the key of its counter is another for each window. */
+  rolls: boolean;
   /** Whether something is set aside that has to be given back. */
   holds: boolean;
 }
 
-export function planOf(limits: LimitSet, month: CalendarMonth, prefix: string): LimitPlan {
-  const { requests, tokens, quotas } = limits;
-  const quotaKeys = quotas.map(({ id }) => quotaKey(prefix, month, id));
+/** `windows`: those of the set that count the request. */
+export function planOf(
+  { requests, tokens, quotas: months }: LimitSet,
+  windows: readonly Quota[],
+  now: number,
+  prefix: string,
+): LimitPlan {
+  const quotas = [...months, ...windows];
+  const quotaKeys = quotas.map((quota) => quotaKey(prefix, quota, now));
   const limited = [...quotas.keys()].filter((i) => isLimited(quotas[i] as Quota));
   const limitedKeys = limited.map((i) => quotaKeys[i] as string);
   const tokenKeys = tokens.map(({ id }) => bucketKey(prefix, "tokens", id));
   return {
-    month,
+    time: timeOf(quotas, now),
     keys: [...requests.map(({ id }) => bucketKey(prefix, "requests", id)), ...tokenKeys, ...limitedKeys],
     figures: [
       ...[requests.length, tokens.length, limited.length].map(String),
       ...[...requests, ...tokens].flatMap(figuresOf),
       ...limited.flatMap((i) => amountsOf(quotas[i] as Quota)),
     ],
-    lease: [
-      String(tokens.length),
-      ...tokens.flatMap((rule, i) => [tokenKeys[i] as string, ...figuresOf(rule)]),
-      String(quotas.length),
-      ...quotas.flatMap((quota, i) => [quotaKeys[i] as string, isLimited(quota) ? "1" : "0"]),
-    ],
+    lease: [String(tokens.length), ...tokens.flatMap((rule, i) => [tokenKeys[i] as string, ...figuresOf(rule)])],
+    quotas,
     quotaKeys,
     limited,
+    rolls: windows.some(isRolling),
     holds: tokens.length > 0 || limited.length > 0,
   };
+}
+
+/** What is told later of quotas, where `keys` count: how many, and of each whether it limits something. */
+export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[]): string[] {
+  return [String(keys.length), ...keys.flatMap((key, i) => [key, isLimited(quotas[i] as Quota) ? "1" : "0"])];
+}
+
+/** The time in which none of the calendar's windows ends. */
+function timeOf(quotas: readonly Quota[], now: number): Period {
+  const periods = quotas.map((quota) => periodOf(quota, now)).filter((period) => period !== undefined);
+  return {
+    start: Math.max(calendarMonthOf(now).start, ...periods.map(({ start }) => start)),
+    end: Math.min(calendarMonthOf(now).end, ...periods.map(({ end }) => end)),
+  };
+}
+
+/** The calendar's window of a quota; undefined where it rolls. */
+export function periodOf({ window }: Quota, now: number): Period | undefined {
+  if (window === undefined) return calendarMonthOf(now);
+  return window.kind === "calendar" ? calendarPeriod(window, now) : undefined;
+}
+
+export function isRolling({ window }: Quota): boolean {
+  return window?.kind === "rolling";
 }
 
 export function bucketKey(prefix: string, kind: "requests" | "tokens", id: string): string {
@@ -55,15 +86,34 @@ export function quotaKeys(prefix: string): string {
   return `${prefix}quota:`;
 }
 
-export function quotaKey(prefix: string, { start }: CalendarMonth, id: string): string {
-  return `${quotaKeys(prefix)}${new Date(start * 1000).toISOString().slice(0, 7)}:${id}`;
+/** The key of its counter, or, where it rolls, of what says which that is. */
+export function quotaKey(prefix: string, quota: Quota, now: number): string {
+  const { id, window } = quota;
+  if (isRolling(quota)) return `${quotaKeys(prefix)}${rollingWord}${id}`;
+  const { start } = periodOf(quota, now) as Period;
+  const time = new Date(start * 1000).toISOString();
+  return `${quotaKeys(prefix)}${window === undefined ? time.slice(0, 7) : time.slice(0, 13)}:${id}`;
+}
+
+const rollingWord = "rolling:";
+
+/** Whether a key says which counter it is. */
+export function isOfRolling(prefix: string, key: string): boolean {
+  return key.startsWith(`${quotaKeys(prefix)}${rollingWord}`);
+}
+
+/** The key of the counter of a window that rolls, by what it is called; the scripts have the same. */
+export function rollingCounterKey(prefix: string, { id }: Quota, name: number): string {
+  return `${quotaKeys(prefix)}window:${id}:${name}`;
 }
 
 export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, windowMs: string] {
   return [String(limit), String(windowSeconds * 1000)];
 }
 
-/** The amounts as texts; one that is not limited is no number to the script. */
-export function amountsOf({ tokens, nanoUsd }: Pick<Quota, "tokens" | "nanoUsd">): [string, string] {
-  return [String(tokens ?? "-"), String(nanoUsd ?? "-")];
+/** The amounts as texts, one that is not limited is no number to the script; then the span of one that rolls. */
+export function amountsOf(quota: Quota): [tokens: string, nanoUsd: string, requests: string, span: string] {
+  const { tokens, nanoUsd, requests, window } = quota;
+  const span = isRolling(quota) ? (window?.seconds ?? 0) : 0;
+  return [String(tokens ?? "-"), String(nanoUsd ?? "-"), String(requests ?? "-"), String(span)];
 }

@@ -2,9 +2,18 @@
 // seen.
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
-import type { Admission, LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
+import type {
+  Admission,
+  LimitSet,
+  LimitStatus,
+  Quota,
+  QuotaUse,
+  RateLimit,
+  Reservation,
+  WindowUse,
+} from "../domain/limits/limits.ts";
 import type { Ledger, UsageTotals } from "../domain/usage/usage.ts";
-import { isLimited } from "./limit-decision.ts";
+import { isCounted, isLimited } from "./limit-decision.ts";
 import { MemoryLimits } from "./memory/memory-limits.ts";
 
 export interface LimitShareOptions {
@@ -15,7 +24,7 @@ export interface LimitShareOptions {
   /** Number of a limit's things that were taken when it was last seen, refilled since; 0 where that is not known. */
   lastTaken(kind: LimitKind, rule: RateLimit): number;
   /** The usage of a quota when it was last seen, reservations included. */
-  lastUsed(quota: Quota): UsageTotals | undefined;
+  lastUsed(quota: Quota): QuotaUse | undefined;
 }
 
 /** Taken by a share, beyond what it began with. */
@@ -50,6 +59,8 @@ interface QuotaShare {
   reading: Promise<void> | undefined;
   /** The quota with the amounts up to which this replica admits; undefined: nothing is known of its usage. */
   share: Quota | undefined;
+  /** When the window began that it is of; undefined: none did. */
+  start: number | undefined;
 }
 
 export class LimitShare {
@@ -67,7 +78,7 @@ export class LimitShare {
 
   /** A promise only where the usage of a quota has to be read first. */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
-    const reading = this.#readQuotas(limits);
+    const reading = this.#readQuotas(limits, reservation);
     return reading ? reading.then(() => this.#admit(limits, reservation)) : this.#admit(limits, reservation);
   }
 
@@ -76,7 +87,7 @@ export class LimitShare {
     if (admission instanceof Promise || !("refusal" in admission)) return admission;
     if (admission.refusal.code !== "insufficient_quota") return admission;
     // Others may have used little of their parts.
-    const reading = this.#readQuotas(limits, refusableMs);
+    const reading = this.#readQuotas(limits, reservation, refusableMs);
     return reading ? reading.then(() => this.#decide(limits, reservation)) : admission;
   }
 
@@ -102,6 +113,10 @@ export class LimitShare {
     return this.#memory.used(quota);
   }
 
+  usedInWindow(quota: Quota): Promise<WindowUse> {
+    return this.#memory.usedInWindow(quota);
+  }
+
   /** The charges for whoever decides from here on. `all`: what it began with is known nowhere else any more. */
   charges(all: boolean): ShareCharge[] {
     const nowMs = this.#options.clock.monotonicMs();
@@ -123,10 +138,11 @@ export class LimitShare {
         ...rule,
         limit: Math.max(1, Math.floor(rule.limit / this.#options.replicas)),
       });
-      const { requests, tokens, quotas } = limits;
+      const { requests, tokens, quotas, windows } = limits;
+      const partOf = (quota: Quota) => this.#quotas.get(quota.id)?.share ?? quota;
       share = {
         ...{ requests: requests.map(shareOf), tokens: tokens.map(shareOf) },
-        quotas: quotas.map((quota) => this.#quotas.get(quota.id)?.share ?? quota),
+        ...{ quotas: quotas.map(partOf), windows: windows?.map(partOf) },
       };
       this.#shares.set(limits, share);
     }
@@ -167,12 +183,21 @@ export class LimitShare {
    * Reads the usage of those quotas of which none is known yet: a promise to wait for; and, apart from any request, that of
    * those which were read long ago. `olderMs`: waits for all that were read as long ago.
    */
-  #readQuotas(limits: LimitSet, olderMs = Number.POSITIVE_INFINITY): Promise<unknown> | undefined {
+  #readQuotas(
+    { quotas, windows = [] }: LimitSet,
+    reservation: Reservation,
+    olderMs = Number.POSITIVE_INFINITY,
+  ): Promise<unknown> | undefined {
     const nowMs = this.#options.clock.monotonicMs();
     const awaited: Promise<void>[] = [];
-    for (const quota of limits.quotas) {
-      if (!isLimited(quota)) continue;
+    for (const quota of windows.length === 0 ? quotas : [...quotas, ...windows]) {
+      if (!isLimited(quota) || !isCounted(quota, reservation)) continue;
       const known = this.#quotas.get(quota.id);
+      // The part of a window that has passed says nothing of the one that it is.
+      if (known?.share && quota.window && known.start !== this.#memory.startOf(quota)) {
+        known.share = undefined;
+        known.readMs = Number.NEGATIVE_INFINITY;
+      }
       const ageMs = known ? nowMs - known.readMs : Number.POSITIVE_INFINITY;
       const isAwaited = known?.share === undefined || ageMs >= olderMs;
       if (known?.reading === undefined && ageMs < (isAwaited ? refusableMs : rereadMs)) continue;
@@ -183,7 +208,12 @@ export class LimitShare {
   }
 
   #read(quota: Quota, nowMs: number): Promise<void> {
-    const known = this.#quotas.get(quota.id) ?? { readMs: nowMs, reading: undefined, share: undefined };
+    const known = this.#quotas.get(quota.id) ?? {
+      readMs: nowMs,
+      reading: undefined,
+      share: undefined,
+      start: undefined,
+    };
     this.#quotas.set(quota.id, known);
     known.readMs = nowMs;
     known.reading = this.#readUsage(quota, known).finally(() => {
@@ -204,14 +234,16 @@ export class LimitShare {
     if (seen) this.#memory.believe(quota, seen);
     const used = this.#memory.known(quota);
     if (!used) return;
-    const { tokens, nanoUsd } = quota;
+    const { tokens, nanoUsd, requests = null } = quota;
     const { replicas } = this.#options;
     const part = (limit: number, taken: number) => taken + Math.ceil(Math.max(0, limit - taken) / replicas);
     known.share = {
       ...quota,
       tokens: tokens === null ? null : part(tokens, used.tokens),
       nanoUsd: nanoUsd === null ? null : part(nanoUsd, used.nanoUsd),
+      requests: requests === null ? null : part(requests, used.requests),
     };
+    known.start = this.#memory.startOf(quota);
     this.#shares = new WeakMap();
   }
 }

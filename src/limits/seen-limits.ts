@@ -1,8 +1,7 @@
 // The state of limits and quotas when they were last seen, for the time when nobody can be asked.
 import type { Clock } from "../base/clock.ts";
 import { SweptMap } from "../base/swept-map.ts";
-import type { RateLimit } from "../domain/limits/limits.ts";
-import type { UsageTotals } from "../domain/usage/usage.ts";
+import type { QuotaUse, RateLimit } from "../domain/limits/limits.ts";
 
 /** A state that was seen longer ago says too little. */
 const seenMs = 60_000;
@@ -10,6 +9,7 @@ const seenMs = 60_000;
 interface Seen {
   first: number;
   second: number;
+  third: number;
   atMs: number;
 }
 
@@ -22,18 +22,19 @@ export class SeenLimits {
     this.#seen = new SweptMap((seen) => clock.monotonicMs() - seen.atMs > seenMs);
   }
 
-  /** The backlog of a bucket, or tokens and nano-USD of a quota, reservations included. */
-  see(key: string, first: number, second: number): void {
+  /** The backlog of a bucket, or tokens, nano-USD and requests of a quota, reservations included. */
+  see(key: string, first: number, second: number, third: number): void {
     const atMs = this.#clock.monotonicMs();
     const seen = this.#seen.get(key);
     if (seen) {
       seen.first = first;
       seen.second = second;
+      seen.third = third;
       seen.atMs = atMs;
       return;
     }
     this.#seen.used(atMs);
-    this.#seen.set(key, { first, second, atMs });
+    this.#seen.set(key, { first, second, third, atMs });
   }
 
   /** Number of a bucket's things that were taken, refilled since; 0 where that is not known. */
@@ -44,9 +45,9 @@ export class SeenLimits {
     return Math.max(0, Math.ceil(backlog / (windowSeconds * 1000)));
   }
 
-  used(key: string): UsageTotals | undefined {
+  used(key: string): QuotaUse | undefined {
     const seen = this.#seen.get(key);
     if (!seen || this.#clock.monotonicMs() - seen.atMs > seenMs) return undefined;
-    return { tokens: seen.first, nanoUsd: seen.second };
+    return { tokens: seen.first, nanoUsd: seen.second, requests: seen.third };
   }
 }

@@ -2,6 +2,7 @@
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
+import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
 import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
@@ -33,25 +34,29 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
     counted: undefined,
   };
   const own = keys.map(ownLimits);
+  const windows = [...(holds ? windowsOf(ofAccount, amounts.quotas ?? []) : []), ...keys.flatMap(windowsOfKey)];
   return {
     requests: [...ofTier(tier.requestsPerMinute), ...own.flatMap(({ rates }) => rates)],
     tokens: ofTier(tier.tokensPerMinute),
     quotas: [ofAccount, ...own.map(({ quota }) => quota)],
+    windows: windows.length > 0 ? windows : undefined,
   };
 }
 
-/** Ids of all quotas that usage of these keys counts against. */
+/** All quotas that usage of these keys counts against. */
 export async function quotasOf(
   keyIds: Iterable<string>,
   keys: Pick<KeyStore, "findChainById">,
-  limitsOfChain: (chain: KeyChain) => Pick<LimitSet, "quotas">,
-): Promise<Set<string>> {
-  const ids = new Set<string>();
+  limitsOfChain: (chain: KeyChain) => Pick<LimitSet, "quotas" | "windows">,
+): Promise<Iterable<Quota>> {
+  const found = new Map<string, Quota>();
   for (const keyId of keyIds) {
     const chain = await keys.findChainById(keyId);
-    if (chain) for (const { id } of limitsOfChain(chain).quotas) ids.add(id);
+    if (!chain) continue;
+    const { quotas, windows = [] } = limitsOfChain(chain);
+    for (const quota of [...quotas, ...windows]) found.set(quota.id, quota);
   }
-  return ids;
+  return found.values();
 }
 
 /**
@@ -59,14 +64,50 @@ export async function quotasOf(
  * counted also where it has no limit, so that one that is set later knows of the whole month.
  */
 function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
-  const { limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
+  const { kind, limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
   const id = `key:${limitId}`;
   const windowSeconds = key.rateLimitWindow ?? minuteSeconds;
   const nanoUsd = nanoUsdOf(monthlySpend);
   return {
     rates: limit === null ? [] : [{ id, owner: "key", limit, windowSeconds }],
-    quota: { id, owner: "key", ownerId: limitId, environment, tokens, nanoUsd, counted: undefined },
+    quota: {
+      id,
+      owner: "key",
+      called: callings[kind],
+      ownerId: limitId,
+      environment,
+      tokens,
+      nanoUsd,
+      counted: undefined,
+    },
   };
+}
+
+/** The quotas per window that are a key's own. */
+export function windowsOfKey(key: ApiKeyRecord): Quota[] {
+  return key.quotas.length === 0 ? [] : windowsOf(ownLimits(key).quota, key.quotas);
+}
+
+/** What messages call who has limits of its own. */
+const callings = { key: undefined, membership: "member", grant: "app" } as const;
+
+/**
+ * One for each window and choice of models, with all amounts that there are of it. Its id does not have these: changed ones
+ * keep what was used.
+ */
+function windowsOf({ id, owner, called, ownerId, environment }: Quota, rules: readonly QuotaRule[]): Quota[] {
+  const windows = new Map<string, Quota>();
+  for (const rule of rules) {
+    const { per, window, models, unit, amount } = rule;
+    const name = [id, per, window, ...(models ?? [])].join(" ");
+    const known = windows.get(name);
+    const filter = models && { models };
+    const none = { requests: null, tokens: null, nanoUsd: null, window: windowOf(rule), ...(filter && { filter }) };
+    const quota = known ?? { id: name, owner, called, ownerId, environment, ...none, counted: undefined };
+    const limit = unit === "usd" ? { nanoUsd: nanoUsdOf(amount) } : { [unit]: amount };
+    windows.set(name, { ...quota, ...limit });
+  }
+  return [...windows.values()];
 }
 
 function nanoUsdOf(usd: number | null): number | null {

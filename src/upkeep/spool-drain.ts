@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { Quota } from "../domain/limits/limits.ts";
 import { accountsOf, type Recovered, recoverSpool } from "../ledger/ledger-recovery.ts";
 import { openUsageWriter } from "../ledger/usage/usage-writer.ts";
 import { SharedLimits } from "../limits/shared/shared-limits.ts";
@@ -11,6 +12,7 @@ import { limitsOf, quotasOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
 import { tryLockFile } from "../storage/files/file-lock.ts";
 import type { Database } from "../storage/sql/database.ts";
+import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 
@@ -76,9 +78,10 @@ function untold(): StartError {
   );
 }
 
-function quotasOfKeys(db: Database, keyIds: ReadonlySet<string>): Promise<Set<string>> {
+async function quotasOfKeys(db: Database, keyIds: ReadonlySet<string>): Promise<Iterable<Quota>> {
   const tiers = new Tiers();
-  return quotasOf(keyIds, new SqlKeyStore(db), ({ keys, account }) =>
+  tiers.load(await new SqlAccountStore(db).listTiers());
+  return await quotasOf(keyIds, new SqlKeyStore(db), ({ keys, account }) =>
     limitsOf({ keys, account, environment: keys[0].environment, tier: tiers.find(account.tier) }),
   );
 }

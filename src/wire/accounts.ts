@@ -5,6 +5,7 @@ import { environments } from "../domain/api-key.ts";
 import { accountAmounts, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
+import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 
 export const defaultTierName = "free";
 /** The configuration file has the same. */
@@ -16,6 +17,8 @@ const tierName = z.string().min(1).max(63);
 const storeChats = z.boolean().describe("Whether chat completions are stored where a request does not say.");
 const overrideMeaning =
   'in place of the tier\'s: a number, "unlimited" for no limit, or null for as the tier says. Per environment.';
+
+const listMeaning = "in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.";
 
 /** The same values are read and written, so that what was read can be sent back. */
 const overrides = byWire(accountAmounts, (amount) =>
@@ -39,6 +42,7 @@ export const updateAccountRequest = z
     tier: tierName.optional().describe("Name of a tier."),
     status: accountStatus.optional().describe("While an account is suspended, all of its keys are refused."),
     ...byWire(accountAmounts, ({ wire }) => overrides[wire].optional()),
+    quotas: givenQuotas.nullish().describe(`Quotas per window, ${listMeaning}`),
     store_chats: storeChats.optional(),
   })
   .meta({ id: "UpdateAccountRequest", description: "What is left out stays as it is." });
@@ -51,6 +55,7 @@ const accountMembers = {
   tier: z.string().describe("One that no longer exists limits like `free`."),
   status: accountStatus,
   ...overrides,
+  quotas: shownQuotas.nullable().describe(`Quotas per window, ${listMeaning}`),
   store_chats: storeChats,
   created_at: unixSeconds,
 } as const;
@@ -68,7 +73,12 @@ export const accountDetailsShape = z
         period_start: unixSeconds,
         period_end: unixSeconds,
         environments: z.array(
-          z.object({ environment: z.enum(environments), tokens: allowance, spend: allowance.describe("USD.") }),
+          z.object({
+            environment: z.enum(environments),
+            tokens: allowance,
+            spend: allowance.describe("USD."),
+            windows: usedQuotas.describe("Quotas per window."),
+          }),
         ),
       })
       .describe("This calendar month (UTC): what holds, override and tier taken together, and what was used."),
@@ -83,6 +93,7 @@ export const tierRequest = z
       boundedAmount(amount).nullable().describe("null: no limit. Per account and environment."),
     ),
     ...byWire(optionalAmounts, (amount) => givenAmount(amount).nullish()),
+    quotas: givenQuotas.nullish(),
     environments: tierEnvironments
       .nullish()
       .describe(
@@ -98,6 +109,7 @@ export const tierShape = z
     name: z.string(),
     ...byWire(requiredAmounts, (amount) => boundedAmount(amount).nullable().describe("null: no limit.")),
     ...byWire(optionalAmounts, shownAmount),
+    quotas: shownQuotas,
     environments: tierEnvironments.describe("Where the limits hold; elsewhere there are none."),
     source: z
       .enum(["built-in", "file", "database"])

@@ -6,6 +6,7 @@ import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
 import { givenAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
+import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 
 /** Later is a mistake, such as milliseconds: the end of the year 9999. */
 const latestTime = 253_402_300_799;
@@ -51,6 +52,7 @@ export const createKeyRequest = z
     rate_limit: rateLimit.nullish(),
     rate_limit_window: rateLimitWindow.nullish(),
     ...ownAmounts,
+    quotas: givenQuotas.nullish(),
   })
   .meta({ id: "CreateKeyRequest" });
 export type CreateKeyRequest = z.infer<typeof createKeyRequest>;
@@ -64,6 +66,7 @@ export const updateKeyRequest = z
     rate_limit: rateLimit.nullish(),
     rate_limit_window: rateLimitWindow.nullish(),
     ...ownAmounts,
+    quotas: givenQuotas.nullish(),
   })
   .meta({ id: "UpdateKeyRequest", description: "What is left out stays as it is; null clears." });
 export type UpdateKeyRequest = z.infer<typeof updateKeyRequest>;
@@ -100,10 +103,14 @@ const keyMembers = {
   rate_limit: z.int().nullable(),
   rate_limit_window: z.int().nullable(),
   ...byWire(keyAmounts, ({ unit }) => (unit === "USD" ? z.number() : z.int()).nullable()),
+  quotas: shownQuotas,
 } as const;
 const secret = z.string().describe("The key itself. It is shown this once and not kept.");
 
 export const keyShape = z.object(keyMembers).meta({ id: "ApiKey" });
+export const keyDetailsShape = z
+  .object({ ...keyMembers, quotas_used: usedQuotas.describe("What was used of each of `quotas`.") })
+  .meta({ id: "ApiKeyDetails" });
 export const createdKeyShape = z.object({ ...keyMembers, key: secret }).meta({ id: "CreatedApiKey" });
 export const rotatedKeyShape = z
   .object({ ...keyMembers, key: secret, replaces: z.string().describe("Id of the old key.") })

@@ -13,7 +13,10 @@ import { accountFor, keyRecordFor, principalFor, tierFor } from "../support/prin
 const september = Date.UTC(2026, 8, 1) / 1000;
 const october = Date.UTC(2026, 9, 1) / 1000;
 const readTotals: Ledger["readTotals"] = async ({ since }, use) =>
-  use(since === september ? { tokens: 1_200, nanoUsd: 250_000_001 } : { tokens: 0, nanoUsd: 0 });
+  use({
+    ...{ requests: 0, firstAt: undefined },
+    ...(since === september ? { tokens: 1_200, nanoUsd: 250_000_001 } : { tokens: 0, nanoUsd: 0 }),
+  });
 
 interface Setting {
   account?: Parameters<typeof accountFor>[0];
@@ -65,7 +68,30 @@ describe("the account", () => {
         tokens: { limit: 5_000, used: 1_200 },
         spend: { limit: 0.5, used: 0.250_000_001 },
       },
+      quotas: [],
       store_chats: false,
+    });
+  });
+
+  test("the account says what was used of each quota per window that holds for the credential, and when it opens", async () => {
+    const quotas = [{ unit: "tokens", amount: 5_000, per: "month", window: "calendar" }] as const;
+    const own = [{ unit: "requests", amount: 3, per: "5h", window: "rolling", models: ["m*"] }] as const;
+    const { get, limits, principal } = start({ account: { overrides: { quotas } }, key: { quotas: own } });
+    const ask = { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0, model: "m1" };
+    const admission = await limits.admit(principal.limits, ask);
+    if ("lease" in admission) admission.lease.settle(30, 0);
+    const from = september + 86_400;
+    expect(await get("/v1/account")).toMatchObject({
+      quotas: [
+        {
+          ...{ owner: "account", owner_id: "acct_1", unit: "tokens", amount: 5_000, used: 1_230, per: "month" },
+          ...{ window: "calendar", models: null, starts_at: september, resets_at: october },
+        },
+        {
+          ...{ owner: "key", owner_id: "key_1", unit: "requests", amount: 3, used: 1, per: "5h" },
+          ...{ window: "rolling", models: ["m*"], starts_at: from, resets_at: from + 18_000 },
+        },
+      ],
     });
   });
 
@@ -118,6 +144,7 @@ describe("the tiers", () => {
           name: "enterprise",
           requests_per_minute: 1_000,
           tokens_per_minute: null,
+          quotas: [],
           monthly_tokens: null,
           current: false,
         },
@@ -134,6 +161,7 @@ describe("the tiers", () => {
       name: "team",
       requests_per_minute: null,
       tokens_per_minute: 7,
+      quotas: [],
       monthly_tokens: 9,
       monthly_spend: 1.5,
       environments: ["live"],

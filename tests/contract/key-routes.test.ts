@@ -43,10 +43,15 @@ beforeEach(async () => {
   now = start;
   drops = 0;
   const clock = { nowSeconds: () => now, monotonicMs: () => 0 };
+  const limits = new MemoryLimits({
+    clock,
+    ledger: { readTotals: async (_, use) => use({ requests: 2, tokens: 30, nanoUsd: 4e8, firstAt: now - 60 }) },
+  });
   routes = keyRoutes({
     keys,
     pepper,
-    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
+    limits,
+    throttle: new Throttle(limits),
     clock,
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
@@ -140,12 +145,13 @@ describe("POST /v1/keys", () => {
       rate_limit_window: 60,
       monthly_tokens: null,
       monthly_spend: null,
+      quotas: [],
     });
     // Nobody can have remembered anything of it.
     expect(drops).toBe(0);
     const found = await keys.findChainByDigest(keyDigest(key, pepper));
     expect(found?.keys.map(({ id }) => id)).toEqual([record.id, "key_admin"]);
-    expect((await call("GET", `/v1/keys/${record.id}`)).body).toEqual(record);
+    expect((await call("GET", `/v1/keys/${record.id}`)).body).toEqual({ ...record, quotas_used: [] });
     expect(await audit({ targetId: record.id })).toMatchObject([
       {
         action: "key.created",
@@ -363,6 +369,60 @@ describe("GET /v1/keys", () => {
   });
 });
 
+describe("quotas of a key", () => {
+  const quotas = [
+    { unit: "requests", amount: 100, per: "5h" },
+    { unit: "usd", amount: 2.5, per: "week", models: ["gpt-*"] },
+  ];
+  const shown = [
+    { unit: "requests", amount: 100, per: "5h", window: "rolling" },
+    { unit: "usd", amount: 2.5, per: "week", window: "calendar", models: ["gpt-*"] },
+  ];
+
+  test("quotas of a key are given, changed, taken away, and shown with their windows and what was used", async () => {
+    const { status, body } = await call("POST", "/v1/keys", { name: "a", quotas });
+    expect([status, body.quotas]).toEqual([200, shown]);
+    const found = (await call("GET", `/v1/keys/${body.id}`)).body;
+    const monday = 1_799_971_200 - 4 * 86_400;
+    expect(found.quotas).toEqual(shown);
+    expect(found.quotas_used).toEqual([
+      {
+        ...{ owner: "key", owner_id: body.id, unit: "requests", amount: 100, used: 2, per: "5h", window: "rolling" },
+        ...{ models: null, starts_at: now - 60, resets_at: now - 60 + 18_000 },
+      },
+      {
+        ...{ owner: "key", owner_id: body.id, unit: "usd", amount: 2.5, used: 0.4, per: "week", window: "calendar" },
+        ...{ models: ["gpt-*"], starts_at: monday, resets_at: monday + 604_800 },
+      },
+    ]);
+    const changed = await call("PATCH", `/v1/keys/${body.id}`, { quotas: [{ ...shown[0], amount: 50 }] });
+    expect(changed.body.quotas).toEqual([{ ...shown[0], amount: 50 }]);
+    expect((await call("PATCH", `/v1/keys/${body.id}`, { name: "b" })).body.quotas).toHaveLength(1);
+    expect((await call("PATCH", `/v1/keys/${body.id}`, { quotas: null })).body.quotas).toEqual([]);
+    expect(await audit({ targetId: body.id })).toMatchObject([
+      { detail: { quotas: { before: [{ amount: 50 }], after: [] } } },
+      {},
+      { detail: { quotas: { before: shown } } },
+      { detail: { quotas: shown } },
+    ]);
+  });
+
+  test.each([
+    [[{ unit: "words", amount: 1, per: "day" }], "quotas[0].unit: must be"],
+    [[{ unit: "tokens", amount: -1, per: "day" }], "quotas[0].amount: must be"],
+    [[{ unit: "tokens", amount: 0.5, per: "day" }], "quotas[0].amount: must be a whole number of tokens"],
+    [[{ unit: "tokens", amount: 1, per: 30 }], "quotas[0].per: must be"],
+    [[{ unit: "tokens", amount: 1, per: "5h", window: "calendar" }], "quotas[0].window: must be rolling"],
+    [[{ unit: "tokens", amount: 1, per: "day", models: [] }], "quotas[0].models: must"],
+    [[{ unit: "tokens", amount: 1, per: "day", models: ["a*b"] }], "quotas[0].models[0]: must"],
+    [[quotas[0], quotas[0]], "quotas[1].per: must not be that of another quota"],
+    [Array.from({ length: 17 }, (_, i) => ({ unit: "tokens", amount: 1, per: 60 + i })), "quotas: must"],
+  ])("quotas that mean nothing are told by place and field: %j", async (wrong, message) => {
+    const { status, body } = await call("POST", "/v1/keys", { name: "a", quotas: wrong });
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining(message)]);
+  });
+});
+
 describe("a single key", () => {
   test("a single key of another account or environment, or none at all, is 404 to every method alike", async () => {
     const other = {
@@ -408,7 +468,7 @@ describe("a single key", () => {
       rate_limit_window: null,
       allowed_ips: ["192.0.2.0/24"],
     });
-    expect((await call("GET", "/v1/keys/key_b")).body).toEqual(body);
+    expect((await call("GET", "/v1/keys/key_b")).body).toEqual({ ...body, quotas_used: [] });
     const [event] = await audit({ action: "key.updated" });
     expect(event?.detail).toEqual({
       name: { before: "old", after: "new" },

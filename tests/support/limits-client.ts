@@ -27,7 +27,7 @@ const order = JSON.parse(process.argv[2] ?? "") as LimitsClientOrder;
 const limits = await SharedLimits.open({
   url: order.url,
   clock: { ...systemClock, nowSeconds: () => systemClock.nowSeconds() + order.wallOffSeconds },
-  ledger: { readTotals: async (_, use) => use({ tokens: 0, nanoUsd: 0 }) },
+  ledger: { readTotals: async (_, use) => use({ requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined }) },
   directory: mkdtempSync(join(tmpdir(), "headrace-limits-")),
   log: { info() {}, warn() {}, error() {} },
   // A busy machine is not what is tested.

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { GatewayError } from "../../src/base/errors.ts";
 import type { Admission, LimitSet, LimitStore, Quota, RateLimit, Reservation } from "../../src/domain/limits/limits.ts";
-import type { Ledger, UsageTotals } from "../../src/domain/usage/usage.ts";
+import type { Ledger, SpanTotals, UsageTotals } from "../../src/domain/usage/usage.ts";
 import { withinMs } from "./long.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 
@@ -10,17 +10,17 @@ export type Granted = Extract<Admission, { lease: unknown }>;
 type Answer = Admission | Promise<Admission>;
 
 /** A ledger whose totals a test sets, and that counts how often it is read. */
-export function ledgerWith(totals: UsageTotals = { tokens: 0, nanoUsd: 0 }) {
+export function ledgerWith(totals: UsageTotals & Partial<SpanTotals> = { tokens: 0, nanoUsd: 0 }) {
   const reads: Parameters<Ledger["readTotals"]>[0][] = [];
   return {
     reads,
     totals,
     /** Awaited before each answer. */
     gate: Promise.resolve(),
-    async readTotals(owner: Parameters<Ledger["readTotals"]>[0], use: (totals: UsageTotals) => void) {
+    async readTotals(owner: Parameters<Ledger["readTotals"]>[0], use: (totals: SpanTotals) => void) {
       reads.push(owner);
       await this.gate;
-      use({ ...this.totals });
+      use({ requests: 0, firstAt: undefined, ...this.totals });
     },
   };
 }
@@ -49,13 +49,13 @@ export async function refusal(answer: Answer): Promise<GatewayError> {
   return admission.refusal;
 }
 
-async function admittedOf(count: number, ask: () => Answer): Promise<number> {
+export async function admittedOf(count: number, ask: () => Answer): Promise<number> {
   const answers = await Promise.all(Array.from({ length: count }, ask));
   return answers.filter((admission) => "lease" in admission).length;
 }
 
 export interface LimitsContractOptions {
-  /** A store by this clock alone: `monotonicMs` for rates, `nowSeconds` for months. */
+  /** A store by this clock alone: `monotonicMs` for rates and windows that roll, `nowSeconds` for those of the calendar. */
   open(options: { clock: ManualClock; ledger: Pick<Ledger, "readTotals"> }): LimitStore | Promise<LimitStore>;
   /** How many random schedules; each decision of a store elsewhere takes its time. */
   schedules: number;

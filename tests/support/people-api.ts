@@ -69,7 +69,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...invitationRoutes(deps),
     ...auditRoutes({ audit, clock, requestLimits }),
     ...adminPeopleRoutes(deps),
-    ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, clock, requestLimits, changed }),
+    ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, limits, clock, requestLimits, changed }),
   ];
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000, clock, heldBytes),

@@ -918,6 +918,7 @@ export interface Shapes {
   CreatedApiKey?: CreatedApiKey;
   ApiKeyList?: ApiKeyList;
   ApiKey?: ApiKey;
+  ApiKeyDetails?: ApiKeyDetails;
   UpdateKeyRequest?: UpdateKeyRequest;
   RotateKeyRequest?: RotateKeyRequest;
   RotatedApiKey?: RotatedApiKey;
@@ -3070,6 +3071,45 @@ export interface AccountOverview {
     };
   };
   /**
+   * All quotas per window that hold for this credential, the account's first, with what was used of each.
+   */
+  quotas: {
+    /**
+     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     */
+    owner: "account" | "key" | "member" | "app";
+    owner_id: string;
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * In this window; requests still running are left out.
+     */
+    used: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: it begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+  }[];
+  /**
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
@@ -3492,6 +3532,34 @@ export interface TierOverview {
    */
   monthly_spend: number | null;
   /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+  /**
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
@@ -3517,6 +3585,33 @@ export interface CreateKeyRequest {
   rate_limit_window?: number | null;
   monthly_tokens?: number | null;
   monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
 }
 export interface CreatedApiKey {
   object: "api_key";
@@ -3552,6 +3647,34 @@ export interface CreatedApiKey {
   rate_limit_window: number | null;
   monthly_tokens: number | null;
   monthly_spend: number | null;
+  /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
   /**
    * The key itself. It is shown this once and not kept.
    */
@@ -3607,6 +3730,136 @@ export interface ApiKey {
   rate_limit_window: number | null;
   monthly_tokens: number | null;
   monthly_spend: number | null;
+  /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+}
+export interface ApiKeyDetails {
+  object: "api_key";
+  id: string;
+  name: string;
+  prefix: string;
+  /**
+   * The last four characters of the key.
+   */
+  last4: string;
+  environment: "live" | "test" | "dev";
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  /**
+   * Whether it works. A key ends at the latest with the key that made it.
+   */
+  status: "active" | "expired" | "revoked";
+  /**
+   * Id of the key or person that made it; null for those that neither did, such as the first.
+   */
+  created_by: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
+  /**
+   * In the future after a rotation: it works until then.
+   */
+  revoked_at: number | null;
+  allowed_ips: string[];
+  rate_limit: number | null;
+  rate_limit_window: number | null;
+  monthly_tokens: number | null;
+  monthly_spend: number | null;
+  /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+  /**
+   * What was used of each of `quotas`.
+   */
+  quotas_used: {
+    /**
+     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     */
+    owner: "account" | "key" | "member" | "app";
+    owner_id: string;
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * In this window; requests still running are left out.
+     */
+    used: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: it begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+  }[];
 }
 /**
  * What is left out stays as it is; null clears.
@@ -3629,6 +3882,33 @@ export interface UpdateKeyRequest {
   rate_limit_window?: number | null;
   monthly_tokens?: number | null;
   monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
 }
 export interface RotateKeyRequest {
   /**
@@ -3670,6 +3950,34 @@ export interface RotatedApiKey {
   rate_limit_window: number | null;
   monthly_tokens: number | null;
   monthly_spend: number | null;
+  /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
   /**
    * The key itself. It is shown this once and not kept.
    */
@@ -4883,6 +5191,36 @@ export interface Account {
    */
   monthly_spend: (number | "unlimited") | null;
   /**
+   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   */
+  quotas:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
+  /**
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
@@ -4918,6 +5256,36 @@ export interface AccountDetails {
    * USD per calendar month (UTC), in place of the tier's: a number, "unlimited" for no limit, or null for as the tier says. Per environment.
    */
   monthly_spend: (number | "unlimited") | null;
+  /**
+   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   */
+  quotas:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
   /**
    * Whether chat completions are stored where a request does not say.
    */
@@ -4957,6 +5325,45 @@ export interface AccountDetails {
         limit: number | null;
         used: number;
       };
+      /**
+       * Quotas per window.
+       */
+      windows: {
+        /**
+         * Whose it is: of a key also that of a key that made it, of a login the member's.
+         */
+        owner: "account" | "key" | "member" | "app";
+        owner_id: string;
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * In this window; requests still running are left out.
+         */
+        used: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window: "calendar" | "rolling";
+        /**
+         * null: all models.
+         */
+        models: string[] | null;
+        /**
+         * null: it begins with the next use.
+         */
+        starts_at: number | null;
+        resets_at: number | null;
+      }[];
     }[];
   };
 }
@@ -4985,6 +5392,36 @@ export interface UpdateAccountRequest {
    */
   monthly_spend?: (number | "unlimited") | null;
   /**
+   * Quotas per window, in place of the tier's: a list, empty for none, or null for as the tier says. Per environment.
+   */
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
+  /**
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
@@ -5008,6 +5445,33 @@ export interface CreateAccountKeyRequest {
   rate_limit_window?: number | null;
   monthly_tokens?: number | null;
   monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
   /**
    * Keys of `dev` work in development mode alone.
    */
@@ -5037,6 +5501,34 @@ export interface Tier {
    */
   monthly_spend: number | null;
   /**
+   * Quotas per window, beside those of a calendar month.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+  /**
    * Where the limits hold; elsewhere there are none.
    *
    * @maxItems 3
@@ -5065,6 +5557,33 @@ export interface TierRequest {
   tokens_per_minute: number | null;
   monthly_tokens?: number | null;
   monthly_spend?: number | null;
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
   /**
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */

@@ -1,9 +1,10 @@
 // What a client is told when a limit or a quota refuses its request.
-import type { CalendarMonth } from "../../base/calendar-month.ts";
-import { GatewayError, type RefusalReason } from "../../base/errors.ts";
+import { GatewayError, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
 import type { Quota, RateLimit } from "./limits.ts";
+import { type Period, spanText } from "./quota-rules.ts";
 
 const longestRetryMs = 60_000;
+const nanoUsdPerUsd = 1e9;
 
 export type LimitKind = "requests" | "tokens";
 
@@ -32,9 +33,9 @@ export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   );
 }
 
-/** The figures of a quota when it refuses a request: whole tokens or nano-USD. */
+/** The figures of a quota when it refuses a request: whole requests, tokens or nano-USD. */
 export interface QuotaShortage {
-  unit: "tokens" | "nanoUsd";
+  unit: "requests" | "tokens" | "nanoUsd";
   limit: number;
   used: number;
   /** Set aside for requests that are still running. */
@@ -43,15 +44,60 @@ export interface QuotaShortage {
   needed: number;
 }
 
-export function quotaRefusal(quota: Quota, month: CalendarMonth, shortage: QuotaShortage): GatewayError {
+/** `period`: undefined of one that begins with its first use, and is not in use. */
+export function quotaRefusal(quota: Quota, period: Period | undefined, shortage: QuotaShortage): GatewayError {
   const { unit, limit, used, held, needed } = shortage;
-  const show = (amount: number) => (unit === "tokens" ? `${amount} tokens` : `${usd(amount)} USD`);
-  const running = held > 0 ? `, and ${show(held)} are set aside for running requests` : "";
+  const running = held > 0 ? `, and ${shown(unit, held)} are set aside for running requests` : "";
+  const asked = unit === "requests" ? "This request is" : `This request needs at least ${shown(unit, needed)},`;
   return new GatewayError(
     "insufficient_quota",
-    `This request needs at least ${show(needed)}, more than the monthly quota of the ${quota.owner} has left: ${show(used)} of ${show(limit)} are used in ${monthName(month)} (UTC)${running}. The quota resets at ${instant(month.end)}.`,
-    { shouldRetry: false, refusal: `${quota.owner}_quota` },
+    `${asked} more than ${nameOf(quota)} has left: ${shown(unit, used)} of ${shown(unit, limit)} are used${when(quota, period)}${running}.${reset(period)}`,
+    { shouldRetry: false, refusal: `${quota.owner}_quota`, quota: spentQuota(quota, period, shortage) },
   );
+}
+
+function nameOf({ owner, called, window, filter }: Quota): string {
+  if (window === undefined) return `the monthly quota of the ${called ?? owner}`;
+  const models = filter?.models === undefined ? "" : ` for ${listOf(filter.models)}`;
+  return `the quota of the ${called ?? owner}${models} per ${spanText(window.per)}`;
+}
+
+const mostShownModels = 5;
+
+function listOf(models: readonly string[]): string {
+  return models.slice(0, mostShownModels).join(", ") + (models.length > mostShownModels ? ", …" : "");
+}
+
+function when({ window }: Quota, period: Period | undefined): string {
+  if (period === undefined) return "";
+  return window === undefined ? ` in ${monthName(period)} (UTC)` : ` since ${instant(period.start)}`;
+}
+
+function reset(period: Period | undefined): string {
+  return period === undefined ? " Waiting does not help." : ` The quota resets at ${instant(period.end)}.`;
+}
+
+function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaShortage): SpentQuota {
+  const { window, filter } = quota;
+  const usd = shortage.unit === "nanoUsd";
+  const figure = (amount: number) => (usd ? amount / nanoUsdPerUsd : amount);
+  return {
+    owner: quota.called ?? quota.owner,
+    unit: shortage.unit === "nanoUsd" ? "usd" : shortage.unit,
+    limit: figure(shortage.limit),
+    used: figure(shortage.used),
+    reserved: figure(shortage.held),
+    needed: figure(shortage.needed),
+    per: window?.per ?? "month",
+    window: window?.kind ?? "calendar",
+    models: filter?.models ?? null,
+    starts_at: period?.start ?? null,
+    resets_at: period?.end ?? null,
+  };
+}
+
+function shown(unit: QuotaShortage["unit"], amount: number): string {
+  return unit === "nanoUsd" ? `${usd(amount)} USD` : `${amount} ${unit}`;
 }
 
 /** The usage so far could not be read, and without it nobody can say whether a quota allows the request. */
@@ -89,12 +135,12 @@ function delayOf(ms: number): string {
 }
 
 function usd(nanoUsd: number): string {
-  const text = (nanoUsd / 1e9).toFixed(9).replace(/0+$/, "");
+  const text = (nanoUsd / nanoUsdPerUsd).toFixed(9).replace(/0+$/, "");
   const decimals = text.length - text.indexOf(".") - 1;
   return text + "0".repeat(Math.max(0, 2 - decimals));
 }
 
-function monthName({ start }: CalendarMonth): string {
+function monthName({ start }: Period): string {
   return new Date(start * 1000).toISOString().slice(0, 7);
 }
 

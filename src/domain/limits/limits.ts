@@ -1,5 +1,6 @@
 // What bounds the requests of a principal, and the port that decides about them in one atomic step.
 import type { GatewayError } from "../../base/errors.ts";
+import type { Period, QuotaWindow } from "./quota-rules.ts";
 
 /** At most `limit` at once, refilled at `limit` per `windowSeconds`: admitted <= limit + limit / window * time. */
 export interface RateLimit {
@@ -11,10 +12,12 @@ export interface RateLimit {
   readonly windowSeconds: number;
 }
 
-/** Amounts per calendar month (UTC). */
+/** Amounts per calendar month (UTC), or per window of another kind. */
 export interface Quota {
   id: string;
   owner: "key" | "account";
+  /** What messages call the owner, where that is not a key or account of its own. */
+  called?: "member" | "app" | undefined;
   /** The key or account whose usage of the environment counts. */
   ownerId: string;
   environment: string;
@@ -22,14 +25,28 @@ export interface Quota {
   readonly tokens: number | null;
   /** Nano-USD (10^-9). */
   readonly nanoUsd: number | null;
+  /** null and undefined: no limit. Only of a quota with a window. */
+  readonly requests?: number | null;
+  /** undefined: the calendar month. */
+  readonly window?: QuotaWindow;
+  /** Which requests it counts; undefined: all of its owner's. */
+  readonly filter?: QuotaFilter;
   /** The place where a store counts it and what has the same id, cached here as in `LimitSet`. */
   counted?: object | undefined;
+}
+
+/** All that is named has to fit. */
+export interface QuotaFilter {
+  /** Ids of models, and beginnings of ids with an asterisk. */
+  readonly models?: readonly string[];
 }
 
 export interface LimitSet {
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
+  /** Quotas that have a window; undefined where there is none. */
+  windows?: readonly Quota[] | undefined;
   /** The place where a store counts it. The store that did so last has cached it here, and alone reads it. */
   counted?: object | undefined;
 }
@@ -44,6 +61,8 @@ export interface Reservation {
    */
   minTokens: number;
   minNanoUsd: number;
+  /** The model that is asked for; undefined: no quota of certain models counts it. */
+  model?: string;
 }
 
 /** State of the tightest limit of a kind, for headers. */
@@ -80,6 +99,19 @@ export type Admission =
   /** `rate_limit_exceeded` or `insufficient_quota`, with message, delay and whether a retry helps. */
   | { refusal: GatewayError; status: LimitStatus };
 
+/** What was used of a quota. */
+export interface QuotaUse {
+  requests: number;
+  tokens: number;
+  nanoUsd: number;
+}
+
+/** The same in the window that it is, reservations left out. */
+export interface WindowUse extends QuotaUse {
+  /** undefined: one that rolls begins with the next use. */
+  period: Period | undefined;
+}
+
 export interface LimitStore {
   /** Either everything in `limits` is counted, or nothing. A promise only where something has to be asked or loaded first. */
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission>;
@@ -87,4 +119,6 @@ export interface LimitStore {
   peek(limits: LimitSet): LimitStatus | Promise<LimitStatus>;
   /** Usage of a quota's owner this month, reservations left out. Loaded where it is not known yet. */
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
+  /** The same of a quota that has a window. */
+  usedInWindow(quota: Quota): Promise<WindowUse>;
 }

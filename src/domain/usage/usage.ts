@@ -96,6 +96,25 @@ export interface UsageTotals {
   nanoUsd: number;
 }
 
+/** The totals of a span of time. */
+export interface SpanTotals extends UsageTotals {
+  requests: number;
+  /** Unix seconds of the first request; undefined where there was none. */
+  firstAt: number | undefined;
+}
+
+/** Whose usage is summed up, and from when to when. */
+export interface TotalsOwner {
+  type: "key" | "account";
+  id: string;
+  environment: string;
+  /** Unix seconds: from `since`, before `until`. */
+  since: number;
+  until: number;
+  /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
+  models?: readonly string[];
+}
+
 export interface Ledger {
   /** `startedMs`: by the monotonic clock; now where it is missing. Throws `service_unavailable` when it is closed. */
   begin(request: UsageBegin, startedMs?: number): LedgerEntry;
@@ -105,13 +124,11 @@ export interface Ledger {
    */
   flush(): Promise<void>;
   /**
-   * All that an owner settled from `since` and before `until` (Unix seconds): `use` is called at a moment when no settlement lies between
-   * what it is given and what comes after.
+   * All that an owner settled from `since` and before `until`: `use` is called at a moment when no settlement lies between
+   * what it is given and what comes after. Where `since` is within an hour, some of that hour's usage from before it may be
+   * among it, where it was too much to be read one by one; never is anything missing.
    */
-  readTotals(
-    owner: { type: "key" | "account"; id: string; environment: string; since: number; until: number },
-    use: (totals: UsageTotals) => void,
-  ): Promise<void>;
+  readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }
 
 export const usageGroups = ["model", "key", "environment", "app"] as const;

@@ -6,8 +6,11 @@ import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
 import type { Principal } from "../../domain/principal.ts";
+import { rulesToWire } from "../../policy/manage/key-values.ts";
+import { quotaUse } from "../../policy/quota-use.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
+import { shownQuotas, usedQuotas } from "../../wire/quotas.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
@@ -15,7 +18,7 @@ import { wholeListOf } from "./list.ts";
 type SourcedTier = Tier & { source: TierSource };
 
 export interface AccountRouteDeps extends EndpointDeps {
-  limits: Pick<LimitStore, "peek" | "used">;
+  limits: Pick<LimitStore, "peek" | "used" | "usedInWindow">;
   tiers: { find(name: string): SourcedTier; list(): readonly SourcedTier[] };
 }
 
@@ -50,6 +53,9 @@ export const accountShape = z
       tokens: allowance,
       spend: allowance.describe("USD."),
     }),
+    quotas: usedQuotas.describe(
+      "All quotas per window that hold for this credential, the account's first, with what was used of each.",
+    ),
     store_chats: z.boolean().describe("Whether chat completions are stored where a request does not say."),
   })
   .meta({ id: "AccountOverview" });
@@ -59,6 +65,7 @@ const tierShape = z
     object: z.literal("tier"),
     name: z.string(),
     ...byWire(amounts, shownAmount),
+    quotas: shownQuotas,
     environments: z.array(z.enum(environments)).describe("Where the limits hold; elsewhere there are none."),
     source: z.enum(["built-in", "file", "database"]),
     current: z.boolean().describe("Whether it is the account's own."),
@@ -121,6 +128,7 @@ export async function accountToWire(
       tokens: { limit: quota.tokens, used: used.tokens },
       spend: { limit: quota.nanoUsd === null ? null : quota.nanoUsd / 1e9, used: used.nanoUsd / 1e9 },
     },
+    quotas: await quotaUse(principal.limits.windows ?? [], limits),
     store_chats: account.storeChats,
   };
 }
@@ -143,6 +151,7 @@ function tierToWire(tier: SourcedTier, current: string): z.infer<typeof tierShap
     object: "tier",
     name: tier.name,
     ...byWire(amounts, ({ name }) => tier[name]),
+    quotas: rulesToWire(tier.quotas ?? []),
     environments: [...tier.environments],
     source: tier.source,
     current: tier.name === current,

@@ -1,5 +1,7 @@
 // The endpoints that manage API keys.
+import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { KeyChain, KeyStore } from "../../domain/principal.ts";
+import { windowsOfKey } from "../../policy/limits-of.ts";
 import { requireKeyManager } from "../../policy/manage/delegation.ts";
 import {
   createKey,
@@ -11,12 +13,14 @@ import {
   toWire,
   updateKey,
 } from "../../policy/manage/manage-keys.ts";
+import { quotaUse } from "../../policy/quota-use.ts";
 import type { Throttle } from "../../policy/throttle.ts";
 import {
   createdKeyShape,
   createKeyRequest,
   defaultOverlapSeconds,
   type KeyWire,
+  keyDetailsShape,
   keyShape,
   rotatedKeyShape,
   rotateKeyRequest,
@@ -30,6 +34,7 @@ export interface KeyRouteDeps extends EndpointDeps {
   keys: KeyStore;
   pepper: Uint8Array;
   throttle: Pick<Throttle, "require">;
+  limits: Pick<LimitStore, "usedInWindow">;
   /** Called after each committed change of what is there already, so that whoever remembers keys forgets them. */
   changed(ids?: readonly string[]): void;
 }
@@ -77,10 +82,14 @@ const list = endpoint("GET", "/v1/keys", {
 
 const retrieve = endpoint("GET", "/v1/keys/:id", {
   operationId: "retrieveKey",
-  summary: "Retrieve one API key",
+  summary: "Retrieve one API key, with what was used of its quotas",
   parameters: idParameter,
-  response: { description: "The key's record.", json: keyShape },
-  answer: async (asked) => wireOf(await find(asked), asked.deps),
+  response: { description: "The key's record.", json: keyDetailsShape },
+  async answer(asked) {
+    const chain = await find(asked);
+    const used = await quotaUse(windowsOfKey(chain.keys[0]), asked.deps.limits);
+    return { ...wireOf(chain, asked.deps), quotas_used: used };
+  },
 });
 
 const update = endpoint("PATCH", "/v1/keys/:id", {

@@ -93,15 +93,19 @@ export function toGatewayError(error: unknown): GatewayError {
   });
 }
 
-/** `{"error": {message, type, param, code}}`: strings, but for `param`, which is null where no one field is at fault. */
+/**
+ * `{"error": {message, type, param, code}}`: strings, but for `param`, which is null where no one field is at fault. Beside
+ * them `quota` says which one is spent.
+ */
 export function renderError(error: GatewayError): string {
-  const { message, param, code, engineCode } = error;
+  const { message, param, code, engineCode, quota } = error;
   return JSON.stringify({
     error: {
       message: maskKeys(message),
       type: typeOf(error),
       param: param === undefined ? null : maskKeys(param),
       code: engineCode ?? code,
+      ...(quota && { quota }),
     },
   });
 }

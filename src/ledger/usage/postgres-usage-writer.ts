@@ -2,6 +2,7 @@
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { adding, type Database } from "../../storage/sql/database.ts";
 import { requestsKeptFrom, usageAgeLock } from "../../storage/tables/retention-store.ts";
+import { noTotals } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usage-rows.ts";
 import { type RollupRow, rollupColumns, UsageSums } from "./usage-sums.ts";
@@ -19,7 +20,7 @@ export class PostgresUsageWriter implements UsageWriter {
     isBehind: false,
     isDue: false,
     goOn: async () => {},
-    totalOf: () => ({ tokens: 0, nanoUsd: 0 }),
+    totalOf: noTotals,
   };
   readonly #db: Database;
   #tooOld = 0;

@@ -6,7 +6,7 @@ import { sqliteDatabases, type TestDatabase } from "../../../tests/support/datab
 import { manualClock, shiftedClock } from "../../../tests/support/manual-clock.ts";
 import { rollupsIn, sumsOfRecords, unrolledIn } from "../../../tests/support/rolled-up.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { UsageRecord, UsageTotals } from "../../domain/usage/usage.ts";
+import type { SpanTotals, UsageRecord, UsageTotals } from "../../domain/usage/usage.ts";
 import { SpoolLedger } from "../ledger.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import { catchUp } from "./usage-rows.ts";
@@ -331,7 +331,7 @@ test("totals have all of it at each moment, and a reader of the roll-ups has the
       ["account", "acct_1"],
       ["key", recordOf(1).keyId],
     ] as const) {
-      let found: UsageTotals | undefined;
+      let found: SpanTotals | undefined;
       await ledger.readTotals({ type, id, ...wanted }, (totals) => {
         found = totals;
       });
@@ -340,7 +340,7 @@ test("totals have all of it at each moment, and a reader of the roll-ups has the
       );
       const tokens = own.reduce((sum, record) => sum + record.promptTokens + record.completionTokens, 0);
       const nanoUsd = own.reduce((sum, record) => sum + (record.nanoUsd ?? 0), 0);
-      expect(found).toEqual({ tokens, nanoUsd });
+      expect(found).toMatchObject({ requests: own.length, tokens, nanoUsd });
     }
   };
   const drained = async () => {

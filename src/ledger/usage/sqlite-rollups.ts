@@ -1,9 +1,10 @@
 // Keeps up the roll-ups in SQLite: in the transaction that adds the records, or later while those touch very many rows of them.
 
 import type { Clock } from "../../base/clock.ts";
-import type { UsageTotals } from "../../domain/usage/usage.ts";
+import type { SpanTotals } from "../../domain/usage/usage.ts";
 import type { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
 import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
+import { add } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
 import { rollupColumns, type TotalOf, UsageSums } from "./usage-sums.ts";
@@ -143,10 +144,10 @@ export class SqliteRollups implements LaterRollups {
     }
   }
 
-  totalOf(owner: TotalOf): UsageTotals {
-    const waiting = this.#waiting.totalOf(owner);
-    const inPass = this.#pass?.sums.totalOf(owner);
-    return { tokens: waiting.tokens + (inPass?.tokens ?? 0), nanoUsd: waiting.nanoUsd + (inPass?.nanoUsd ?? 0) };
+  totalOf(owner: TotalOf): SpanTotals {
+    const totals = this.#waiting.totalOf(owner);
+    if (this.#pass) add(totals, this.#pass.sums.totalOf(owner));
+    return totals;
   }
 
   #begin(): Pass {

@@ -1,7 +1,8 @@
 // Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
-import { generationOf, type UsageTotals } from "../../domain/usage/usage.ts";
+import { matchesModel } from "../../domain/limits/quota-rules.ts";
+import { generationOf, type SpanTotals } from "../../domain/usage/usage.ts";
 import {
   at,
   cachedTokens,
@@ -66,7 +67,9 @@ export interface TotalOf {
   accountId?: string;
   keyIds?: ReadonlySet<string>;
   environment: string;
-  /** Unix seconds: from `since`, before `until`; both the start of a span. */
+  /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
+  models?: readonly string[];
+  /** Unix seconds: from `since`, before `until`; of a span that `since` is within, all of it. */
   since: number;
   until: number;
 }
@@ -182,14 +185,19 @@ export class UsageSums {
     return order;
   }
 
-  totalOf({ accountId, keyIds, environment, since, until }: TotalOf): UsageTotals {
-    const totals: UsageTotals = { tokens: 0, nanoUsd: 0 };
+  totalOf({ accountId, keyIds, environment, models, since, until }: TotalOf): SpanTotals {
+    const totals: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
     const take = (sum: number) => {
       const first = sum * stride;
-      const from = this.#numbers[first + start] ?? 0;
-      if (this.#whoseAt(sum).environment !== environment || from < since || from >= until) return;
+      const whose = this.#whoseAt(sum);
+      if (whose.environment !== environment || (this.#numbers[first + start] ?? 0) >= until) return;
+      if ((this.#numbers[first + lastAt] ?? 0) < since || this.isEmpty(sum)) return;
+      if (models !== undefined && !matchesModel(models, whose.model)) return;
+      totals.requests += this.#numbers[first] ?? 0;
       totals.tokens += (this.#numbers[first + promptSum] ?? 0) + (this.#numbers[first + completionSum] ?? 0);
       totals.nanoUsd += this.#numbers[first + nanoUsdSum] ?? 0;
+      const from = Math.max(since, this.#numbers[first + firstAt] ?? since);
+      totals.firstAt = Math.min(totals.firstAt ?? from, from);
     };
     for (const keyId of keyIds ?? []) {
       for (let sum = this.#newestOf(keyId); sum !== none; sum = this.#before[sum] ?? none) take(sum);

@@ -5,6 +5,7 @@ import type { Hold } from "../../domain/limits/rate-limit.ts";
 import type { CountedParty } from "../counted-party.ts";
 import type { TrackedBucket } from "./memory-buckets.ts";
 import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
+import type { CountedWindow } from "./memory-windows.ts";
 
 /** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
 export interface LeasePlaces {
@@ -22,6 +23,8 @@ export class MemoryLease implements Lease, Granted {
   readonly #places: LeasePlaces;
   /** The last of those that it counts against. */
   readonly #parties: CountedParty | undefined;
+  /** The windows in which it began: its usage belongs there, whichever it ends in. */
+  readonly #windows: readonly CountedWindow[] | undefined;
   /** Holds in the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
@@ -29,10 +32,17 @@ export class MemoryLease implements Lease, Granted {
   #nanoUsd: number;
   #settled = false;
 
-  constructor(places: LeasePlaces, parties: CountedParty | undefined, tokens: number, nanoUsd: number) {
+  constructor(
+    places: LeasePlaces,
+    parties: CountedParty | undefined,
+    windows: readonly CountedWindow[] | undefined,
+    tokens: number,
+    nanoUsd: number,
+  ) {
     this.reservedTokens = tokens;
     this.#places = places;
     this.#parties = parties;
+    this.#windows = windows;
     this.#tokens = tokens;
     this.#nanoUsd = nanoUsd;
   }
@@ -55,11 +65,10 @@ export class MemoryLease implements Lease, Granted {
       }
       if (party.quota) {
         const counter = this.#counterOf(party, party.quota);
-        counter.leases++;
-        counter.heldTokens += this.#tokens;
-        counter.heldNanoUsd += this.#nanoUsd;
+        hold(counter, this.#tokens, this.#nanoUsd);
       }
     }
+    if (this.#windows) for (const { counter } of this.#windows) hold(counter, this.#tokens, this.#nanoUsd);
   }
 
   extend(tokens: number, nanoUsd: number): void {
@@ -78,16 +87,19 @@ export class MemoryLease implements Lease, Granted {
         if (hold) bucketOf(party).release(hold, this.#tokens - tokens, nowMs);
         nth++;
       }
-      if (party.quota) {
-        const counter = this.#counterOf(party, party.quota);
-        counter.leases--;
-        counter.heldTokens -= this.#tokens;
-        counter.heldNanoUsd -= this.#nanoUsd;
-        // The ledger's figures will replace those of a counter that is not read yet, this request included.
-        counter.usedTokens += tokens;
-        counter.usedNanoUsd += nanoUsd;
-      }
+      if (party.quota) this.#book(this.#counterOf(party, party.quota), tokens, nanoUsd);
     }
+    if (this.#windows) for (const { counter } of this.#windows) this.#book(counter, tokens, nanoUsd);
+  }
+
+  #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
+    counter.leases--;
+    counter.heldTokens -= this.#tokens;
+    counter.heldNanoUsd -= this.#nanoUsd;
+    // The ledger's figures will replace those of a counter that is not read yet, this request included.
+    counter.usedRequests++;
+    counter.usedTokens += tokens;
+    counter.usedNanoUsd += nanoUsd;
   }
 
   #extend(tokens: number, nanoUsd: number, nowMs: number): void {
@@ -102,6 +114,10 @@ export class MemoryLease implements Lease, Granted {
         counter.heldNanoUsd += moreNanoUsd;
       }
     }
+    for (const { counter } of this.#windows ?? []) {
+      counter.heldTokens += moreTokens;
+      counter.heldNanoUsd += moreNanoUsd;
+    }
     this.#tokens += moreTokens;
     this.#nanoUsd += moreNanoUsd;
   }
@@ -111,6 +127,12 @@ export class MemoryLease implements Lease, Granted {
     const { counters } = this.#places;
     return counter?.among === counters ? counter : (counters.get(id) as QuotaCounter);
   }
+}
+
+function hold(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
+  counter.leases++;
+  counter.heldTokens += tokens;
+  counter.heldNanoUsd += nanoUsd;
 }
 
 function bucketOf({ tokenBucket }: CountedParty): TrackedBucket {

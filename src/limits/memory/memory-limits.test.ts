@@ -11,12 +11,14 @@ import {
   reserve,
 } from "../../../tests/support/limits-contract.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { windowsContract } from "../../../tests/support/windows-contract.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Admission } from "../../domain/limits/limits.ts";
 import { CountedParty } from "../counted-party.ts";
 import { MemoryLimits } from "./memory-limits.ts";
 
 limitsContract({ open: (options) => new MemoryLimits(options), schedules: 25 });
+windowsContract({ open: (options) => new MemoryLimits(options) });
 
 function setUp() {
   const clock = manualClock(Date.UTC(2026, 10, 20) / 1000);

@@ -7,16 +7,19 @@ import type {
   LimitStatus,
   LimitStore,
   Quota,
+  QuotaUse,
   RateLimit,
   Reservation,
+  WindowUse,
 } from "../../domain/limits/limits.ts";
 import { Bucket } from "../../domain/limits/rate-limit.ts";
-import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
+import type { Ledger } from "../../domain/usage/usage.ts";
 import { CountedParty } from "../counted-party.ts";
-import { isLimited, quotaShortage, rateShortage, statusOf, tighter } from "../limit-decision.ts";
+import { isCounted, isLimited, quotaShortage, rateShortage, shortageOf, statusOf, tighter } from "../limit-decision.ts";
 import { MemoryBuckets } from "./memory-buckets.ts";
 import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
+import { type CountedWindow, MemoryWindows, WindowCounter } from "./memory-windows.ts";
 
 export interface MemoryLimitsOptions {
   clock: Clock;
@@ -35,6 +38,7 @@ export interface PastUsage extends Pick<LimitSet, "requests" | "tokens"> {
 export class MemoryLimits implements LimitStore {
   readonly #clock: Clock;
   readonly #quotas: MemoryQuotas;
+  readonly #windows: MemoryWindows;
   /** One id may limit both. */
   readonly #requests: MemoryBuckets;
   readonly #tokens: MemoryBuckets;
@@ -44,6 +48,7 @@ export class MemoryLimits implements LimitStore {
   constructor({ clock, ledger }: MemoryLimitsOptions) {
     this.#clock = clock;
     this.#quotas = new MemoryQuotas(clock, ledger);
+    this.#windows = new MemoryWindows(clock, ledger);
     this.#requests = new MemoryBuckets(clock);
     this.#tokens = new MemoryBuckets(clock);
     this.#places = { clock, counters: this.#quotas.now() };
@@ -51,7 +56,7 @@ export class MemoryLimits implements LimitStore {
 
   /** Number of limits and quotas of which it keeps figures. */
   get tracked(): number {
-    return this.#requests.size + this.#tokens.size + this.#quotas.tracked;
+    return this.#requests.size + this.#tokens.size + this.#quotas.tracked + this.#windows.size;
   }
 
   admit(limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
@@ -93,6 +98,16 @@ export class MemoryLimits implements LimitStore {
         tokens = Math.min(tokens, bucket.room(nowMs));
       }
     }
+    let counted: readonly CountedWindow[] | undefined;
+    if (limits.windows !== undefined) {
+      counted = this.#windows.of(limits.windows, reservation, nowMs);
+      for (const { quota, counter } of counted ?? []) {
+        if (!counter.isRead) isUnread = true;
+        else if (shortageOf(quota, counter, reservation)) isShort = true;
+        tokens = Math.min(tokens, leftOf(quota.tokens, counter.usedTokens + counter.heldTokens));
+        nanoUsd = Math.min(nanoUsd, leftOf(quota.nanoUsd, counter.usedNanoUsd + counter.heldNanoUsd));
+      }
+    }
     if (isShort) {
       const refusal = this.#refusalOf(limits, reservation, nowMs);
       if (refusal) return { refusal, status: this.#statusOf(last, nowMs) };
@@ -100,7 +115,8 @@ export class MemoryLimits implements LimitStore {
     if (isUnread) return this.#admitOnceRead(limits, reservation);
     for (let party = last; party; party = party.before) if (party.requests) party.requestBucket?.take(1, nowMs);
     if (this.#places.counters !== counters) this.#places = { clock: this.#clock, counters };
-    const lease = new MemoryLease(this.#places, last, tokens, nanoUsd);
+    if (counted) for (const one of counted) this.#windows.begin(one, nowMs);
+    const lease = new MemoryLease(this.#places, last, counted, tokens, nanoUsd);
     lease.begin(nowMs);
     lease.status = this.#statusOf(last, nowMs);
     return lease;
@@ -119,29 +135,42 @@ export class MemoryLimits implements LimitStore {
 
   async used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }> {
     const counter = this.#counter(quota);
-    if (!counter.isRead) await this.#quotas.read(quota, counter);
+    if (!counter.isRead) await this.#read(quota, counter);
     return { tokens: counter.usedTokens, nanoUsd: counter.usedNanoUsd };
+  }
+
+  async usedInWindow(quota: Quota): Promise<WindowUse> {
+    const counter = this.#counter(quota);
+    if (!counter.isRead) await this.#read(quota, counter);
+    const { usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd, period } = counter;
+    return { requests, tokens, nanoUsd, period };
   }
 
   /**
    * A quota's owner used this much at least, as somebody else knew: it holds until it is read from the ledger again.
    */
-  believe(quota: Quota, { tokens, nanoUsd }: UsageTotals): void {
+  believe(quota: Quota, { requests, tokens, nanoUsd }: QuotaUse): void {
     const counter = this.#counter(quota);
+    counter.usedRequests = counter.isRead ? Math.max(counter.usedRequests, requests) : requests;
     counter.usedTokens = counter.isRead ? Math.max(counter.usedTokens, tokens) : tokens;
     counter.usedNanoUsd = counter.isRead ? Math.max(counter.usedNanoUsd, nanoUsd) : nanoUsd;
     counter.isRead = true;
   }
 
   /** Usage of a quota's owner, without asking the ledger; undefined where that was never read. */
-  known(quota: Quota): UsageTotals | undefined {
-    const { isRead, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
-    return isRead ? { tokens, nanoUsd } : undefined;
+  known(quota: Quota): QuotaUse | undefined {
+    const { isRead, usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd } = this.#counter(quota);
+    return isRead ? { requests, tokens, nanoUsd } : undefined;
+  }
+
+  /** When the window of a quota began, in Unix seconds; undefined where none did. */
+  startOf(quota: Quota): number | undefined {
+    return this.#counter(quota).period?.start;
   }
 
   /** Reads a quota's usage from the ledger, known or not. Rejects with `service_unavailable`. */
   reread(quota: Quota): Promise<void> {
-    return this.#quotas.read(quota, this.#counter(quota));
+    return this.#read(quota, this.#counter(quota));
   }
 
   /**
@@ -162,9 +191,9 @@ export class MemoryLimits implements LimitStore {
   async #admitOnceRead(limits: LimitSet, reservation: Reservation): Promise<Admission> {
     try {
       await Promise.all(
-        limits.quotas.map((quota) => {
+        quotasFor(limits, reservation).map((quota) => {
           const counter = this.#counter(quota);
-          return isLimited(quota) && !counter.isRead ? this.#quotas.read(quota, counter) : undefined;
+          return isLimited(quota) && !counter.isRead ? this.#read(quota, counter) : undefined;
         }),
       );
     } catch (error) {
@@ -174,18 +203,23 @@ export class MemoryLimits implements LimitStore {
     return this.admit(limits, reservation);
   }
 
+  #read(quota: Quota, counter: QuotaCounter): Promise<void> {
+    return counter instanceof WindowCounter ? this.#windows.read(quota, counter) : this.#quotas.read(quota, counter);
+  }
+
   #counter(quota: Quota): QuotaCounter {
+    if (quota.window) return this.#windows.use(quota, this.#clock.monotonicMs());
     return this.#quotas.use(quota, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
   /** A quota first: where it is used up, waiting for a rate limit would be in vain. */
   #refusalOf(limits: LimitSet, reservation: Reservation, nowMs: number): GatewayError | undefined {
-    const counters = limits.quotas.map((quota) => this.#counter(quota));
+    const quotas = quotasFor(limits, reservation);
+    const counters = quotas.map((quota) => this.#counter(quota));
     const requests = limits.requests.map((rule) => this.#requests.use(rule, nowMs));
     const tokens = limits.tokens.map((rule) => this.#tokens.use(rule, nowMs));
     return (
-      quotaShortage(limits.quotas, counters, reservation) ??
-      rateShortage(limits, { requests, tokens }, reservation, nowMs)
+      quotaShortage(quotas, counters, reservation) ?? rateShortage(limits, { requests, tokens }, reservation, nowMs)
     );
   }
 
@@ -199,4 +233,13 @@ export class MemoryLimits implements LimitStore {
     }
     return { requests: requests?.state(nowMs), tokens: tokens?.state(nowMs) };
   }
+}
+
+/** Those of months, and those with a window that count the request. */
+function quotasFor({ quotas, windows }: LimitSet, reservation: Reservation): readonly Quota[] {
+  return windows === undefined ? quotas : [...quotas, ...windows.filter((quota) => isCounted(quota, reservation))];
+}
+
+function leftOf(limit: number | null, taken: number): number {
+  return limit === null ? Number.POSITIVE_INFINITY : limit - taken;
 }

@@ -5,14 +5,17 @@ import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type { Quota } from "../../domain/limits/limits.ts";
+import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { readInTime } from "../read-in-time.ts";
 
 export class QuotaCounter implements QuotaFigures {
-  readonly month: CalendarMonth;
+  /** Only that of a quota that rolls is ever another than at first. */
+  period: Period | undefined;
   /** Those of its month; undefined once it was forgotten: the next one to ask for it gets another. */
   among: QuotaCounters | undefined;
+  usedRequests = 0;
   usedTokens = 0;
   usedNanoUsd = 0;
   heldTokens = 0;
@@ -23,8 +26,8 @@ export class QuotaCounter implements QuotaFigures {
   lastUsedMs: number;
   reading: Promise<void> | undefined;
 
-  constructor(month: CalendarMonth, among: QuotaCounters, nowMs: number) {
-    this.month = month;
+  constructor(period: Period | undefined, among: QuotaCounters, nowMs: number) {
+    this.period = period;
     this.among = among;
     this.lastUsedMs = nowMs;
   }
@@ -89,7 +92,7 @@ export class MemoryQuotas {
 
   async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
     try {
-      const { start: since, end: until } = counter.month;
+      const { start: since, end: until } = counter.period ?? this.#month;
       await this.#ledger.readTotals({ type: owner, id: ownerId, environment, since, until }, (totals) => {
         counter.usedTokens = totals.tokens;
         counter.usedNanoUsd = totals.nanoUsd;

@@ -11,11 +11,12 @@ import leave from "./scripts/leave.lua" with { type: "text" };
 import quota from "./scripts/quota.lua" with { type: "text" };
 import sweep from "./scripts/sweep.lua" with { type: "text" };
 import takeHold from "./scripts/take-hold.lua" with { type: "text" };
+import window from "./scripts/window.lua" with { type: "text" };
 
 /** Each behind what it stands on; its keys, arguments and result are told at the top of its file. */
 export const limitScripts = {
-  admit: common + fields + bucket + takeHold + quota + admit,
-  apply: common + fields + bucket + quota + giveBack + heldOf + apply,
+  admit: common + fields + bucket + takeHold + quota + window + admit,
+  apply: common + fields + bucket + quota + window + giveBack + heldOf + apply,
   beat: common + beat,
   sweep: common + fields + quota + heldOf + sweep,
   leave: common + leave,

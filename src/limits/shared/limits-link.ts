@@ -1,9 +1,8 @@
 // The way to the shared limits: scripts, the server's time, who else is there, and what dead replicas leave behind.
-import type { CalendarMonth } from "../../base/calendar-month.ts";
-import { calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { RedisConnection } from "../../storage/redis/redis-connection.ts";
+import type { WindowTime } from "../limit-answer.ts";
 import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
 import { limitScripts } from "./limit-scripts.ts";
 
@@ -57,7 +56,6 @@ export class LimitsLink {
   #born: string | undefined;
   /** The server's clock less the monotonic one of this process. */
   #aheadMs: number | undefined;
-  #month: CalendarMonth = { start: 0, end: 0 };
   #meeting: Promise<void> | undefined;
   #beats: ReturnType<typeof setInterval> | undefined;
 
@@ -101,11 +99,11 @@ export class LimitsLink {
     return this.#nextLease++;
   }
 
-  /** The month that it is for the server. */
-  month(): CalendarMonth {
-    const now = this.#nowSeconds();
-    if (now < this.#month.start || now >= this.#month.end) this.#month = calendarMonthOf(now);
-    return this.#month;
+  /** The time that it is for the server. */
+  windowTime(): WindowTime {
+    const { time } = this.#options;
+    const aheadSeconds = time ? time.seconds() - Math.floor(time.micros() / 1e6) : 0;
+    return { now: this.nowSeconds(), aheadSeconds };
   }
 
   /** The server's time, as far as it is known; 0 where it is not. */
@@ -218,7 +216,8 @@ export class LimitsLink {
     this.#aheadMs = micros / 1000 - this.#options.clock.monotonicMs();
   }
 
-  #nowSeconds(): number {
+  /** Unix seconds, as they are for the server. */
+  nowSeconds(): number {
     const { clock, time } = this.#options;
     if (time) return time.seconds();
     return this.#aheadMs === undefined ? clock.nowSeconds() : Math.floor(this.nowMicros() / 1e6);

@@ -8,11 +8,15 @@ export interface SharedLeaseListener {
   settled(lease: SharedLease, tokens: number, nanoUsd: number): void;
 }
 
+export type SharedLeaseFacts = Pick<SharedLease, "number" | "plan" | "quotaKeys" | "tokens" | "nanoUsd" | "own">;
+
 export class SharedLease implements Lease, Bagged {
   inBag = nowhere;
   /** A number within this process that is never used again. */
   readonly number: number;
   readonly plan: LimitPlan;
+  /** The keys by which its quotas are told what it used: of one that rolls that of the window in which it began. */
+  readonly quotaKeys: readonly string[];
   /** Set aside by now. */
   tokens: number;
   nanoUsd: number;
@@ -21,12 +25,10 @@ export class SharedLease implements Lease, Bagged {
   readonly #listener: SharedLeaseListener;
   #isSettled = false;
 
-  constructor(
-    { number, plan, tokens, nanoUsd, own }: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">,
-    listener: SharedLeaseListener,
-  ) {
+  constructor({ number, plan, quotaKeys, tokens, nanoUsd, own }: SharedLeaseFacts, listener: SharedLeaseListener) {
     this.number = number;
     this.plan = plan;
+    this.quotaKeys = quotaKeys;
     this.tokens = tokens;
     this.nanoUsd = nanoUsd;
     this.own = own;

@@ -391,7 +391,7 @@ test("quotas that are forgotten are read from the ledger again, what is held sta
   const set = { ...none, quotas: [quota] };
   await granted(limits.admit(set, reserve(200)));
   ledger.totals.tokens = 650;
-  limits.forgetQuotas([quota.id]);
+  limits.forgetQuotas([quota]);
   expect((await refusal(limits.admit(set, reserve(151)))).message).toContain("650 tokens of 1000 tokens are used in");
   await granted(limits.admit(set, reserve(150)));
 });

@@ -16,6 +16,7 @@ import {
 } from "../../../tests/support/limits-contract.ts";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { startRedis } from "../../../tests/support/redis.ts";
+import { windowQuota, windowsContract } from "../../../tests/support/windows-contract.ts";
 import type { Lease, LimitSet, Reservation } from "../../domain/limits/limits.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { MemoryLimits } from "../memory/memory-limits.ts";
@@ -54,6 +55,7 @@ async function open(
 }
 
 limitsContract({ open, schedules: 4 });
+windowsContract({ open });
 
 describe("the same decisions as in memory", () => {
   // hardening: L2
@@ -78,6 +80,17 @@ describe("the same decisions as in memory", () => {
             { ...own, limit: 700, windowSeconds: 20 },
           ],
           quotas: [quotaOf(150_000), quota],
+          windows: [
+            windowQuota({
+              unit: "tokens",
+              amount: 30_000,
+              per: 60 + 30 * child,
+              window: "rolling",
+              models: ["m1", "x*"],
+            }),
+            windowQuota({ unit: "requests", amount: 60, per: "hour", window: "calendar" }),
+            { ...windowQuota({ unit: "usd", amount: 0.000_05, per: 90, window: "rolling" }), id: `${own.id} 90` },
+          ],
         };
       });
       const open_: { memory: Lease; shared: Lease; tokens: number; nanoUsd: number }[] = [];
@@ -99,7 +112,8 @@ describe("the same decisions as in memory", () => {
             tokens: minTokens + (random(2) === 0 ? 0 : random(900)),
             nanoUsd: random(3_000),
             minTokens,
-            minNanoUsd: 0,
+            minNanoUsd: random(2) * random(1_000),
+            model: ["m1", "m2", "xy"][random(3)] as string,
           };
           const [expected, got] = await Promise.all([memory.admit(set, ask), shared.admit(set, ask)]);
           const told = (admission: typeof expected) => ({
@@ -107,7 +121,11 @@ describe("the same decisions as in memory", () => {
             step,
             status: rounded(admission.status),
             ...("refusal" in admission
-              ? { message: admission.refusal.message, retry: admission.refusal.shouldRetry }
+              ? {
+                  message: admission.refusal.message,
+                  retry: admission.refusal.shouldRetry,
+                  quota: admission.refusal.quota,
+                }
               : { reserved: admission.reservedTokens }),
           });
           expect(told(got)).toEqual(told(expected));
@@ -130,8 +148,11 @@ describe("the same decisions as in memory", () => {
           status: rounded(memory.peek(set)),
         });
       }
-      for (const { quotas } of sets) {
+      for (const { quotas, windows } of sets) {
         for (const quota of quotas) expect(await shared.used(quota)).toEqual(await memory.used(quota));
+        for (const quota of windows ?? []) {
+          expect(await shared.usedInWindow(quota)).toEqual(await memory.usedInWindow(quota));
+        }
       }
     }
     expect(admitted).toBeGreaterThan(150);

@@ -1,20 +1,50 @@
 // Rate limits and quotas that replicas share by Valkey or Redis: one script decides over all of a request's, by the server's clock.
 import { Bag } from "../../base/bag.ts";
-import type { CalendarMonth } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
-import type { Admission, LimitSet, LimitStatus, LimitStore, Quota, Reservation } from "../../domain/limits/limits.ts";
+import type {
+  Admission,
+  LimitSet,
+  LimitStatus,
+  LimitStore,
+  Quota,
+  QuotaUse,
+  Reservation,
+  WindowUse,
+} from "../../domain/limits/limits.ts";
 import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
-import { bucketsIn, headSize, quotaAt, quotaSize, refusalOf, serverMs, verdicts } from "../limit-answer.ts";
+import {
+  type AnsweredQuota,
+  bucketsIn,
+  headSize,
+  quotaAt,
+  quotasIn,
+  refusalOf,
+  serverMs,
+  verdicts,
+} from "../limit-answer.ts";
 import { statusOf } from "../limit-decision.ts";
-import { amountsOf, bucketKey, figuresOf, type LimitPlan, planOf, quotaKey, quotaKeys } from "../limit-plan.ts";
+import {
+  amountsOf,
+  bucketKey,
+  figuresOf,
+  isOfRolling,
+  isRolling,
+  type LimitPlan,
+  quotaArguments,
+  quotaKey,
+  quotaKeys,
+  rollingCounterKey,
+} from "../limit-plan.ts";
+import { LimitPlans } from "../limit-plans.ts";
 import { LimitShare } from "../limit-share.ts";
 import { readInTime } from "../read-in-time.ts";
+import { rollingSpan } from "../rolling-span.ts";
 import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
-import { SharedLease, type SharedLeaseListener } from "./shared-lease.ts";
+import { SharedLease, type SharedLeaseFacts, type SharedLeaseListener } from "./shared-lease.ts";
 import { UntoldQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
@@ -50,14 +80,14 @@ interface Outage {
   since: number;
   sinceMicros: number;
   /** Usage by key of the quota. */
-  used: Map<string, UsageTotals>;
+  used: Map<string, QuotaUse>;
 }
 
 export class SharedLimits implements LimitStore {
   readonly #options: SharedLimitsOptions;
   readonly #prefix: string;
   readonly #link: LimitsLink;
-  readonly #plans = new WeakMap<LimitSet, LimitPlan>();
+  readonly #plans: LimitPlans;
   readonly #leases = new Bag<SharedLease>();
   readonly #leaseListener: SharedLeaseListener = {
     extended: (lease) => {
@@ -81,6 +111,7 @@ export class SharedLimits implements LimitStore {
     const { clock, log, url, time, deadlineMs, retryMs, directory, prefix = "headrace:" } = options;
     this.#options = options;
     this.#prefix = prefix;
+    this.#plans = new LimitPlans(prefix);
     this.#seen = new SeenLimits(clock);
     this.#untold = new UntoldQuotas(directory, quotaKeys(prefix), log, clock);
     this.#link = new LimitsLink({
@@ -125,15 +156,21 @@ export class SharedLimits implements LimitStore {
   }
 
   async used(quota: Quota): Promise<UsageTotals> {
+    const { tokens, nanoUsd } = await this.usedInWindow(quota);
+    return { tokens, nanoUsd };
+  }
+
+  async usedInWindow(quota: Quota): Promise<WindowUse> {
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
-      if (this.#outage) return this.#outage.share.used(quota);
-      const month = this.#link.month();
-      const key = quotaKey(this.#prefix, month, quota.id);
+      if (this.#outage) return this.#outage.share.usedInWindow(quota);
+      const time = this.#link.windowTime();
+      const key = quotaKey(this.#prefix, quota, time.now);
       const answer = await this.#ask([key], "peek", noReservation, ["0", "0", "1", ...amountsOf(quota)]);
       if (!answer) continue;
-      const { isRead, usedTokens, usedNanoUsd } = quotaAt(answer, headSize, month);
-      if (isRead) return { tokens: usedTokens, nanoUsd: usedNanoUsd };
-      await this.#read(quota, month);
+      const figures = quotaAt(answer, headSize, quota, time);
+      const { usedRequests: requests, usedTokens: tokens, usedNanoUsd: nanoUsd, period, isRead } = figures;
+      if (isRead) return { requests, tokens, nanoUsd, period };
+      await this.#read(quota, figures);
     }
     throw unreadUsageRefusal(new Error("the shared store forgets it"));
   }
@@ -142,9 +179,9 @@ export class SharedLimits implements LimitStore {
    * Has the state of the quotas read from the ledger at their next use: it has usage now that the shared store was
    * never told of, as of a replica that died.
    */
-  forgetQuotas(ids: Iterable<string>): void {
-    const month = this.#link.month();
-    this.#forget(Array.from(ids, (id) => quotaKey(this.#prefix, month, id)));
+  forgetQuotas(quotas: Iterable<Quota>): void {
+    const now = this.#link.nowSeconds();
+    this.#forget(Array.from(quotas, (quota) => quotaKey(this.#prefix, quota, now)));
   }
 
   #forget(keys: readonly string[]): void {
@@ -162,15 +199,17 @@ export class SharedLimits implements LimitStore {
   async #admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
       if (this.#outage) return this.#admitAlone(this.#outage, limits, reservation);
-      const plan = this.#planOf(limits);
+      const time = this.#link.windowTime();
+      const plan = this.#plans.of(limits, reservation, time.now);
       const number = this.#link.newLease();
       const answer = await this.#ask(plan.keys, plan.holds ? String(number) : "", reservation, plan.figures);
       if (!answer) continue;
       const status = this.#take(plan, limits, answer);
-      if (answer[0] === verdicts.refused) return { refusal: refusalOf(plan, limits, reservation, answer), status };
+      if (answer[0] === verdicts.refused)
+        return { refusal: refusalOf(plan, limits, reservation, answer, time), status };
       if (answer[0] === verdicts.unread) {
         try {
-          await this.#readMissing(plan, limits, answer);
+          await this.#readMissing(plan, quotasIn(plan, answer, time));
         } catch (error) {
           if (error instanceof GatewayError) return { refusal: error, status };
           throw error;
@@ -178,19 +217,22 @@ export class SharedLimits implements LimitStore {
         continue;
       }
       const [, , tokens = 0, nanoUsd = 0] = answer;
-      const lease = this.#lease({ number, plan, tokens, nanoUsd, own: undefined });
+      const keys = plan.rolls ? this.#keysIn(plan, quotasIn(plan, answer, time)) : plan.quotaKeys;
+      const lease = this.#lease({ number, plan, quotaKeys: keys, tokens, nanoUsd, own: undefined });
       return { lease, reservedTokens: tokens, status };
     }
     return { refusal: unreadUsageRefusal(new Error("the shared store forgets it")), status: await this.peek(limits) };
   }
 
   #admitAlone(outage: Outage, limits: LimitSet, reservation: Reservation): Admission | Promise<Admission> {
-    const plan = this.#planOf(limits);
+    const plan = this.#plans.of(limits, reservation, this.#link.nowSeconds());
     const wrapped = (admission: Admission): Admission => {
       if ("refusal" in admission) return admission;
       const { lease: own, reservedTokens, status } = admission;
-      const facts = { number: this.#link.newLease(), plan, tokens: reservedTokens, nanoUsd: reservation.nanoUsd, own };
-      return { lease: this.#lease(facts), reservedTokens, status };
+      const { quotaKeys: keys } = plan;
+      const amounts = { tokens: reservedTokens, nanoUsd: reservation.nanoUsd };
+      const lease = this.#lease({ number: this.#link.newLease(), plan, quotaKeys: keys, ...amounts, own });
+      return { lease, reservedTokens, status };
     };
     const admission = outage.share.admit(limits, reservation);
     if (!(admission instanceof Promise)) return wrapped(admission);
@@ -202,7 +244,16 @@ export class SharedLimits implements LimitStore {
     });
   }
 
-  #lease(facts: Pick<SharedLease, "number" | "plan" | "tokens" | "nanoUsd" | "own">): SharedLease {
+  /** The keys of a lease's quotas, where some of them roll. */
+  #keysIn({ quotas, quotaKeys: keys, limited }: LimitPlan, answered: readonly AnsweredQuota[]): string[] {
+    const names = new Map(limited.map((place, i) => [place, answered[i]?.name ?? 0]));
+    return keys.map((key, place) => {
+      const quota = quotas[place] as Quota;
+      return isRolling(quota) ? rollingCounterKey(this.#prefix, quota, names.get(place) ?? 0) : key;
+    });
+  }
+
+  #lease(facts: SharedLeaseFacts): SharedLease {
     const lease = new SharedLease(facts, this.#leaseListener);
     if (facts.plan.holds) this.#leases.add(lease);
     return lease;
@@ -210,32 +261,34 @@ export class SharedLimits implements LimitStore {
 
   #settled(lease: SharedLease, tokens: number, nanoUsd: number): void {
     this.#leases.delete(lease);
-    const { plan, own } = lease;
+    const { plan, quotaKeys: keys, own } = lease;
     const outage = this.#outage;
     if (!outage) {
-      if (plan.quotaKeys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
+      if (keys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
       return;
     }
     // Noted before its record can be in the database.
-    this.#untold.add(plan.quotaKeys);
+    this.#untold.add(keys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
-    for (const key of plan.quotaKeys) {
+    for (const key of keys) {
       const used = outage.used.get(key);
       if (used) {
+        used.requests++;
         used.tokens += tokens;
         used.nanoUsd += nanoUsd;
-      } else outage.used.set(key, { tokens, nanoUsd });
+      } else outage.used.set(key, { requests: 1, tokens, nanoUsd });
     }
   }
 
   #tell(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
-    const { number, plan } = lease;
-    this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...plan.lease);
+    const { number, plan, quotaKeys: keys } = lease;
+    const later = [...plan.lease, ...quotaArguments(plan, keys)];
+    this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
   }
 
   async #peek(limits: LimitSet): Promise<LimitStatus> {
     for (let attempt = 1; attempt <= mostAttempts && !this.#outage; attempt++) {
-      const plan = this.#planOf(limits);
+      const plan = this.#plans.of(limits, noReservation, this.#link.nowSeconds());
       const answer = await this.#ask(plan.keys, "peek", noReservation, plan.figures);
       if (answer) return this.#take(plan, limits, answer);
     }
@@ -265,46 +318,78 @@ export class SharedLimits implements LimitStore {
   #take(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): LimitStatus {
     const { keys, limited } = plan;
     const buckets = keys.length - limited.length;
-    for (let i = 0; i < buckets; i++) this.#seen.see(keys[i] as string, answer[headSize + 2 * i] ?? 0, 0);
-    for (let i = 0; i < limited.length; i++) {
-      const quota = quotaAt(answer, headSize + 2 * buckets + quotaSize * i, plan.month);
+    for (let i = 0; i < buckets; i++) this.#seen.see(keys[i] as string, answer[headSize + 2 * i] ?? 0, 0, 0);
+    for (const [i, quota] of quotasIn(plan, answer, this.#link.windowTime()).entries()) {
       if (!quota.isRead) continue;
-      const { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = quota;
-      this.#seen.see(keys[buckets + i] as string, usedTokens + heldTokens, usedNanoUsd + heldNanoUsd);
+      const { usedRequests, leases, usedTokens, heldTokens, usedNanoUsd, heldNanoUsd } = quota;
+      const key = keys[buckets + i] as string;
+      this.#seen.see(key, usedTokens + heldTokens, usedNanoUsd + heldNanoUsd, usedRequests + leases);
     }
     return statusOf(bucketsIn(limits, answer), serverMs(answer));
   }
 
-  async #readMissing(plan: LimitPlan, limits: LimitSet, answer: readonly number[]): Promise<void> {
-    const from = headSize + 2 * (plan.keys.length - plan.limited.length);
+  async #readMissing({ quotas, limited }: LimitPlan, answered: readonly AnsweredQuota[]): Promise<void> {
     await Promise.all(
-      plan.limited.map((place, i) => {
-        const quota = limits.quotas[place];
-        if (!quota || quotaAt(answer, from + quotaSize * i, plan.month).isRead) return undefined;
-        return this.#read(quota, plan.month);
+      answered.map((figures, i) => {
+        const quota = quotas[limited[i] ?? 0];
+        return quota && !figures.isRead ? this.#read(quota, figures) : undefined;
       }),
     );
   }
 
   /** All who ask meanwhile share one reading. Of several replicas, the first one's figures hold. */
-  #read(quota: Quota, month: CalendarMonth): Promise<void> {
-    const key = quotaKey(this.#prefix, month, quota.id);
+  #read(quota: Quota, figures: AnsweredQuota): Promise<void> {
+    const { now } = this.#link.windowTime();
+    const key = quotaKey(this.#prefix, quota, now);
     let reading = this.#reading.get(key);
     if (!reading) {
-      reading = this.#load(quota, key, month).finally(() => this.#reading.delete(key));
+      const later = isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
+      reading = later.finally(() => this.#reading.delete(key));
       this.#reading.set(key, reading);
     }
     return readInTime(reading);
   }
 
-  async #load({ owner, ownerId, environment }: Quota, key: string, { start, end }: CalendarMonth): Promise<void> {
+  #loadPeriod(quota: Quota, key: string, { period }: AnsweredQuota): Promise<void> {
+    const { start: since, end: until } = period ?? { start: 0, end: 0 };
+    return this.#load(quota, { since, until }, (used) => this.#tellLoad(key, used));
+  }
+
+  /** Where it is not known when the window began, that is told first. */
+  #loadRolling(quota: Quota, key: string, { start, name, period }: AnsweredQuota): Promise<void> {
+    const { now, aheadSeconds } = this.#link.windowTime();
+    const { since, until } = rollingSpan(now, quota.window?.seconds ?? 0);
+    if (start > 0) {
+      const counter = rollingCounterKey(this.#prefix, quota, name);
+      return this.#load(quota, { since: period?.start ?? since, until }, (used) => this.#tellLoad(counter, used));
+    }
+    return this.#load(quota, { since, until }, (used, firstAt) => {
+      const from = firstAt === undefined ? 0 : firstAt - aheadSeconds;
+      const { operations } = this.#link;
+      if (!this.#outage) operations.add("begin", key, String(from), String(quota.window?.seconds));
+      if (from !== 0) this.#tellLoad(rollingCounterKey(this.#prefix, quota, from * 1e6), used);
+    });
+  }
+
+  #tellLoad(key: string, { tokens, nanoUsd, requests }: QuotaUse): void {
+    if (this.#outage) return;
+    const { session, operations } = this.#link;
+    operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests));
+  }
+
+  /** Loads are told in the order of settlements: those before are among these, those after are told after this. */
+  async #load(
+    { owner, ownerId, environment, filter }: Quota,
+    span: { since: number; until: number },
+    tell: (used: QuotaUse, firstAt: number | undefined) => void,
+  ): Promise<void> {
     const { ledger } = this.#options;
+    const { models } = filter ?? {};
+    const asked = { type: owner, id: ownerId, environment, ...span, ...(models && { models }) };
     let isRead = false;
     try {
-      await ledger.readTotals({ type: owner, id: ownerId, environment, since: start, until: end }, (totals) => {
-        // Loads are told in the order of settlements: those before are among these, those after are told after this.
-        const { session, operations } = this.#link;
-        if (!this.#outage) operations.add("load", key, String(totals.tokens), String(totals.nanoUsd), session);
+      await ledger.readTotals(asked, ({ firstAt, ...used }) => {
+        tell(used, firstAt);
         isRead = true;
       });
     } catch (error) {
@@ -313,16 +398,6 @@ export class SharedLimits implements LimitStore {
     if (!isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
     // Ahead of the next question.
     this.#link.operations.flush();
-  }
-
-  #planOf(limits: LimitSet): LimitPlan {
-    const month = this.#link.month();
-    let plan = this.#plans.get(limits);
-    if (plan?.month !== month) {
-      plan = planOf(limits, month, this.#prefix);
-      this.#plans.set(limits, plan);
-    }
-    return plan;
   }
 
   #away(): void {
@@ -335,7 +410,7 @@ export class SharedLimits implements LimitStore {
         ledger,
         replicas,
         lastTaken: (kind, rule) => this.#seen.taken(bucketKey(this.#prefix, kind, rule.id), rule),
-        lastUsed: (quota) => this.#seen.used(quotaKey(this.#prefix, this.#link.month(), quota.id)),
+        lastUsed: (quota) => this.#seen.used(quotaKey(this.#prefix, quota, this.#link.nowSeconds())),
       }),
       replicas,
       since: clock.nowSeconds(),
@@ -359,8 +434,10 @@ export class SharedLimits implements LimitStore {
     if (!outage) return;
     // One that was emptied reads all of it from the ledger.
     if (!isEmptied) {
-      for (const [key, { tokens, nanoUsd }] of outage.used) {
-        operations.add("use", key, String(tokens), String(nanoUsd), String(outage.sinceMicros));
+      for (const [key, { tokens, nanoUsd, requests }] of outage.used) {
+        // Which window that was is in the ledger.
+        if (isOfRolling(this.#prefix, key)) operations.add("forget", key);
+        else operations.add("use", key, ...[tokens, nanoUsd, outage.sinceMicros, requests].map(String));
       }
     }
     for (const { kind, rule, count } of outage.share.charges(isEmptied)) {

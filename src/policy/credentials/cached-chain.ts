@@ -3,6 +3,7 @@
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { LimitSet, Quota, RateLimit } from "../../domain/limits/limits.ts";
+import type { QuotaRule } from "../../domain/limits/quota-rules.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -35,6 +36,7 @@ export class CachedChains {
   readonly #rates = new EqualParts<RateLimit>();
   readonly #rateLists = new EqualParts<readonly RateLimit[]>();
   readonly #quotas = new EqualParts<Quota>();
+  readonly #rules = new EqualParts<readonly QuotaRule[]>();
 
   constructor(limitsOf: (chain: KeyChain) => LimitSet) {
     this.#limitsOf = limitsOf;
@@ -50,6 +52,7 @@ export class CachedChains {
     this.#rates.clear();
     this.#rateLists.clear();
     this.#quotas.clear();
+    this.#rules.clear();
   }
 
   of(chain: KeyChain): CachedChain {
@@ -95,6 +98,7 @@ export class CachedChains {
       parentId: key.parentId && this.#text(key.parentId),
       limitId: key.limitId === key.id ? key.id : key.limitId,
       allowedIps: this.#addresses.shared(key.allowedIps.join(" "), key.allowedIps),
+      quotas: this.#rules.shared(key.quotas.length === 0 ? "" : JSON.stringify(key.quotas), key.quotas),
     };
   }
 
@@ -103,16 +107,19 @@ export class CachedChains {
   }
 
   /** With the account's limits as the same objects for all of its keys. */
-  #sharing({ requests, tokens, quotas }: LimitSet): LimitSet {
+  #sharing({ requests, tokens, quotas, windows }: LimitSet): LimitSet {
     const rate = (rule: RateLimit) => (rule.owner === "account" ? this.#rates.shared(nameOf(rule), rule) : rule);
     const quota = (one: Quota) =>
-      one.owner === "account" ? this.#quotas.shared(`${one.id} ${one.tokens} ${one.nanoUsd}`, one) : one;
+      one.owner === "account"
+        ? this.#quotas.shared(`${one.id} ${one.requests} ${one.tokens} ${one.nanoUsd}`, one)
+        : one;
     const all = tokens.map(rate);
     const ofAccount = all.every(({ owner }) => owner === "account");
     return {
       requests: requests.map(rate),
       tokens: ofAccount ? this.#rateLists.shared(all.map(nameOf).join(" "), all) : all,
       quotas: quotas.map(quota),
+      windows: windows?.map(quota),
       counted: undefined,
     };
   }

@@ -37,6 +37,23 @@ function outcome(check: () => void): string {
 
 const limited = { expiresAt: 500, allowedIps: ["10.0.0.0/8", "2001:db8::/32"], rateLimit: 100, rateLimitWindow: 60 };
 
+test("what a key makes is within its quotas by the chain; on others it acts only where these have as much to bound them", () => {
+  const quota = { unit: "tokens", amount: 100, per: "day", window: "calendar" } as const;
+  const maker = key("maker", { quotas: [quota] });
+  const grant = (quotas: ApiKeyRecord["quotas"], makers: readonly ApiKeyRecord[]) =>
+    outcome(() => requireGrantable(as([maker]), makers, { quotas }, "changes"));
+  expect(grant([], [maker])).toBe("ok");
+  expect(grant([{ ...quota, amount: 900 }], [maker])).toBe("ok");
+  expect(grant([{ ...quota, amount: 90 }], [])).toBe("ok");
+  const refused =
+    "permission_denied: quotas: must be at most 100 tokens per day (calendar), a quota of the key that changes it.";
+  expect(grant([], [])).toBe(refused);
+  expect(grant([{ ...quota, amount: 101 }], [])).toBe(refused);
+  expect(grant([{ ...quota, models: ["m"] }], [])).toBe(refused);
+  expect(outcome(() => requireWithin(as([maker]), chain(key("other")), "revoke"))).toContain("reaches further");
+  expect(outcome(() => requireWithin(as([maker]), chain(key("other", { quotas: [quota] })), "revoke"))).toBe("ok");
+});
+
 test("an app never manages keys", () => {
   expect(outcome(() => requireKeyManager(as([key("a")])))).toBe("ok");
   expect(outcome(() => requireKeyManager(as([key("a")], { appId: "app_1" })))).toStartWith("permission_denied: Apps");

@@ -2,6 +2,7 @@
 import { forbidden } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
 import { keyAmounts } from "../../domain/limits/amounts.ts";
+import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
@@ -155,7 +156,8 @@ function firstExcess(
     const excess =
       addressExcess(wanted.allowedIps, bound) ??
       rateExcess(wanted, bound, bounded) ??
-      quotaExcess(wanted, bound, bounded);
+      quotaExcess(wanted, bound, bounded) ??
+      windowExcess(wanted, bound, bounded);
     if (excess) return excess;
   }
   return undefined;
@@ -199,6 +201,16 @@ function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: b
     if (amount === null || amount > most) return { field: wire, must: `at most ${most}, the quota` };
   }
   return undefined;
+}
+
+/** Each quota of the bound has to be among the wanted ones, or a smaller one, unless it bounds the key anyway. */
+function windowExcess({ quotas }: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+  if (quotas === undefined || bounded) return undefined;
+  const missing = bound.quotas.find((outer) => !quotas.some((inner) => isWithinRule(inner, outer)));
+  if (missing === undefined) return undefined;
+  const { unit, amount, per, window, models } = missing;
+  const of = models === undefined ? "" : ` for ${models.join(", ")}`;
+  return { field: "quotas", must: `at most ${amount} ${unit} per ${spanText(per)} (${window})${of}, a quota` };
 }
 
 function keyEnd(key: ApiKeyRecord): number | null {

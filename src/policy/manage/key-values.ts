@@ -3,6 +3,7 @@
 import { invalidRequest } from "../../base/errors.ts";
 import { formatRange, parseRange } from "../../base/text/ip-range.ts";
 import { maskKeys } from "../../domain/api-key.ts";
+import { type GivenQuotaRule, type QuotaRule, quotaFault, quotaRuleOf } from "../../domain/limits/quota-rules.ts";
 import { defaultWindowSeconds } from "../../wire/keys.ts";
 
 /** Control, format and surrogate characters and line ends: they could hide or rearrange what a table shows. */
@@ -47,4 +48,16 @@ export function keyRate(
   }
   if (given === undefined || given === null) return { rateLimit: null, rateLimitWindow: null };
   throw invalidRequest("rate_limit_window: is the window of rate_limit; send rate_limit as well, or leave both out.");
+}
+
+/** Quotas per window; of what has the right shape it may still be that it means nothing. */
+export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[] {
+  const fault = quotaFault(given ?? []);
+  if (fault) throw invalidRequest(`quotas[${fault.at}].${fault.field}: ${fault.must}.`);
+  return (given ?? []).map(quotaRuleOf);
+}
+
+/** The same on the wire. */
+export function rulesToWire(rules: readonly QuotaRule[]) {
+  return rules.map(({ models, ...rule }) => ({ ...rule, ...(models && { models: [...models] }) }));
 }

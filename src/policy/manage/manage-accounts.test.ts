@@ -104,7 +104,7 @@ describe("tiers", () => {
   test("tiers are replaced as a whole: what is left out has its default", () => {
     const tiers = tiersOf({ database: ["gold"] });
     expect(putTier(operator, "gold", figures, tiers, origin)?.tier).toEqual(
-      tierFor({ name: "gold", requestsPerMinute: 5, environments: ["live", "test"] }),
+      tierFor({ name: "gold", requestsPerMinute: 5, environments: ["live", "test"], quotas: [] }),
     );
     const same = { requests_per_minute: 1, tokens_per_minute: 2, environments: ["live", "live"] as "live"[] };
     expect(putTier(operator, "gold", same, tiers, origin)).toBeUndefined();

@@ -13,7 +13,7 @@ import {
   type UpdateAccountRequest,
 } from "../../wire/accounts.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
-import { keyName } from "./key-values.ts";
+import { keyName, quotaRules, rulesToWire } from "./key-values.ts";
 import { requireOperator, requireOtherAccount } from "./operator.ts";
 
 export interface TierNames {
@@ -61,6 +61,7 @@ export function updateAccount(
   for (const { name, wire } of accountAmounts) {
     if (request[wire] !== undefined) overrides[name] = overrideOf(request[wire]);
   }
+  if (request.quotas !== undefined) overrides.quotas = request.quotas === null ? undefined : quotaRules(request.quotas);
   if (Object.keys(overrides).length > 0) changes.overrides = overrides;
   const before = attributesToWire(current);
   const wanted = { ...current, ...changes, overrides: { ...current.overrides, ...overrides } };
@@ -110,6 +111,7 @@ function attributesToWire(
     tier: account.tier,
     status: account.status,
     ...byWire(accountAmounts, ({ name }) => overrideToWire(account.overrides?.[name])),
+    quotas: account.overrides?.quotas ? rulesToWire(account.overrides.quotas) : null,
     store_chats: account.storeChats,
   };
 }

@@ -21,7 +21,7 @@ import { requireScope } from "../authorize.ts";
 import { keyDigest } from "../credentials/key-digest.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
 import { addressesOf, endOf, requireDepth, requireGrantable, requireKeyManager, requireWithin } from "./delegation.ts";
-import { keyAddresses, keyExpiry, keyName, keyRate } from "./key-values.ts";
+import { keyAddresses, keyExpiry, keyName, keyRate, quotaRules, rulesToWire } from "./key-values.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;
@@ -129,6 +129,7 @@ export function updateKey(
     allowedIps: request.allowed_ips === undefined ? current.allowedIps : keyAddresses(request.allowed_ips),
     ...keyRate(request, current),
     ...byName(keyAmounts, ({ name, wire }) => (request[wire] === undefined ? current[name] : request[wire])),
+    quotas: request.quotas === undefined ? current.quotas : quotaRules(request.quotas),
   };
   const changes = differences(current, wanted);
   if (Object.keys(changes).length === 0) return undefined;
@@ -247,6 +248,7 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     allowedIps: keyAddresses(request.allowed_ips ?? null),
     ...keyRate({ rate_limit: request.rate_limit ?? null, rate_limit_window: request.rate_limit_window }),
     ...byName(keyAmounts, ({ wire }) => request[wire] ?? null),
+    quotas: quotaRules(request.quotas ?? null),
   };
 }
 
@@ -310,6 +312,7 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
     changes.rateLimitWindow = wanted.rateLimitWindow;
   }
   for (const { name } of keyAmounts) if (wanted[name] !== current[name]) changes[name] = wanted[name];
+  if (!Bun.deepEquals(wanted.quotas, current.quotas)) changes.quotas = wanted.quotas;
   return changes;
 }
 
@@ -322,6 +325,7 @@ function attributesToWire(attributes: Attributes) {
     rate_limit: attributes.rateLimit,
     rate_limit_window: attributes.rateLimitWindow,
     ...byWire(keyAmounts, ({ name }) => attributes[name]),
+    quotas: rulesToWire(attributes.quotas),
   };
 }
 

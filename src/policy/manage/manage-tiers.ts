@@ -9,6 +9,7 @@ import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../records/audit.ts";
+import { quotaRules, rulesToWire } from "./key-values.ts";
 import { requireOperator } from "./operator.ts";
 import type { KnownTier, Tiers } from "./tiers.ts";
 
@@ -29,6 +30,7 @@ export function putTier(
     name,
     ...byName(amounts, ({ wire }) => request[wire] ?? null),
     environments: environments.filter((environment) => wanted.has(environment)),
+    quotas: quotaRules(request.quotas ?? null),
   };
   const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
   if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
@@ -82,6 +84,7 @@ function givenByFile(name: string): GatewayError {
 function figuresToWire(tier: Tier) {
   return {
     ...byWire(amounts, ({ name }) => tier[name]),
+    quotas: rulesToWire(tier.quotas ?? []),
     environments: [...tier.environments],
   };
 }

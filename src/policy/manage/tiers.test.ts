@@ -66,6 +66,30 @@ describe("limits of a principal", () => {
     });
   });
 
+  test("quotas per window are those of the account and of each key, one for each window and choice of models", () => {
+    const day = { per: "day", window: "calendar" } as const;
+    const tier = tierFor({
+      quotas: [
+        { unit: "tokens", amount: 9, ...day },
+        { unit: "usd", amount: 0.1 + 0.2, ...day },
+        { unit: "requests", amount: 3, ...day, models: ["a*"] },
+      ],
+    });
+    const member = keyRecordFor({
+      ...{ id: "mbr_1", kind: "membership", quotas: [{ unit: "requests", amount: 1, per: "5h", window: "rolling" }] },
+    });
+    const limits = limitsOf({ keys: [key, member], account, environment: "live", tier });
+    const ofAccount = { owner: "account", ownerId: "acct_1", environment: "live", called: undefined };
+    expect(limits.windows).toMatchObject([
+      { ...ofAccount, id: "account:acct_1:live day calendar", requests: null, tokens: 9, nanoUsd: 300_000_000 },
+      { ...ofAccount, requests: 3, tokens: null, nanoUsd: null, filter: { models: ["a*"] } },
+      { owner: "key", called: "member", ownerId: "mbr_1", requests: 1, window: { per: "5h", seconds: 18_000 } },
+    ]);
+    const own = accountFor({ id: "acct_1", overrides: { quotas: [] } });
+    expect(limitsOf({ keys: [key], account: own, environment: "live", tier }).windows).toBeUndefined();
+    expect(limitsOf({ keys: [key], account, environment: "test", tier }).windows).toBeUndefined();
+  });
+
   test("an unlimited figure is no limit, and neither is any where the tier does not hold", () => {
     const enterprise = new Tiers().find("enterprise");
     expect(limitsOf({ keys: [key], account, environment: "live", tier: enterprise }).tokens).toEqual([]);

@@ -641,4 +641,9 @@ const migrations: readonly (readonly string[])[] = [
     // People who want no mail of notices.
     `CREATE TABLE notice_mutes (person_id TEXT PRIMARY KEY)`,
   ],
+  [
+    // Quotas per window, as JSON.
+    `ALTER TABLE api_keys ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
+    `ALTER TABLE tiers ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
+  ],
 ];

@@ -53,6 +53,7 @@ onEachDatabase((databases) => {
 
   const tier = tierFor({
     ...{ name: "gold", requestsPerMinute: 60, monthlyTokens: 7_000_000_000, monthlySpend: 99.5 },
+    quotas: [{ unit: "usd", amount: 2.5, per: "5h", window: "rolling", models: ["gpt-*"] }],
     environments: ["live", "test"],
   });
 

@@ -29,6 +29,7 @@ export const apiKeys = table<ApiKeyRecord>({
   allowedIps: words,
   rateLimit: integer,
   rateLimitWindow: integer,
+  quotas: json,
   ...byName(keyAmounts, ({ wire }) => named(wire, integer)),
 });
 

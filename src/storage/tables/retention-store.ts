@@ -27,6 +27,8 @@ const seenName = "retention_seen_times";
 
 /** Name in `installation` of a time: usage of before it was deleted, and counted before. */
 export const requestsKeptFrom = names.requests;
+/** The same of the roll-ups by hour. */
+export const hourlyUsageKeptFrom = names.hourly_usage;
 
 /**
  * Number of an advisory lock of PostgreSQL, within the database of Headrace. Whoever adds usage shares it, so that none is

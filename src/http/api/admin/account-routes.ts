@@ -8,6 +8,7 @@ import type { LimitStore } from "../../../domain/limits/limits.ts";
 import { limitsOf } from "../../../policy/limits-of.ts";
 import { accountToWire, createAccount, requireAccount, updateAccount } from "../../../policy/manage/manage-accounts.ts";
 import type { Tiers } from "../../../policy/manage/tiers.ts";
+import { quotaUse } from "../../../policy/quota-use.ts";
 import {
   accountDetailsShape,
   accountShape,
@@ -22,7 +23,7 @@ import { adminEndpoints } from "./admin-endpoint.ts";
 export interface AdminAccountDeps extends EndpointDeps {
   accounts: Pick<AccountStore, "findAccount" | "listAccounts" | "insertAccount" | "updateAccount">;
   tiers: Pick<Tiers, "get" | "find" | "list">;
-  limits: Pick<LimitStore, "used">;
+  limits: Pick<LimitStore, "used" | "usedInWindow">;
   /** Called after each committed change, so that whoever remembers accounts forgets them. */
   changed(ids?: readonly string[]): void;
 }
@@ -87,7 +88,8 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
     const month = calendarMonthOf(deps.clock.nowSeconds());
     const tier = deps.tiers.find(account.tier);
     const quotaOf = async (environment: Environment) => {
-      const [quota] = limitsOf({ keys: [], account, environment, tier }).quotas;
+      const { quotas, windows = [] } = limitsOf({ keys: [], account, environment, tier });
+      const [quota] = quotas;
       // Counted with and without a limit.
       if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
       const used = await deps.limits.used(quota);
@@ -96,6 +98,7 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
         environment,
         tokens: { limit: quota.tokens, used: used.tokens },
         spend: { limit: spendLimit, used: used.nanoUsd / nanoUsdPerUsd },
+        windows: await quotaUse(windows, deps.limits),
       };
     };
     return {

@@ -1,10 +1,11 @@
 -- Admits a request, or says why not.
 -- KEYS: 1 the hash of the replica's leases, then the buckets of requests, those of tokens, the quotas.
 -- ARGV, after the common ones: session, number of the lease (empty: none; 'peek': nothing is counted), tokens, nano-USD, least
--- tokens, least nano-USD; how many keys of each kind; limit and window in milliseconds of each bucket, tokens and nano-USD of
--- each quota, or '-'.
+-- tokens, least nano-USD; how many keys of each kind; limit and window in milliseconds of each bucket; of each quota tokens,
+-- nano-USD and requests, or '-', and of one that rolls its span in seconds, else 0.
 -- Result: verdict, time in microseconds, tokens and nano-USD set aside, then backlog and time of refill of each bucket, and of
--- each quota: used and held tokens, used and held nano-USD, when it was read, or 0. To a stranger the verdict alone.
+-- each quota: used and held tokens, used and held nano-USD, when it was read, or 0, used and held requests, when its window began,
+-- or 0, and what the counter of that is called. To a stranger the verdict alone.
 local session, lease = ARGV[4], ARGV[5]
 local tokens, nano, minTokens, minNano = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local requestCount, bucketCount, quotaCount = tonumber(ARGV[10]), ARGV[10] + ARGV[11], tonumber(ARGV[12])
@@ -23,12 +24,23 @@ for i = 1, bucketCount do
     seen[key] = buckets[i]
   end
 end
-local quotas, tokenLimits, nanoLimits = {}, {}, {}
+local quotas, counters, windows, begins = {}, {}, {}, {}
+local tokenLimits, nanoLimits, requestLimits = {}, {}, {}
 local isUnread = false
 for i = 1, quotaCount do
-  local at = 11 + 2 * (bucketCount + i)
-  quotas[i] = quotaOf(values[bucketCount + i])
-  tokenLimits[i], nanoLimits[i] = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local at = 9 + 2 * bucketCount + 4 * i
+  local key, value, span = KEYS[1 + bucketCount + i], values[bucketCount + i], tonumber(ARGV[at + 3])
+  if span > 0 then
+    local w, isOpen = windowOf(key, value)
+    windows[i], begins[i] = w, w and not isOpen
+    if begins[i] then windows[i] = { floor(now / 1000), micros, span } end
+    if w then key = counterOf(key, windows[i]) end
+    value = isOpen and call('GET', key)
+  end
+  quotas[i], counters[i] = quotaOf(value), key
+  -- Nothing can have been used yet.
+  if begins[i] then quotas[i][READ_AT] = micros end
+  tokenLimits[i], nanoLimits[i], requestLimits[i] = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   if quotas[i][READ_AT] == 0 then isUnread = true end
 end
 
@@ -40,10 +52,13 @@ local function answer(verdict)
     size = size + 2
   end
   for i = 1, quotaCount do
-    local q = quotas[i]
+    local q, w = quotas[i], windows[i]
     reply[size + 1], reply[size + 2], reply[size + 3] = q[USED], q[HELD], q[USED_NANO]
     reply[size + 4], reply[size + 5] = q[HELD_NANO], q[READ_AT]
-    size = size + 5
+    reply[size + 6], reply[size + 7] = q[USED_REQUESTS], q[HELD_REQUESTS]
+    reply[size + 8] = w and not begins[i] and w[START] or 0
+    reply[size + 9] = w and w[NAME] or 0
+    size = size + 9
   end
   return reply
 end
@@ -61,7 +76,8 @@ local isRefused = false
 for i = 1, quotaCount do
   local q = quotas[i]
   if q[READ_AT] > 0 and (tokenLimits[i] and q[USED] + q[HELD] + minTokens > tokenLimits[i]
-    or nanoLimits[i] and q[USED_NANO] + q[HELD_NANO] + minNano > nanoLimits[i]) then isRefused = true end
+    or nanoLimits[i] and q[USED_NANO] + q[HELD_NANO] + minNano > nanoLimits[i]
+    or requestLimits[i] and q[USED_REQUESTS] + q[HELD_REQUESTS] + 1 > requestLimits[i]) then isRefused = true end
 end
 for i = 1, bucketCount do
   local b, needed = buckets[i], i > requestCount and minTokens or 1
@@ -88,10 +104,14 @@ for i = requestCount + 1, bucketCount do
   rec[size + 1], rec[size + 2], rec[size + 3] = KEYS[1 + i], b[BORN], hold(b, tokens)
 end
 for i = 1, quotaCount do
-  local q, key = quotas[i], KEYS[1 + bucketCount + i]
-  q[HELD], q[HELD_NANO] = q[HELD] + tokens, q[HELD_NANO] + nano
+  local q, key = quotas[i], counters[i]
+  q[HELD], q[HELD_NANO], q[HELD_REQUESTS] = q[HELD] + tokens, q[HELD_NANO] + nano, q[HELD_REQUESTS] + 1
   rec[#rec + 1] = key
   keepQuota(key, q)
+  if begins[i] then
+    keepWindow(KEYS[1 + bucketCount + i], windows[i])
+    begins[i] = false
+  end
 end
 for i = 1, bucketCount do keep(KEYS[1 + i], buckets[i]) end
 if lease ~= '' then call('HSET', KEYS[1], lease, pack(rec)) end

@@ -30,8 +30,15 @@ local function endLease(rec, tokens)
       keep(rec[from], b)
     end
   end
-  local heldTokens, heldNano = heldBy(rec)
-  for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano) end
+  local heldTokens, heldNano, heldRequests = heldBy(rec)
+  for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano, -heldRequests) end
+end
+
+-- The counter behind a key: of one that rolls that of the window that is open, if any is.
+local function counterAt(key)
+  if not isRolling(key) then return key end
+  local w, isOpen = windowOf(key, call('GET', key))
+  return isOpen and counterOf(key, w) or nil
 end
 
 -- extend: the lease holds at least this much; where nothing is known of it, it holds that of quotas from here on.
@@ -48,12 +55,14 @@ local function onLease(name)
       rec = { 0, 0, 0, 0 }
       for i = 1, quotaCount do
         local key, isLimited = text(), text()
-        if isLimited == '1' then rec[#rec + 1] = key end
+        if isLimited == '1' then rec[#rec + 1] = counterAt(key) end
       end
     end
-    local heldTokens, heldNano = heldBy(rec)
+    local heldTokens, heldNano, heldRequests = heldBy(rec)
     rec[TOKENS], rec[NANO], rec[COUNTS] = max(rec[TOKENS], tokens), max(rec[NANO], nano), 1
-    for i = quotasOf(rec), #rec do changeHeld(rec[i], rec[TOKENS] - heldTokens, rec[NANO] - heldNano) end
+    for i = quotasOf(rec), #rec do
+      changeHeld(rec[i], rec[TOKENS] - heldTokens, rec[NANO] - heldNano, 1 - heldRequests)
+    end
     call('HSET', leases, id, pack(rec))
     return
   end
@@ -63,12 +72,13 @@ local function onLease(name)
   end
   if name == 'release' then return end
   for i = 1, quotaCount do
-    local key = text()
+    local key = counterAt(text())
     at = at + 1
-    local q = quotaOf(call('GET', key))
+    local q = quotaOf(key and call('GET', key))
     -- Where it is not read yet, the ledger's figures will stand in its place, this request included.
     if q[READ_AT] > 0 then
       q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+      q[USED_REQUESTS] = q[USED_REQUESTS] + 1
       keepQuota(key, q)
     end
   end
@@ -85,21 +95,44 @@ end
 
 -- use: used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
 -- load: read from the ledger; not by an earlier session, as what was settled since counted nowhere. forget: read it again.
-local function onQuota(name)
+local function onQuota(name, size)
   local key = text()
   local q = quotaOf(call('GET', key))
   if name == 'load' then
     local tokens, nano, session = number(), number(), text()
     if q[READ_AT] > 0 or call('HGET', leases, 's') ~= session then return end
     q[USED], q[USED_NANO], q[READ_AT] = tokens, nano, micros
+    q[USED_REQUESTS] = size > 4 and number() or 0
   elseif q[READ_AT] == 0 then return
   elseif name == 'forget' then q[READ_AT] = 0
   else
     local tokens, nano, since = number(), number(), number()
-    if q[READ_AT] < since then q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+    local requests = size > 4 and number() or 0
+    if q[READ_AT] < since then
+      q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+      q[USED_REQUESTS] = q[USED_REQUESTS] + requests
     else q[READ_AT] = 0 end
   end
   keepQuota(key, q)
+end
+
+-- begin: the ledger says when the window that is open began, 0: none is. forget: what was used of it is read again, and where none
+-- is open, when one began.
+local function onWindow(name)
+  local key = text()
+  if name == 'begin' then
+    local start, span = number(), number()
+    if call('EXISTS', key) == 0 then keepWindow(key, { start == 0 and -span or start, start * 1000000, span }) end
+    return
+  end
+  local counter = counterAt(key)
+  if not counter then
+    call('DEL', key)
+    return
+  end
+  local q = quotaOf(call('GET', counter))
+  q[READ_AT] = 0
+  keepQuota(counter, q)
 end
 
 local last = tonumber(call('HGET', leases, '#') or 0)
@@ -109,7 +142,8 @@ for i = first, first + count - 1 do
   if i > last then
     if name == 'settle' or name == 'extend' or name == 'release' then onLease(name)
     elseif name == 'charge' then charge()
-    else onQuota(name) end
+    elseif isRolling(ARGV[at + 1]) then onWindow(name)
+    else onQuota(name, size) end
   end
   at = from + size
 end

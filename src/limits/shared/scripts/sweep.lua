@@ -13,7 +13,7 @@ for i = 1, #found[2], 2 do
   if id ~= '#' then
     local rec = unpacked(found[2][i + 1])
     if rec[COUNTS] == 1 then
-      for at = quotasOf(rec), #rec do changeHeld(rec[at], -rec[TOKENS], -rec[NANO]) end
+      for at = quotasOf(rec), #rec do changeHeld(rec[at], -rec[TOKENS], -rec[NANO], -1) end
       rec[COUNTS] = 0
       call('HSET', leases, id, pack(rec))
     end

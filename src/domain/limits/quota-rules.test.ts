@@ -1,0 +1,71 @@
+// Quotas per window: the windows of the calendar, what rules mean together, which of two is the wider one, which models count.
+import { describe, expect, test } from "bun:test";
+import {
+  calendarPeriod,
+  isWithinRule,
+  matchesModel,
+  type QuotaRule,
+  quotaFault,
+  quotaRuleOf,
+  windowOf,
+} from "./quota-rules.ts";
+
+const at = (text: string) => Date.parse(text) / 1000;
+const rule = (more: Partial<QuotaRule> = {}): QuotaRule => ({
+  ...{ unit: "tokens", amount: 100, per: "day", window: "calendar" },
+  ...more,
+});
+
+describe("windows of the calendar", () => {
+  for (const [per, start, end] of [
+    ["hour", "2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z"],
+    ["day", "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"],
+    ["week", "2026-12-28T00:00:00Z", "2027-01-04T00:00:00Z"],
+    ["month", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"],
+  ] as const) {
+    test(`a calendar ${per} is that of UTC, a week from Monday on, from its first second to before the next one's`, () => {
+      const window = windowOf({ per, window: "calendar" });
+      const period = { start: at(start), end: at(end) };
+      expect(calendarPeriod(window, at("2026-12-31T23:59:59Z"))).toEqual(period);
+      expect(calendarPeriod(window, period.start)).toEqual(period);
+      expect(calendarPeriod(window, period.start - 1).end).toBe(period.start);
+      expect(calendarPeriod(window, period.end).start).toBe(period.end);
+    });
+  }
+});
+
+describe("rules", () => {
+  test("where no window is said it is that of the calendar, and of spans that the calendar does not have one that rolls", () => {
+    expect(quotaRuleOf({ unit: "usd", amount: 1, per: "week" }).window).toBe("calendar");
+    expect(quotaRuleOf({ unit: "usd", amount: 1, per: "5h" }).window).toBe("rolling");
+    expect(quotaRuleOf({ unit: "usd", amount: 1, per: 90 }).window).toBe("rolling");
+    expect(quotaRuleOf({ unit: "usd", amount: 1, per: 90, models: ["b", "a", "b"] }).models).toEqual(["a", "b"]);
+  });
+
+  test("a window that the calendar does not have, a part of a token, and two quotas of one kind are told by place and field", () => {
+    expect(quotaFault([rule(), rule({ per: "5h" })])).toMatchObject({ at: 1, field: "window" });
+    expect(quotaFault([rule({ amount: 0.5 })])).toMatchObject({ at: 0, field: "amount" });
+    expect(quotaFault([rule({ unit: "usd", amount: 9_000_001 })])).toMatchObject({ at: 0, field: "amount" });
+    expect(quotaFault([rule(), rule({ amount: 5 })])).toMatchObject({ at: 1, field: "per" });
+    expect(quotaFault([rule(), rule({ models: ["m"] }), rule({ unit: "usd", amount: 0.5 })])).toBeUndefined();
+  });
+
+  test("a rule is within another of the same unit and window with no smaller amount, whose models are all among its own", () => {
+    expect(isWithinRule(rule(), rule())).toBe(true);
+    expect(isWithinRule(rule({ amount: 101 }), rule())).toBe(false);
+    expect(isWithinRule(rule({ unit: "requests" }), rule())).toBe(false);
+    expect(isWithinRule(rule({ window: "rolling" }), rule())).toBe(false);
+    expect(isWithinRule(rule(), rule({ models: ["a"] }))).toBe(true);
+    expect(isWithinRule(rule({ models: ["a"] }), rule())).toBe(false);
+    expect(isWithinRule(rule({ models: ["a*"] }), rule({ models: ["ab", "ac*"] }))).toBe(true);
+    expect(isWithinRule(rule({ models: ["ab*"] }), rule({ models: ["a*"] }))).toBe(false);
+  });
+
+  test("a pattern is a whole id, or with an asterisk the beginning of one", () => {
+    expect(matchesModel(["gpt-*", "tiny"], "gpt-6")).toBe(true);
+    expect(matchesModel(["gpt-*", "tiny"], "gpt-")).toBe(true);
+    expect(matchesModel(["gpt-*", "tiny"], "tiny")).toBe(true);
+    expect(matchesModel(["gpt-*", "tiny"], "tiny-2")).toBe(false);
+    expect(matchesModel(["*"], "anything")).toBe(true);
+  });
+});

@@ -1,0 +1,117 @@
+// Totals of an owner over any span of time: nothing is missing, whatever second it begins in, and nothing older is among them.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
+import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { SpanTotals, TotalsOwner, UsageBegin } from "../../domain/usage/usage.ts";
+import { waitBriefly } from "../../storage/sql/database.ts";
+import { SqlRetentionStore } from "../../storage/tables/retention-store.ts";
+import { SpoolLedger } from "../ledger.ts";
+
+/** Midnight, UTC. */
+const day = 1_799_971_200;
+const hour = day + 7 * 3_600;
+const owner: TotalsOwner = { type: "account", id: "acct_1", environment: "live", since: day, until: day + 86_400 };
+
+let opened: TestDatabase;
+let ledger: SpoolLedger;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    await waitBriefly(opened.db);
+    const log = { info() {}, warn() {}, error() {} };
+    const directory = join(opened.directory, "spool");
+    ledger = await SpoolLedger.open({ db: opened.db, directory, log, clock: systemClock, drainMs: 10_000 });
+  });
+
+  afterEach(async () => {
+    await ledger.close();
+    await opened.close();
+  });
+
+  let served = 0;
+  function serve(at: number, tokens: number, more: Partial<UsageBegin> = {}): void {
+    const begin: UsageBegin = {
+      ...{ requestId: `r${served++}`, at, accountId: "acct_1", keyId: "key_1", appId: null, environment: "live" },
+      ...{ operation: "chat", model: "gpt-6", stream: false, ...more },
+    };
+    const end = {
+      promptTokens: tokens,
+      completionTokens: 0,
+      estimated: false,
+      nanoUsd: tokens,
+      upstream: "up",
+    } as const;
+    const times = { durationMs: 1, firstTokenMs: null, queueMs: 0 };
+    ledger.begin(begin).settle({ ...end, ...times, outcome: "completed", errorCode: null, capped: false });
+  }
+
+  async function read(more: Partial<TotalsOwner>): Promise<SpanTotals | undefined> {
+    let found: SpanTotals | undefined;
+    await ledger.readTotals({ ...owner, ...more }, (totals) => {
+      found = totals;
+    });
+    return found;
+  }
+
+  /** One second before, at, and after the span's beginning, in the hours around it and on the days around those. */
+  async function serveAround(): Promise<void> {
+    for (const flush of [true, false]) {
+      serve(day - 1, 1);
+      serve(hour - 10, 10);
+      serve(hour + 599, 100);
+      serve(hour + 600, 1_000);
+      serve(hour + 3_600, 10_000, { model: "tiny" });
+      serve(day + 86_400, 100_000, { model: "gpt-5" });
+      if (flush) await ledger.flush();
+    }
+  }
+
+  const until = day + 2 * 86_400;
+
+  test("a span that begins within an hour has what is as young as it, in the database or on the way there, and the first use in it", async () => {
+    await serveAround();
+    const of = async (since: number, more: Partial<TotalsOwner> = {}) => {
+      const found = await read({ since, until, ...more });
+      return [found?.tokens, found?.requests, found?.firstAt];
+    };
+    expect(await of(hour + 600)).toEqual([222_000, 6, hour + 600]);
+    expect(await of(hour + 599)).toEqual([222_200, 8, hour + 599]);
+    expect(await of(hour + 601)).toEqual([220_000, 4, hour + 3_600]);
+    expect(await of(hour)).toEqual([222_200, 8, hour + 599]);
+    expect(await of(hour - 5)).toEqual([222_200, 8, hour + 599]);
+    expect(await of(hour - 10)).toEqual([222_220, 10, hour - 10]);
+    expect(await of(day)).toEqual([222_220, 10, hour - 10]);
+    expect(await of(day - 40)).toEqual([222_222, 12, day - 1]);
+    expect(await of(day + 86_401)).toEqual([0, 0, undefined]);
+    expect(await of(hour + 600, { until: hour + 3_600 })).toEqual([2_000, 2, hour + 600]);
+    expect(await of(day, { until: day + 86_400 })).toEqual([22_220, 8, hour - 10]);
+  });
+
+  test("of certain models, by id or by the beginning of ids, it has these alone", async () => {
+    await serveAround();
+    const of = async (models: string[], more: Partial<TotalsOwner> = {}) => {
+      const found = await read({ since: hour + 600, until, models, ...more });
+      return [found?.tokens, found?.requests];
+    };
+    expect(await of(["gpt-*"])).toEqual([202_000, 4]);
+    expect(await of(["gpt-5", "tiny"])).toEqual([220_000, 4]);
+    expect(await of(["gpt"])).toEqual([0, 0]);
+    expect(await of(["*"])).toEqual([222_000, 6]);
+    expect(await of(["tiny"], { type: "key", id: "key_1" })).toEqual([20_000, 2]);
+    expect(await of(["tiny"], { type: "key", id: "key_2" })).toEqual([0, 0]);
+  });
+
+  test("where single requests of that hour are gone, or the sums by hour, more is counted rather than less", async () => {
+    await serveAround();
+    await ledger.flush();
+    await ledger.rollUp();
+    const store = new SqlRetentionStore(opened.db);
+    await store.keepFrom("requests", day + 86_400, undefined);
+    expect((await read({ since: hour + 600, until }))?.tokens).toBe(222_200);
+    await store.keepFrom("hourly_usage", day + 86_400, undefined);
+    await opened.db`DELETE FROM usage_rollups WHERE span = 'hour' AND start < ${day + 86_400}`;
+    expect(await read({ since: hour + 600, until })).toMatchObject({ tokens: 222_220, firstAt: hour + 600 });
+  });
+});

@@ -1,0 +1,189 @@
+// What an owner used in a span of time: from the roll-ups, and where it begins within an hour, from the records of that hour.
+
+import { matchesModel } from "../../domain/limits/quota-rules.ts";
+import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { hourlyUsageKeptFrom, requestsKeptFrom } from "../../storage/tables/retention-store.ts";
+import { at, type UsageColumns } from "./usage-columns.ts";
+import type { TotalOf, UsageSpan } from "./usage-sums.ts";
+
+/** The sums of what is in the database, and which of the records that are not there yet belong to the same owner. */
+export interface OwnerTotals {
+  totals: SpanTotals;
+  totalOf: TotalOf;
+  owns(usage: UsageColumns, row: number): boolean;
+}
+
+const hourSeconds = 3_600;
+const daySeconds = 86_400;
+/** Records of a part of an hour, of all accounts, up to which they are read one by one. */
+const mostRecords = 200_000;
+
+export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
+  const { type, id, environment, since, until, models } = owner;
+  const keyIds = type === "account" ? undefined : await readFamily(db, id);
+  const whose: Whose = { accountId: id, keyIds, environment, models };
+  const isWholeDay = since % daySeconds === 0;
+  const kept = isWholeDay ? undefined : await readKeptFrom(db);
+  const part: UsageSpan = kept !== undefined && floorTo(since, hourSeconds) < kept.hours ? "day" : "hour";
+  const totals = noTotals();
+  for (const piece of piecesOf(since, until, part)) add(totals, await readRollups(db, whose, piece, since));
+  const first = await readFirst(db, whose, { since, until, part, recordsFrom: kept?.records ?? 0 });
+  add(totals, first.totals);
+  // What the records had of that hour is not gathered from anywhere else.
+  const totalOf = { ...ownerOf(whose), since: first.isOfRecords ? ceilTo(since, hourSeconds) : since, until };
+  return {
+    totals,
+    totalOf,
+    owns: (usage, row) => isOf(whose, usage, row) && usage.number(row, at) >= since && usage.number(row, at) < until,
+  };
+}
+
+/** Adds totals of the same owner, from another part of the time. */
+export function add(totals: SpanTotals, more: SpanTotals): void {
+  totals.requests += more.requests;
+  totals.tokens += more.tokens;
+  totals.nanoUsd += more.nanoUsd;
+  if (more.firstAt !== undefined) totals.firstAt = Math.min(totals.firstAt ?? more.firstAt, more.firstAt);
+}
+
+export function noTotals(): SpanTotals {
+  return { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
+}
+
+interface Whose {
+  accountId: string;
+  /** undefined: all of the account's. */
+  keyIds: ReadonlySet<string> | undefined;
+  environment: string;
+  models: readonly string[] | undefined;
+}
+
+interface Piece {
+  span: UsageSpan;
+  from: number;
+  to: number;
+}
+
+/** Whole roll-ups from `since` on; without the one that it is within. */
+function piecesOf(since: number, until: number, part: UsageSpan): Piece[] {
+  const firstDay = ceilTo(since, daySeconds);
+  const lastDay = Math.max(firstDay, floorTo(until, daySeconds));
+  const pieces: Piece[] = [
+    { span: "hour", from: ceilTo(since, hourSeconds), to: part === "day" ? 0 : Math.min(firstDay, until) },
+    { span: "day", from: firstDay, to: lastDay },
+    { span: "hour", from: lastDay, to: until },
+  ];
+  return pieces.filter(({ from, to }) => from < to);
+}
+
+/**
+ * The roll-up that `since` is within: all of it, where none of it is older; else, where there are not too many, the
+ * records that are not; else all of it again, as nothing may be missing.
+ */
+async function readFirst(
+  db: Database,
+  whose: Whose,
+  { since, until, part, recordsFrom }: { since: number; until: number; part: UsageSpan; recordsFrom: number },
+): Promise<{ totals: SpanTotals; isOfRecords: boolean }> {
+  const seconds = part === "hour" ? hourSeconds : daySeconds;
+  const from = floorTo(since, seconds);
+  if (from === since) return { totals: noTotals(), isOfRecords: false };
+  const piece = { span: part, from, to: from + 1 };
+  const totals = await readRollups(db, whose, piece, since);
+  const end = Math.min(until, from + seconds);
+  const isExact = totals.requests === 0 || totals.firstAt !== since;
+  if (isExact || part === "day" || since < recordsFrom || (await areMany(db, since, end))) {
+    return { totals, isOfRecords: false };
+  }
+  return { totals: await readRecords(db, whose, since, end), isOfRecords: true };
+}
+
+/** `first_at` is `since` where something is older than that. */
+async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
+  const [row] = await db`
+    SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens,
+      coalesce(sum(nano_usd), 0) AS nano_usd,
+      min(CASE WHEN first_at < ${since} THEN ${since} ELSE first_at END) AS first_at
+    FROM usage_rollups
+    WHERE ${ownedBy(db, whose)} AND span = ${span} AND start >= ${from} AND start < ${to} AND last_at >= ${since}`;
+  return totalsOf(row);
+}
+
+async function readRecords(db: Database, whose: Whose, since: number, until: number): Promise<SpanTotals> {
+  const [row] = await db`
+    SELECT count(*) AS requests, coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens,
+      coalesce(sum(nano_usd), 0) AS nano_usd, min(at) AS first_at
+    FROM usage_records WHERE ${ownedBy(db, whose)} AND at >= ${since} AND at < ${until}`;
+  return totalsOf(row);
+}
+
+async function areMany(db: Database, since: number, until: number): Promise<boolean> {
+  const [row]: { n: number | string }[] = await db`
+    SELECT count(*) AS n FROM (
+      SELECT 1 FROM usage_records WHERE at >= ${since} AND at < ${until} LIMIT ${mostRecords + 1}
+    ) AS found`;
+  return Number(row?.n) > mostRecords;
+}
+
+/** Unix seconds from which on there are records, and roll-ups by hour. */
+async function readKeptFrom(db: Database): Promise<{ records: number; hours: number }> {
+  const rows: { name: string; value: string }[] = await db`
+    SELECT name, value FROM installation WHERE name IN ${db([requestsKeptFrom, hourlyUsageKeptFrom])}`;
+  const of = (name: string) => Number(rows.find((row) => row.name === name)?.value ?? 0);
+  return { records: of(requestsKeptFrom), hours: of(hourlyUsageKeptFrom) };
+}
+
+function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose) {
+  const owner = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
+  if (models === undefined) return db`${owner} AND environment = ${environment}`;
+  const matches = models.map((pattern) => {
+    const start = pattern.slice(0, -1);
+    return pattern.endsWith("*") ? db`substr(model, 1, ${[...start].length}) = ${start}` : db`model = ${pattern}`;
+  });
+  const anyOf = matches.reduce((all, one) => db`${all} OR ${one}`);
+  return db`${owner} AND environment = ${environment} AND (${anyOf})`;
+}
+
+function ownerOf({ accountId, keyIds, environment, models }: Whose): Omit<TotalOf, "since" | "until"> {
+  return { ...(keyIds === undefined ? { accountId } : { keyIds }), environment, ...(models && { models }) };
+}
+
+function isOf({ accountId, keyIds, environment, models }: Whose, usage: UsageColumns, row: number): boolean {
+  const { request } = usage.kindAt(row);
+  if (request.environment !== environment) return false;
+  if (models !== undefined && !matchesModel(models, request.model)) return false;
+  return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");
+}
+
+/** A key, those with which it shares its limit after rotations, and the keys that these made: they count against it. */
+async function readFamily(db: Database, id: string): Promise<Set<string>> {
+  const rows: { id: string }[] = await db`
+    WITH RECURSIVE family (id) AS (
+      SELECT id FROM api_keys
+      WHERE id = ${id} OR limit_id = ${id} OR limit_id = (SELECT limit_id FROM api_keys WHERE id = ${id})
+      UNION
+      SELECT api_keys.id FROM api_keys JOIN family ON api_keys.parent_id = family.id
+    )
+    SELECT id FROM family`;
+  return new Set([id, ...rows.map((row) => row.id)]);
+}
+
+type Sum = number | string;
+
+function totalsOf(row: { requests: Sum; tokens: Sum; nano_usd: Sum; first_at: Sum | null }): SpanTotals {
+  return {
+    requests: Number(row.requests),
+    tokens: Number(row.tokens),
+    nanoUsd: Number(row.nano_usd),
+    firstAt: row.first_at === null ? undefined : Number(row.first_at),
+  };
+}
+
+function floorTo(seconds: number, step: number): number {
+  return Math.floor(seconds / step) * step;
+}
+
+function ceilTo(seconds: number, step: number): number {
+  return Math.ceil(seconds / step) * step;
+}

@@ -1,0 +1,31 @@
+// The plans of sets of limits, kept for as long as they hold.
+import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
+import { isCounted } from "./limit-decision.ts";
+import { type LimitPlan, planOf } from "./limit-plan.ts";
+
+export class LimitPlans {
+  readonly #prefix: string;
+  /** By which of the windows count. */
+  readonly #plans = new WeakMap<LimitSet, Map<string, LimitPlan>>();
+
+  /** `prefix`: of all keys. */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  of(limits: LimitSet, reservation: Pick<Reservation, "model">, now: number): LimitPlan {
+    const windows = limits.windows?.filter((quota) => isCounted(quota, reservation)) ?? [];
+    const name = windows.length === limits.windows?.length ? "all" : windows.map(({ id }) => id).join("\n");
+    let plans = this.#plans.get(limits);
+    if (!plans) {
+      plans = new Map();
+      this.#plans.set(limits, plans);
+    }
+    let plan = plans.get(name);
+    if (!plan || now < plan.time.start || now >= plan.time.end) {
+      plan = planOf(limits, windows, now, this.#prefix);
+      plans.set(name, plan);
+    }
+    return plan;
+  }
+}

@@ -1,0 +1,153 @@
+// Quotas that have a window, in the memory of this process: which window it is, and what was used in it.
+import type { Clock } from "../../base/clock.ts";
+import { SweptMap } from "../../base/swept-map.ts";
+import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
+import type { Quota, Reservation } from "../../domain/limits/limits.ts";
+import { calendarPeriod, type Period, type QuotaWindow } from "../../domain/limits/quota-rules.ts";
+import type { Ledger } from "../../domain/usage/usage.ts";
+import { isCounted } from "../limit-decision.ts";
+import { readInTime } from "../read-in-time.ts";
+import { rollingSpan } from "../rolling-span.ts";
+import { QuotaCounter, type QuotaCounters } from "./memory-quotas.ts";
+
+/** A quota that counts a request, with where it does. */
+export interface CountedWindow {
+  readonly quota: Quota;
+  readonly counter: WindowCounter;
+}
+
+export class WindowCounter extends QuotaCounter {
+  /** Monotonic, of a quota that rolls and is in use. */
+  endMs = Number.POSITIVE_INFINITY;
+}
+
+/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
+const forgetAfterMs = 3_600_000;
+
+/**
+ * A window of the calendar goes by the wall clock, and one that that jumps back to finds what was used of it. One that
+ * rolls ends by the monotonic clock: no jump makes it shorter or longer.
+ */
+export class MemoryWindows {
+  readonly #clock: Clock;
+  readonly #ledger: Pick<Ledger, "readTotals">;
+  /** By id, with its start where that is the calendar's. */
+  readonly #counters: QuotaCounters = new SweptMap((counter) => this.#forget(counter as WindowCounter));
+
+  constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
+    this.#clock = clock;
+    this.#ledger = ledger;
+  }
+
+  get size(): number {
+    return this.#counters.size;
+  }
+
+  /** Those that count a request; undefined where none does. */
+  of(quotas: readonly Quota[], reservation: Reservation, nowMs: number): CountedWindow[] | undefined {
+    this.#counters.used(nowMs);
+    let counted: CountedWindow[] | undefined;
+    for (const quota of quotas) {
+      if (!isCounted(quota, reservation)) continue;
+      counted ??= [];
+      counted.push({ quota, counter: this.use(quota, nowMs) });
+    }
+    return counted;
+  }
+
+  use(quota: Quota, nowMs: number): WindowCounter {
+    const { window, counted } = quota;
+    const known = counted instanceof WindowCounter && counted.among === this.#counters ? counted : undefined;
+    const counter = known && this.#isCurrent(known, nowMs) ? known : this.#find(quota, windowIn(window), nowMs);
+    if (counter !== counted) quota.counted = counter;
+    counter.lastUsedMs = nowMs;
+    return counter;
+  }
+
+  /** It is used from now on: the window of one that rolls begins, where it has not. */
+  begin({ quota: { window }, counter }: CountedWindow, nowMs: number): void {
+    if (counter.period !== undefined) return;
+    const { seconds } = windowIn(window);
+    const start = this.#clock.nowSeconds();
+    counter.period = { start, end: start + seconds };
+    counter.endMs = nowMs + seconds * 1000;
+  }
+
+  /**
+   * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
+   * that takes too long.
+   */
+  read(quota: Quota, counter: WindowCounter): Promise<void> {
+    counter.reading ??= this.#read(quota, counter).finally(() => {
+      counter.reading = undefined;
+    });
+    return readInTime(counter.reading);
+  }
+
+  async #read({ owner, ownerId, environment, window, filter }: Quota, counter: WindowCounter): Promise<void> {
+    const { kind, seconds } = windowIn(window);
+    const isRolling = kind === "rolling";
+    const now = this.#clock.nowSeconds();
+    const span = isRolling || !counter.period ? rollingSpan(now, seconds) : spanOf(counter.period);
+    const { models } = filter ?? {};
+    const asked = { type: owner, id: ownerId, environment, ...span, ...(models && { models }) };
+    try {
+      await this.#ledger.readTotals(asked, (totals) => {
+        counter.usedRequests = totals.requests;
+        counter.usedTokens = totals.tokens;
+        counter.usedNanoUsd = totals.nanoUsd;
+        counter.isRead = true;
+        if (isRolling && totals.firstAt !== undefined) this.#startedAt(counter, totals.firstAt, seconds);
+      });
+    } catch (error) {
+      throw unreadUsageRefusal(error);
+    }
+    if (!counter.isRead) throw unreadUsageRefusal(new Error("the ledger gave no totals"));
+  }
+
+  /** The ledger knows of a use that may be older than the first one here. */
+  #startedAt(counter: WindowCounter, firstAt: number, seconds: number): void {
+    const start = Math.min(firstAt, counter.period?.start ?? firstAt);
+    counter.period = { start, end: start + seconds };
+    const leftMs = (start + seconds - this.#clock.nowSeconds()) * 1000;
+    counter.endMs = this.#clock.monotonicMs() + Math.max(0, leftMs);
+  }
+
+  #isCurrent({ period, endMs }: WindowCounter, nowMs: number): boolean {
+    if (endMs !== Number.POSITIVE_INFINITY) return nowMs < endMs;
+    if (period === undefined) return true;
+    const now = this.#clock.nowSeconds();
+    return now >= period.start && now < period.end;
+  }
+
+  #find(quota: Quota, window: QuotaWindow, nowMs: number): WindowCounter {
+    const period = window.kind === "calendar" ? calendarPeriod(window, this.#clock.nowSeconds()) : undefined;
+    const key = period ? `${quota.id} ${period.start}` : quota.id;
+    const known = this.#counters.get(key) as WindowCounter | undefined;
+    if (known && this.#isCurrent(known, nowMs)) return known;
+    const counter = new WindowCounter(period, this.#counters, nowMs);
+    // All that was used is within windows that have passed.
+    if (known) counter.isRead = true;
+    this.#counters.set(key, counter);
+    return counter;
+  }
+
+  /** One that rolls stays for as long as its window: nobody else knows when that began. */
+  #forget(counter: WindowCounter): boolean {
+    const { leases, reading, lastUsedMs, endMs } = counter;
+    const nowMs = this.#clock.monotonicMs();
+    if (leases > 0 || reading || nowMs - lastUsedMs <= forgetAfterMs) return false;
+    if (endMs !== Number.POSITIVE_INFINITY && nowMs < endMs) return false;
+    counter.among = undefined;
+    return true;
+  }
+}
+
+function windowIn(window: QuotaWindow | undefined): QuotaWindow {
+  if (window === undefined) throw new TypeError("A quota among windows has none.");
+  return window;
+}
+
+function spanOf({ start, end }: Period): { since: number; until: number } {
+  return { since: start, until: end };
+}

@@ -1,0 +1,57 @@
+// The shapes of quotas per window on the wire: as they are given, and what was used of them.
+import { z } from "zod";
+import {
+  leastSpanSeconds,
+  longestModelPattern,
+  modelPatternPattern,
+  mostQuotaModels,
+  mostQuotas,
+  mostSpanSeconds,
+  namedSpans,
+  quotaUnits,
+  windowKinds,
+} from "../domain/limits/quota-rules.ts";
+import { unixSeconds } from "./parts.ts";
+
+const unit = z.enum(quotaUnits).describe("`usd` by the prices of the models.");
+const amount = z.number().min(0).describe("Whole requests or tokens, or USD.");
+const per = z
+  .union([z.enum(namedSpans), z.int().min(leastSpanSeconds).max(mostSpanSeconds)])
+  .describe("A span with a name, or seconds.");
+const window = z
+  .enum(windowKinds)
+  .describe(
+    "`calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.",
+  );
+const models = z
+  .array(z.string().min(1).max(longestModelPattern).regex(modelPatternPattern))
+  .min(1)
+  .max(mostQuotaModels)
+  .describe("Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.");
+
+export const givenQuotas = z
+  .array(z.object({ unit, amount, per, window: window.optional(), models: models.optional() }))
+  .max(mostQuotas)
+  .describe("Quotas per window, beside those of a calendar month; all of them hold.");
+
+export const shownQuotas = z
+  .array(z.object({ unit, amount, per, window, models: models.optional() }))
+  .describe("Quotas per window, beside those of a calendar month.");
+
+export const usedQuotas = z.array(
+  z.object({
+    owner: z
+      .enum(["account", "key", "member", "app"])
+      .describe("Whose it is: of a key also that of a key that made it, of a login the member's."),
+    owner_id: z.string(),
+    unit,
+    amount,
+    used: z.number().describe("In this window; requests still running are left out."),
+    per,
+    window,
+    models: models.nullable().describe("null: all models."),
+    starts_at: unixSeconds.nullable().describe("null: it begins with the next use."),
+    resets_at: unixSeconds.nullable(),
+  }),
+);
+export type UsedQuotas = z.infer<typeof usedQuotas>;
