@@ -89,17 +89,10 @@ export function quotaKeys(prefix: string): string {
 /** The key of its counter, or, where it rolls, of what says which that is. */
 export function quotaKey(prefix: string, quota: Quota, now: number): string {
   const { id, window } = quota;
-  if (isRolling(quota)) return `${quotaKeys(prefix)}${rollingWord}${id}`;
+  if (isRolling(quota)) return `${quotaKeys(prefix)}rolling:${id}`;
   const { start } = periodOf(quota, now) as Period;
   const time = new Date(start * 1000).toISOString();
   return `${quotaKeys(prefix)}${window === undefined ? time.slice(0, 7) : time.slice(0, 13)}:${id}`;
-}
-
-const rollingWord = "rolling:";
-
-/** Whether a key says which counter it is. */
-export function isOfRolling(prefix: string, key: string): boolean {
-  return key.startsWith(`${quotaKeys(prefix)}${rollingWord}`);
 }
 
 /** The key of the counter of a window that rolls, by what it is called; the scripts have the same. */

@@ -267,6 +267,53 @@ test(
   60_000,
 );
 
+for (const quotas of [
+  [{ unit: "requests", amount: 120, per: "hour" }],
+  [{ unit: "requests", amount: 120, per: "week", models: ["upstream-*"] }],
+  [{ unit: "requests", amount: 120, per: "5h" }],
+  [
+    { unit: "requests", amount: 200, per: "month" },
+    { unit: "requests", amount: 120, per: 900, models: ["upstream-model", "other"] },
+  ],
+]) {
+  const name = quotas.map(({ amount, per }) => `${amount} per ${per}`).join(" and ");
+  test(
+    `requests of a key per window, ${name}: 300 clients on three replicas get exactly as many`,
+    () =>
+      undisturbed(async () => {
+        const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, quotas });
+        const { statuses } = await load([key], loadMs);
+        console.log({ statuses });
+        // A calendar hour that ends meanwhile grants as many again.
+        const most = quotas[0]?.per === "hour" && statuses[200] !== 120 ? 240 : 120;
+        expect(statuses[200]).toBe(most);
+        expect(Object.keys(statuses).sort()).toEqual(["200", "403"]);
+        await until(async () => (await booked(id)).rows === statuses[200], "all is booked");
+      }),
+    90_000,
+  );
+}
+
+test(
+  "tokens per window over all replicas: what is used is never more than the amount but for the last estimate",
+  () =>
+    undisturbed(async () => {
+      const quotas = [
+        { unit: "tokens", amount: 2_000, per: "5h" },
+        { unit: "tokens", amount: 90_000, per: "day" },
+      ];
+      const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, quotas });
+      upstream.script(tenTokens);
+      const more = () => ({ stream: Math.random() < 0.5 });
+      const { statuses, tokens } = await loadUpTo(1_980, { key, id, forMs: 1_500, more });
+      console.log({ statuses, tokens });
+      expect(tokens).toBeLessThanOrEqual(2_000);
+      expect(tokens).toBeGreaterThan(1_980);
+      expect(Object.keys(statuses).sort()).toEqual(["200", "403"]);
+    }),
+  60_000,
+);
+
 // hardening: L2
 test(
   "tokens of an account: five times as many are reserved as are used, and what is used is burst + rate x time",

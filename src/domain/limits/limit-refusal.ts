@@ -97,7 +97,8 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
 }
 
 function shown(unit: QuotaShortage["unit"], amount: number): string {
-  return unit === "nanoUsd" ? `${usd(amount)} USD` : `${amount} ${unit}`;
+  if (unit === "nanoUsd") return `${usd(amount)} USD`;
+  return unit === "requests" && amount === 1 ? "1 request" : `${amount} ${unit}`;
 }
 
 /** The usage so far could not be read, and without it nobody can say whether a quota allows the request. */

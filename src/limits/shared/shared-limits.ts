@@ -30,7 +30,6 @@ import {
   amountsOf,
   bucketKey,
   figuresOf,
-  isOfRolling,
   isRolling,
   type LimitPlan,
   quotaArguments,
@@ -435,9 +434,7 @@ export class SharedLimits implements LimitStore {
     // One that was emptied reads all of it from the ledger.
     if (!isEmptied) {
       for (const [key, { tokens, nanoUsd, requests }] of outage.used) {
-        // Which window that was is in the ledger.
-        if (isOfRolling(this.#prefix, key)) operations.add("forget", key);
-        else operations.add("use", key, ...[tokens, nanoUsd, outage.sinceMicros, requests].map(String));
+        operations.add("use", key, ...[tokens, nanoUsd, outage.sinceMicros, requests].map(String));
       }
     }
     for (const { kind, rule, count } of outage.share.charges(isEmptied)) {

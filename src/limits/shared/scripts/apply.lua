@@ -95,8 +95,9 @@ end
 
 -- use: used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
 -- load: read from the ledger; not by an earlier session, as what was settled since counted nowhere. forget: read it again.
-local function onQuota(name, size)
+local function onQuota(name, size, counter)
   local key = text()
+  key = counter or key
   local q = quotaOf(call('GET', key))
   if name == 'load' then
     local tokens, nano, session = number(), number(), text()
@@ -116,23 +117,17 @@ local function onQuota(name, size)
   keepQuota(key, q)
 end
 
--- begin: the ledger says when the window that is open began, 0: none is. forget: what was used of it is read again, and where none
--- is open, when one began.
-local function onWindow(name)
-  local key = text()
-  if name == 'begin' then
-    local start, span = number(), number()
-    if call('EXISTS', key) == 0 then keepWindow(key, { start == 0 and -span or start, start * 1000000, span }) end
+-- begin: the ledger says when the window that is open began, 0: none is. All else is about the counter of the window that is open;
+-- where none is, one that nobody has told of may have begun: that is read from the ledger.
+local function onWindow(name, size)
+  if name ~= 'begin' then
+    local key = ARGV[at + 1]
+    local counter = counterAt(key)
+    if counter then onQuota(name, size, counter) else call('DEL', key) end
     return
   end
-  local counter = counterAt(key)
-  if not counter then
-    call('DEL', key)
-    return
-  end
-  local q = quotaOf(call('GET', counter))
-  q[READ_AT] = 0
-  keepQuota(counter, q)
+  local key, start, span = text(), number(), number()
+  if call('EXISTS', key) == 0 then keepWindow(key, { start == 0 and -span or start, start * 1000000, span }) end
 end
 
 local last = tonumber(call('HGET', leases, '#') or 0)
@@ -142,7 +137,7 @@ for i = first, first + count - 1 do
   if i > last then
     if name == 'settle' or name == 'extend' or name == 'release' then onLease(name)
     elseif name == 'charge' then charge()
-    elseif isRolling(ARGV[at + 1]) then onWindow(name)
+    elseif isRolling(ARGV[at + 1]) then onWindow(name, size)
     else onQuota(name, size) end
   end
   at = from + size
