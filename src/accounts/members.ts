@@ -2,6 +2,7 @@
 
 import { forbidden, GatewayError } from "../base/errors.ts";
 import type { AuditEvent } from "../domain/audit.ts";
+import type { QuotaRule } from "../domain/limits/quota-rules.ts";
 import type { Membership } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -56,6 +57,22 @@ export function changeRole(
   if (target.role === role) return undefined;
   const detail = { role: { before: target.role, after: role } };
   return { role, event: auditEvent("member.updated", by, origin, about(target, detail)) };
+}
+
+/** Undefined where they are these already. Throws `permission_denied`. */
+export function changeMemberQuotas(
+  by: Principal,
+  target: TargetMember & Pick<Membership, "quotas">,
+  quotas: readonly QuotaRule[],
+  origin: Origin,
+): { quotas: readonly QuotaRule[]; event: AuditEvent } | undefined {
+  if (!mayActOn(standingIn(by, target.accountId), target.role)) {
+    throw forbidden("quotas: only owners, and admins for members, may say how much somebody may use.");
+  }
+  const before = target.quotas ?? [];
+  if (Bun.deepEquals(before, quotas)) return undefined;
+  const detail = { quotas: { before, after: quotas } };
+  return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
 /** Everybody may leave; that the last owner cannot is told by the store. Throws `permission_denied`. */

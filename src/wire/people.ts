@@ -6,6 +6,7 @@ import { roles } from "../domain/people/role.ts";
 import type { Session } from "../domain/people/session.ts";
 import { scopes } from "../domain/scope.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
+import { givenQuotas, rulesOnWire, shownQuotas } from "./quotas.ts";
 
 const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
 const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");
@@ -93,12 +94,17 @@ export const memberShape = z
     email: z.string(),
     name: z.string(),
     role,
+    quotas: shownQuotas.describe(
+      "Quotas per window, in each environment, of what the person does and makes as a member.",
+    ),
     created_at: unixSeconds,
     last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
   })
   .meta({ id: "Member" });
 
-export const updateMemberRequest = z.object({ role }).meta({ id: "UpdateMemberRequest" });
+export const updateMemberRequest = z
+  .object({ role: role.optional(), quotas: givenQuotas.nullish() })
+  .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears." });
 
 export const removedMember = deletedShape("member", "RemovedMember");
 
@@ -185,6 +191,7 @@ export function memberToWire(member: Member): z.infer<typeof memberShape> {
     email: member.email,
     name: member.name,
     role: member.role,
+    quotas: rulesOnWire(member.quotas ?? []),
     created_at: member.createdAt,
     last_seen_at: member.lastSeenAt,
   };

@@ -8,6 +8,7 @@ import {
   mostQuotas,
   mostSpanSeconds,
   namedSpans,
+  type QuotaRule,
   quotaUnits,
   windowKinds,
 } from "../domain/limits/quota-rules.ts";
@@ -37,6 +38,11 @@ export const givenQuotas = z
 export const shownQuotas = z
   .array(z.object({ unit, amount, per, window, models: models.optional() }))
   .describe("Quotas per window, beside those of a calendar month.");
+
+/** Rules as they are shown. */
+export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQuotas> {
+  return rules.map(({ models: some, ...rule }) => ({ ...rule, ...(some && { models: [...some] }) }));
+}
 
 export const usedQuotas = z.array(
   z.object({

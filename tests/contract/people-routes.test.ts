@@ -42,6 +42,27 @@ describe("members", () => {
     expect((await api.send(member.headers, "/v1/members")).status).toBe(403);
   });
 
+  test("how much a member may use is said by owners, and of members by admins; it bounds what they do and make", async () => {
+    const quotas = [{ unit: "requests", amount: 2, per: "5h" }];
+    const shown = [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }];
+    const limit = (by: Record<string, string>, target: ApiMember, to: unknown) =>
+      api.send(by, `/v1/members/${target.membership.id}`, "PATCH", { quotas: to });
+    expect((await limit(member.headers, member, [])).status).toBe(403);
+    expect((await limit(admin.headers, owner, quotas)).status).toBe(403);
+    expect((await limit(owner.headers, admin, quotas)).body.quotas).toEqual(shown);
+    const { status, body } = await limit(admin.headers, member, quotas);
+    expect([status, body.quotas, body.role]).toEqual([200, shown, "member"]);
+    expect((await events("member.updated"))[0]).toMatchObject({ detail: { quotas: { before: [], after: shown } } });
+    const { body: list } = await api.send(owner.headers, "/v1/members");
+    expect(list.data.map((one: { quotas: unknown[] }) => one.quotas.length)).toEqual([0, 1, 1]);
+    const made = await api.send(member.headers, "/v1/keys", "POST", { name: "own" });
+    const chain = await api.keys.findChainById(made.body.id);
+    expect(chain?.keys.map((one) => one.quotas)).toEqual([[], shown] as never);
+    const wrong = await limit(owner.headers, member, [{ unit: "tokens", amount: 1, per: "5h", window: "calendar" }]);
+    expect(wrong.body.error.message).toContain("quotas[0].window: must be rolling");
+    expect((await limit(owner.headers, member, null)).body.quotas).toEqual([]);
+  });
+
   test("members get another role from owners alone; nobody changes their own", async () => {
     for (const by of [admin, member]) {
       for (const target of [owner, admin, member])

@@ -108,6 +108,7 @@ export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sq
         accountId: inAccount,
         personId: person.id,
         role,
+        quotas: [],
         createdAt: clock.nowSeconds(),
       };
       const outcome = await people.apply({ addMembership: membership }, byConsole("member.added", inAccount));

@@ -4950,6 +4950,34 @@ export interface Member {
    */
   role: "owner" | "admin" | "member";
   /**
+   * Quotas per window, in each environment, of what the person does and makes as a member.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -4958,11 +4986,41 @@ export interface Member {
    */
   last_seen_at: number | null;
 }
+/**
+ * What is left out stays as it is; null clears.
+ */
 export interface UpdateMemberRequest {
   /**
    * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
    */
-  role: "owner" | "admin" | "member";
+  role?: "owner" | "admin" | "member";
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
 }
 export interface RemovedMember {
   object: "member";

@@ -1,6 +1,7 @@
 // People who sign in, and the accounts that they are members of.
 
 import type { AuditEvent } from "../audit.ts";
+import type { QuotaRule } from "../limits/quota-rules.ts";
 import type { Role } from "./role.ts";
 
 export interface Person {
@@ -23,6 +24,8 @@ export interface Membership {
   accountId: string;
   personId: string;
   role: Role;
+  /** Quotas per window, in each environment, of all that the person does and makes as a member. */
+  quotas?: readonly QuotaRule[];
   /** Unix seconds. */
   createdAt: number;
 }
@@ -147,6 +150,7 @@ export interface PersonStore {
    * Both refuse, with `last_owner`, to leave an account that has an owner without one. A removed membership's credentials are
    * revoked for good, so its keys and the apps that it allowed end with it.
    */
+  setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
 

@@ -6,11 +6,10 @@ import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { rulesToWire } from "../../policy/manage/key-values.ts";
 import { quotaUse } from "../../policy/quota-use.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
-import { shownQuotas, usedQuotas } from "../../wire/quotas.ts";
+import { rulesOnWire, shownQuotas, usedQuotas } from "../../wire/quotas.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "./endpoint.ts";
 import { wholeListOf } from "./list.ts";
@@ -151,7 +150,7 @@ function tierToWire(tier: SourcedTier, current: string): z.infer<typeof tierShap
     object: "tier",
     name: tier.name,
     ...byWire(amounts, ({ name }) => tier[name]),
-    quotas: rulesToWire(tier.quotas ?? []),
+    quotas: rulesOnWire(tier.quotas ?? []),
     environments: [...tier.environments],
     source: tier.source,
     current: tier.name === current,

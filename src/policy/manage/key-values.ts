@@ -56,8 +56,3 @@ export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[]
   if (fault) throw invalidRequest(`quotas[${fault.at}].${fault.field}: ${fault.must}.`);
   return (given ?? []).map(quotaRuleOf);
 }
-
-/** The same on the wire. */
-export function rulesToWire(rules: readonly QuotaRule[]) {
-  return rules.map(({ models, ...rule }) => ({ ...rule, ...(models && { models: [...models] }) }));
-}

@@ -12,8 +12,9 @@ import {
   defaultTierName,
   type UpdateAccountRequest,
 } from "../../wire/accounts.ts";
+import { rulesOnWire } from "../../wire/quotas.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
-import { keyName, quotaRules, rulesToWire } from "./key-values.ts";
+import { keyName, quotaRules } from "./key-values.ts";
 import { requireOperator, requireOtherAccount } from "./operator.ts";
 
 export interface TierNames {
@@ -111,7 +112,7 @@ function attributesToWire(
     tier: account.tier,
     status: account.status,
     ...byWire(accountAmounts, ({ name }) => overrideToWire(account.overrides?.[name])),
-    quotas: account.overrides?.quotas ? rulesToWire(account.overrides.quotas) : null,
+    quotas: account.overrides?.quotas ? rulesOnWire(account.overrides.quotas) : null,
     store_chats: account.storeChats,
   };
 }

@@ -17,11 +17,12 @@ import {
 } from "../../domain/principal.ts";
 import { defaultScopes, type Scope } from "../../domain/scope.ts";
 import type { CreateKeyRequest, KeyWire, UpdateKeyRequest } from "../../wire/keys.ts";
+import { rulesOnWire } from "../../wire/quotas.ts";
 import { requireScope } from "../authorize.ts";
 import { keyDigest } from "../credentials/key-digest.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
 import { addressesOf, endOf, requireDepth, requireGrantable, requireKeyManager, requireWithin } from "./delegation.ts";
-import { keyAddresses, keyExpiry, keyName, keyRate, quotaRules, rulesToWire } from "./key-values.ts";
+import { keyAddresses, keyExpiry, keyName, keyRate, quotaRules } from "./key-values.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;
@@ -325,7 +326,7 @@ function attributesToWire(attributes: Attributes) {
     rate_limit: attributes.rateLimit,
     rate_limit_window: attributes.rateLimitWindow,
     ...byWire(keyAmounts, ({ name }) => attributes[name]),
-    quotas: rulesToWire(attributes.quotas),
+    quotas: rulesOnWire(attributes.quotas),
   };
 }
 

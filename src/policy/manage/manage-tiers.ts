@@ -8,8 +8,9 @@ import type { AuditEvent } from "../../domain/audit.ts";
 import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
+import { rulesOnWire } from "../../wire/quotas.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../records/audit.ts";
-import { quotaRules, rulesToWire } from "./key-values.ts";
+import { quotaRules } from "./key-values.ts";
 import { requireOperator } from "./operator.ts";
 import type { KnownTier, Tiers } from "./tiers.ts";
 
@@ -84,7 +85,7 @@ function givenByFile(name: string): GatewayError {
 function figuresToWire(tier: Tier) {
   return {
     ...byWire(amounts, ({ name }) => tier[name]),
-    quotas: rulesToWire(tier.quotas ?? []),
+    quotas: rulesOnWire(tier.quotas ?? []),
     environments: [...tier.environments],
   };
 }

@@ -645,5 +645,6 @@ const migrations: readonly (readonly string[])[] = [
     // Quotas per window, as JSON.
     `ALTER TABLE api_keys ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
     `ALTER TABLE tiers ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
+    `ALTER TABLE memberships ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
   ],
 ];

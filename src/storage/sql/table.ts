@@ -39,6 +39,12 @@ export const json: Column<unknown> = {
   read: (value) => JSON.parse(String(value)),
 };
 
+/** A list as JSON; one that is undefined is empty. */
+export const jsonList: Column<readonly unknown[] | undefined> = {
+  write: (member) => JSON.stringify(member ?? []),
+  read: json.read,
+};
+
 /** A column whose name does not follow from the member's. */
 export function named<Member>(name: string, column: Column<Member>): Column<Member> {
   return { ...column, name };

@@ -5,7 +5,7 @@ import { amounts, byName } from "../../domain/limits/amounts.ts";
 import type { Database } from "../sql/database.ts";
 import { available } from "../sql/outage.ts";
 import { lookupsOf } from "../sql/postgres-pool.ts";
-import { integer, json, named, table, text, words } from "../sql/table.ts";
+import { integer, jsonList, named, table, text, words } from "../sql/table.ts";
 import { changeCredentials } from "./credential-change.ts";
 import { accounts, readAccount } from "./credential-rows.ts";
 
@@ -13,7 +13,7 @@ const tiers = table<Tier>({
   name: text,
   ...byName(amounts, ({ wire }) => named(wire, integer)),
   environments: words,
-  quotas: { write: (quotas) => JSON.stringify(quotas ?? []), read: json.read },
+  quotas: jsonList,
 });
 
 export class SqlAccountStore implements AccountStore {

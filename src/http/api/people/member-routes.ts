@@ -1,11 +1,18 @@
 // The endpoints for the members of an account.
 
 import { z } from "zod";
-import { changeRole, removeMember, requireChanged, requireSeesMembers } from "../../../accounts/members.ts";
+import {
+  changeMemberQuotas,
+  changeRole,
+  removeMember,
+  requireChanged,
+  requireSeesMembers,
+} from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { Membership, PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
+import { quotaRules } from "../../../policy/manage/key-values.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import { memberShape, memberToWire, removedMember, updateMemberRequest } from "../../../wire/people.ts";
 import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
@@ -14,7 +21,10 @@ import { listOf, pageOf, pageQuery } from "../list.ts";
 import { managingEndpoints } from "./people-endpoint.ts";
 
 export interface MemberRouteDeps extends EndpointDeps {
-  people: Pick<PersonStore, "findPerson" | "findMembership" | "listMembers" | "setRole" | "removeMembership">;
+  people: Pick<
+    PersonStore,
+    "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "removeMembership"
+  >;
   sessionStore: Pick<SessionStore, "list">;
   throttle: Pick<Throttle, "require">;
   /** Called after each committed change: what members bound is remembered with their roles. */
@@ -53,22 +63,27 @@ export async function membersPage(
 
 const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",
-  summary: "Change a member's role",
+  summary: "Change a member's role, or how much the member may use",
   description:
-    "For owners; nobody changes their own role. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
+    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
   parameters: idParameter,
   requestBody: updateMemberRequest,
   example: { role: "admin" },
   response: { description: "The member.", json: memberShape },
-  async answer({ deps, principal, id, body: { role }, origin }) {
+  async answer({ deps, principal, id, body, origin }) {
+    const { people } = deps;
     const target = await find({ deps, principal, id });
-    const change = changeRole(principal, target, role, origin);
-    if (change) {
+    const { role = target.role } = body;
+    const quotas = body.quotas === undefined ? (target.quotas ?? []) : quotaRules(body.quotas);
+    const ofRole = body.role === undefined ? undefined : changeRole(principal, target, role, origin);
+    const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
+    if (ofRole || ofQuotas) {
       await deps.throttle.require("change", principal);
-      requireChanged(await deps.people.setRole(target.id, change.role, change.event));
+      if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
+      if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       deps.changed([target.personId]);
     }
-    return toWire({ ...target, role }, deps);
+    return toWire({ ...target, role, quotas }, deps);
   },
 });
 

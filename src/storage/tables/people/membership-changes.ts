@@ -1,5 +1,6 @@
 // Memberships as they change inside a transaction: with their credentials, and with the invitations of whoever loses rights.
 import { environments } from "../../../domain/api-key.ts";
+import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import { type Membership, membershipCredentialId } from "../../../domain/people/person.ts";
 import { type Role, roles } from "../../../domain/people/role.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../../domain/principal.ts";
@@ -36,6 +37,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       limitId: id,
       createdAt: membership.createdAt,
       ...newAndUnbounded,
+      quotas: membership.quotas ?? [],
     };
     await tx`INSERT INTO api_keys ${tx(apiKeys.row(credential))}`;
   }
@@ -48,6 +50,14 @@ export async function changeRole(tx: Database, membership: Membership, role: Rol
     await tx`UPDATE api_keys SET role = ${role} WHERE id = ${id}`;
   }
   if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
+}
+
+/** The credentials have them as well, as what bounds the person. */
+export async function changeQuotas(tx: Database, { id }: Membership, quotas: readonly QuotaRule[]): Promise<void> {
+  const text = JSON.stringify(quotas);
+  await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
+  const credentials = environments.map((environment) => membershipCredentialId(id, environment));
+  await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
 /** What stands behind the credentials, own keys and apps that were allowed, ends with them. The rows stay, for usage. */

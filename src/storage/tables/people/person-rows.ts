@@ -1,6 +1,6 @@
 // People, memberships, one-time links and passkeys between their rows and their records.
 import type { Member, Membership, OneTimeLink, OwnMembership, Passkey, Person } from "../../../domain/people/person.ts";
-import { flag, integer, named, table, text, words } from "../../sql/table.ts";
+import { flag, integer, jsonList, named, table, text, words } from "../../sql/table.ts";
 
 export const people = table<Person>({
   id: text,
@@ -21,6 +21,7 @@ export const memberships = table<Membership>({
   accountId: text,
   personId: text,
   role: text,
+  quotas: jsonList,
   createdAt: integer,
 });
 /** Memberships with the person. */

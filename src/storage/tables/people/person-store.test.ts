@@ -136,6 +136,19 @@ onEachDatabase((databases) => {
       expect(await all.people.removeMembership("mbr_nobody", event())).toBe("missing");
     });
 
+    test("quotas of a member are those of the membership and its credentials at once, and caches are told", async () => {
+      const membership = await all.addMember(await all.addPerson({ email: "ada@x.org" }), "member");
+      const revision = await all.keys.credentialRevision();
+      const quotas = [{ unit: "usd", amount: 2, per: "day", window: "calendar" }] as const;
+      expect(await all.people.setQuotas(membership.id, quotas, event())).toBe("done");
+      expect((await all.people.findMembership(membership.id))?.quotas).toEqual(quotas);
+      const [member] = await all.people.listMembers(all.accountId, firstPage);
+      expect(member?.quotas).toEqual(quotas);
+      expect((await credentialsOf(membership)).map((one) => one.quotas)).toEqual([quotas, quotas, quotas]);
+      expect(await all.keys.credentialRevision()).toBe(revision + 1);
+      expect(await all.people.setQuotas("mbr_nobody", [], event())).toBe("missing");
+    });
+
     test("an account keeps an owner, whoever of two is removed or demoted at the same time", async () => {
       const memberships = [];
       for (const email of ["a@x.org", "b@x.org"]) {

@@ -1,6 +1,7 @@
 // People, their memberships, one-time links and passkeys in the database.
 import type { SQL } from "bun";
 import type { AuditEvent } from "../../../domain/audit.ts";
+import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import type {
   Member,
   Membership,
@@ -16,7 +17,7 @@ import type { Role } from "../../../domain/people/role.ts";
 import type { Database } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, type Outcome } from "../credential-change.ts";
-import { changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
+import { changeQuotas, changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
 import { conflictOf, writeChange } from "./people-change.ts";
 import { members, memberships, oneTimeLinks, passkeys, people, peopleWithPasswords } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
@@ -106,6 +107,13 @@ export class SqlPersonStore implements PersonStore {
       if (membership.role === role) return "same";
       if (role !== "owner" && (await isLastOwner(tx, membership))) return "last_owner";
       await changeRole(tx, membership, role);
+      return "done";
+    });
+  }
+
+  setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      await changeQuotas(tx, membership, quotas);
       return "done";
     });
   }
