@@ -20,6 +20,7 @@ import {
 } from "./key-records.ts";
 import { changeFields, creationFields, keySettings, scopesHelp } from "./key-settings.ts";
 import { keyArgument, keyArgumentHelp, printKey } from "./key-view.ts";
+import { quotasHelp } from "./quota-view.ts";
 
 const newKey = keyRecord.extend({ key: z.string(), replaces: z.string().nullish() });
 type NewKey = z.infer<typeof newKey>;
@@ -44,7 +45,7 @@ export const createCommand = serverCommand({
     "headrace keys create office --allowed-ips 192.0.2.0/24,2001:db8::/32",
     `export OPENAI_API_KEY="$(headrace keys create app --quiet)"`,
   ],
-  help: [scopesHelp, newKeyHelp],
+  help: [scopesHelp, quotasHelp, newKeyHelp],
   async run({ connect, request, options, terminal, nowSeconds }, name) {
     refuseSecret(name);
     const connection = await connect();

@@ -7,6 +7,7 @@ import { type Found, recordsOf } from "../login/records.ts";
 import { formatTime } from "../terminal/figures.ts";
 import type { CliInput } from "../terminal/input.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
+import { givenQuota, usedQuota } from "./quota-view.ts";
 
 const seconds = z.number().nullish();
 
@@ -27,13 +28,15 @@ export const keyRecord = z.object({
   rate_limit: z.number().nullish(),
   rate_limit_window: z.number().nullish(),
   ...byWire(keyAmounts, () => z.number().nullish()),
+  quotas: z.array(givenQuota).nullish(),
+  quotas_used: z.array(usedQuota).nullish(),
 });
 
 export type ListedKey = z.infer<typeof keyRecord>;
 
 export type FoundKey = Found<"key", typeof keyRecord>;
 const records = recordsOf("key", keyRecord);
-export const { path: keyPath, list: listKeys } = records;
+export const { path: keyPath, list: listKeys, withId: keyWithId } = records;
 
 /** What may be shown of a key: `sk_live_hr_…x7Qp`. */
 export function shownKey({ prefix, last4 }: Pick<ListedKey, "prefix" | "last4">): string {

@@ -1,8 +1,10 @@
 // Options that say what a key may do, and the fields of the API that they become.
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
+import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
 import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
+import { parseQuotas } from "./quota-view.ts";
 
 /** What is undefined was not given. Commander turns null into an empty text, so "none" stands for what is cleared. */
 export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
@@ -11,6 +13,7 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   allowedIps?: string[];
   rateLimit?: number | None;
   rateLimitWindow?: number;
+  quotas?: GivenQuotaRule[] | None;
 }
 
 type None = "none";
@@ -43,6 +46,11 @@ export function keySettings({ clearable }: { clearable: boolean }) {
       "--rate-limit-window <seconds>",
       "length of that window, such as 60 or 1h (the server's default: 60)",
       parseWindow,
+    ],
+    quotas: [
+      "--quotas <quotas>",
+      `quotas per window, such as "200 requests per 5h"${none}`,
+      (text: string) => (text === "none" ? "none" : parseQuotas(text)),
     ],
     ...byName(keyAmounts, (amount) => {
       const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
@@ -83,6 +91,7 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
     rate_limit: settings.rateLimit,
     rate_limit_window: settings.rateLimitWindow,
     ...byWire(keyAmounts, ({ name }) => settings[name]),
+    quotas: settings.quotas,
   };
   const given = Object.entries(all).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));

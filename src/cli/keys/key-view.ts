@@ -3,6 +3,7 @@ import { type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import { formatCount, formatRelative, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { type ListedKey, shownKey } from "./key-records.ts";
+import { quotaFacts, quotaWords } from "./quota-view.ts";
 
 /** `<key>` as commander reads it. */
 export const keyArgument = ["<key>", "id, name, last four characters, or - for standard input"] as const;
@@ -42,6 +43,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
     ["Rate limit", rateLimitOf(key)],
     ...Object.entries(quotaNames).map(([period, name]): [string, string] => [name, quotaOf(key, period)]),
+    ...windowFacts(key, terminal.unicode, nowSeconds),
   );
   terminal.print(formatFacts(facts, terminal.out));
 }
@@ -49,6 +51,12 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
 function rateLimitOf({ rate_limit: limit, rate_limit_window: window }: ListedKey): string {
   if (limit == null) return "none of its own: the account's tier counts";
   return `${formatCount(limit)} requests${window == null ? "" : ` in ${formatSpan(window)}`}`;
+}
+
+function windowFacts(key: ListedKey, unicode: boolean, nowSeconds: number): [string, string][] {
+  const { quotas, quotas_used: used } = key;
+  if (used) return quotaFacts(used, unicode, nowSeconds);
+  return quotas?.length ? [["Quotas", quotaWords(quotas)]] : [];
 }
 
 const quotaNames: Record<KeyAmount["period"], string> = { month: "Monthly quota" };

@@ -218,6 +218,8 @@ describe("create", () => {
       "5000",
       "--monthly-spend",
       "2.50",
+      "--quotas",
+      "200 requests per 5h, 2.5 usd per week rolling for gpt-* tiny,10 tokens per 12h",
     ];
     expect((await keys(["create", "ci", ...settings, ...limits])).code).toBe(0);
     expect(sent("POST")[0]?.body).toEqual({
@@ -229,6 +231,11 @@ describe("create", () => {
       rate_limit_window: 3600,
       monthly_tokens: 5000,
       monthly_spend: 2.5,
+      quotas: [
+        { unit: "requests", amount: 200, per: "5h" },
+        { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["gpt-*", "tiny"] },
+        { unit: "tokens", amount: 10, per: 43_200 },
+      ],
     });
   });
 
@@ -248,6 +255,7 @@ describe("create", () => {
     ["--rate-limit", "1,000"],
     ["--rate-limit-window", "fast"],
     ["--monthly-tokens", "1e6"],
+    ["--quotas", "200 requests a day"],
     ["--monthly-spend", "$5"],
     ["--scopes", ","],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
@@ -281,15 +289,15 @@ describe("update", () => {
   });
 
   test("an update clears a setting with none", async () => {
-    const none = ["--rate-limit", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap((flag) => [
-      flag,
-      "none",
-    ]);
+    const none = ["--rate-limit", "--quotas", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap(
+      (flag) => [flag, "none"],
+    );
     await keys(["update", "ci", "--expires", "never", ...none]);
     expect(sent("PATCH")[0]?.body).toEqual({
       expires_at: null,
       rate_limit: null,
       rate_limit_window: null,
+      quotas: null,
       monthly_tokens: null,
       monthly_spend: null,
       allowed_ips: [],

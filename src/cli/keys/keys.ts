@@ -10,6 +10,7 @@ import {
   isOwnKey,
   keyPath,
   keyRecord,
+  keyWithId,
   type ListedKey,
   listKeys,
   readKeyArgument,
@@ -53,7 +54,13 @@ const showCommand = serverCommand({
   help: [keyArgumentHelp],
   async run({ ask, context, options, terminal }, wanted) {
     const name = await readKeyArgument(wanted, context.input, options);
-    const { raw, key } = await ask((connection, signal) => findKey(connection, name, signal));
+    const { raw, key } = await ask(async (connection, signal) => {
+      const found = await findKey(connection, name, signal);
+      const { id, quotas, quotas_used: used } = found.key;
+      // A list does not have what was used.
+      const isMore = quotas?.length && used == null;
+      return (isMore ? await keyWithId(connection, id, signal) : undefined) ?? found;
+    });
     return { json: raw, show: () => printKey(terminal, key, context.nowMs()) };
   },
 });

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { displayParts } from "../../domain/api-key.ts";
 import { type FoundKey, shownKey } from "../keys/key-records.ts";
+import { quotaFacts, shareOf, usedQuota } from "../keys/quota-view.ts";
 import { formatCount, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
@@ -15,6 +16,7 @@ export const account = z.object({
   tier: z.string(),
   environment: z.string(),
   rate: z.object({ requests: rate, tokens: rate }),
+  quotas: z.array(usedQuota).nullish(),
   quota: z.object({ period_start: z.number(), period_end: z.number(), tokens: used, spend: used }),
 });
 
@@ -38,7 +40,6 @@ export interface StatusReport {
 
 type Facts = [name: string, value: string][];
 
-const barWidth = 20;
 const shownModels = 5;
 
 export function printStatus(terminal: Terminal, report: StatusReport, nowMs: number): void {
@@ -88,7 +89,7 @@ function keyFacts({ apiKey, keySource, keyRefused, key }: StatusReport, nowMs: n
 
 function accountFacts({ account: found }: StatusReport, terminal: Terminal, nowMs: number): Facts {
   if (!found) return [];
-  const { name, id, tier, environment, rate: limits, quota } = found.read;
+  const { name, id, tier, environment, rate: limits, quota, quotas } = found.read;
   const { unicode } = terminal;
   const count = (value: number | null | undefined) => formatCount(value);
   const rateOf = (state: z.infer<typeof rate>) =>
@@ -102,21 +103,9 @@ function accountFacts({ account: found }: StatusReport, terminal: Terminal, nowM
     ["Environment", environment],
     ["Requests", rateOf(limits.requests)],
     ["Tokens", rateOf(limits.tokens)],
-    ["Month, tokens", quotaOf(quota.tokens, count, unicode)],
-    ["Month, spend", quotaOf(quota.spend, usd, unicode)],
+    ["Month, tokens", shareOf(quota.tokens, count, unicode)],
+    ["Month, spend", shareOf(quota.spend, usd, unicode)],
     ["Month ends", formatTimeAndRelative(quota.period_end, Math.floor(nowMs / 1000))],
+    ...quotaFacts(quotas ?? [], unicode, Math.floor(nowMs / 1000)),
   ];
-}
-
-function quotaOf(
-  { limit, used: amount }: z.infer<typeof used>,
-  format: (value: number) => string,
-  unicode: boolean,
-): string {
-  if (limit == null) return `${format(amount)} used, unlimited`;
-  const share = limit === 0 ? 1 : Math.min(1, amount / limit);
-  const filled = Math.round(share * barWidth);
-  const [full, empty] = unicode ? ["█", "░"] : ["#", "-"];
-  const bar = full.repeat(filled) + empty.repeat(barWidth - filled);
-  return `${bar} ${Math.floor(share * 100)} %, ${format(amount)} of ${format(limit)}`;
 }

@@ -80,6 +80,22 @@ describe("status", () => {
     });
   });
 
+  test("status shows each quota per window that holds, what is used of it, of which models, and when it opens", async () => {
+    const quota = { owner: "account", owner_id: "acct_1", unit: "requests", amount: 200, used: 50, models: null };
+    const quotas = [
+      { ...quota, per: "5h", window: "rolling", starts_at: now - 60, resets_at: now + 3_600 },
+      { ...quota, owner: "key", unit: "usd", amount: 5, used: 5, per: "day", models: ["gpt-*"], resets_at: now + 60 },
+      { ...quota, owner: "member", per: 90, used: 0, window: "rolling", starts_at: null, resets_at: null },
+    ];
+    answers["/account"] = () => Response.json({ ...account, quotas });
+    const { stdout } = await run(["status"]);
+    expect(stdout).toContain("  Account, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, anew in 1");
+    expect(stdout).toContain(
+      "  Key, day            ████████████████████ 100 %, $5.00 of $5.00 for gpt-*, anew in 1 min\n",
+    );
+    expect(stdout).toContain("  Member, 90 seconds  ░░░░░░░░░░░░░░░░░░░░ 0 %, 0 of 200 requests\n");
+  });
+
   test("status asks without the key for what needs none", async () => {
     await run(["status"]);
     const without = api.seen.filter(({ authorization }) => authorization === null).map(({ path }) => path);

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type Amount, amountLabel, amounts, byWire } from "../../domain/limits/amounts.ts";
 import { type Column, printRows } from "../command.ts";
+import { givenQuota, quotaWords } from "../keys/quota-view.ts";
 import { requestWholeList, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
@@ -9,6 +10,7 @@ import { formatCount, formatUsd } from "../terminal/figures.ts";
 const tier = z.object({
   name: z.string(),
   ...byWire(amounts, () => z.number().nullish()),
+  quotas: z.array(givenQuota).nullish(),
   environments: z.array(z.string()),
   current: z.boolean(),
 });
@@ -24,6 +26,7 @@ const columns: Column<Tier>[] = [
   ...amountColumns,
   ["LIMITS APPLY TO", ({ environments }) => environments.join(", ") || "-"],
 ];
+const quotaColumn: Column<Tier> = ["QUOTAS", ({ quotas }) => quotaWords(quotas ?? []) || "-"];
 const figures = amountColumns.map(([name]) => name);
 
 export const tiersCommand = serverCommand({
@@ -36,7 +39,12 @@ export const tiersCommand = serverCommand({
     const connection = await connect();
     const raw = await ask((_, signal) => requestWholeList(connection, "/tiers", "list of tiers", signal));
     const read = (entry: unknown) => understood(tier, entry, connection, "list of tiers");
-    return { json: raw, show: () => printRows(terminal, raw.map(read), columns, figures) };
+    const show = () => {
+      const rows = raw.map(read);
+      const isMore = rows.some(({ quotas }) => quotas?.length);
+      printRows(terminal, rows, isMore ? [...columns, quotaColumn] : columns, figures);
+    };
+    return { json: raw, show };
   },
 });
 

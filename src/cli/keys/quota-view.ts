@@ -1,0 +1,105 @@
+// How quotas are shown to a person, with what was used of them, and how they are written on the command line.
+import { InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { type GivenQuotaRule, namedSpans, spanText } from "../../domain/limits/quota-rules.ts";
+import { formatCount, formatRelative, formatUsd, parseSpan } from "../terminal/figures.ts";
+
+const per = z.union([z.string(), z.number()]);
+export const givenQuota = z.object({
+  unit: z.string(),
+  amount: z.number(),
+  per,
+  window: z.string().nullish(),
+  models: z.array(z.string()).nullish(),
+});
+export const usedQuota = z.object({
+  owner: z.string(),
+  unit: z.string(),
+  amount: z.number(),
+  used: z.number(),
+  per,
+  models: z.array(z.string()).nullish(),
+  resets_at: z.number().nullish(),
+});
+type UsedQuota = z.infer<typeof usedQuota>;
+
+const barWidth = 20;
+
+/** The part of a limit that is used, as a bar and in figures. */
+export function shareOf(
+  { limit, used }: { limit?: number | null | undefined; used: number },
+  format: (value: number) => string,
+  unicode: boolean,
+): string {
+  if (limit == null) return `${format(used)} used, unlimited`;
+  const share = limit === 0 ? 1 : Math.min(1, used / limit);
+  const filled = Math.round(share * barWidth);
+  const [full, empty] = unicode ? ["█", "░"] : ["#", "-"];
+  const bar = full.repeat(filled) + empty.repeat(barWidth - filled);
+  return `${bar} ${Math.floor(share * 100)} %, ${format(used)} of ${format(limit)}`;
+}
+
+/** One for each: what it is of, and how much is used. */
+export function quotaFacts(
+  quotas: readonly UsedQuota[],
+  unicode: boolean,
+  nowSeconds: number,
+): [name: string, value: string][] {
+  return quotas.map((quota) => {
+    const { unit, amount, used, models, resets_at: opens } = quota;
+    const share = shareOf({ limit: amount, used }, unit === "usd" ? formatUsd : formatCount, unicode);
+    const counted = unit === "usd" ? "" : ` ${unit}`;
+    const of = models ? ` for ${models.join(", ")}` : "";
+    return [
+      nameOf(quota),
+      `${share}${counted}${of}${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
+    ];
+  });
+}
+
+/** Quotas of which it is not known what was used, in the words in which they are given. */
+export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): string {
+  return quotas
+    .map(({ unit, amount, per: span, window, models }) => {
+      const of = models ? ` for ${models.join(" ")}` : "";
+      return `${amount} ${unit} per ${typeof span === "number" ? `${span}s` : span}${window ? ` ${window}` : ""}${of}`;
+    })
+    .join(", ");
+}
+
+function nameOf({ owner, per: span }: UsedQuota): string {
+  const name = namedSpans.find((one) => one === span) ?? (typeof span === "number" ? span : undefined);
+  const text = name === undefined ? String(span) : spanText(name);
+  return `${owner.charAt(0).toUpperCase()}${owner.slice(1)}, ${text}`;
+}
+
+export const quotasHelp = `\
+Quotas are separated by commas, each an amount, what it is of, and per how long:
+"200 requests per 5h, 5 usd per day, 1000000 tokens per 12h rolling for gpt-* tiny".
+Spans are hour, 5h, day, week, month, or such as 90s, 12h and 30d; a window is that
+of the calendar (UTC) where there is one, else it begins with its first use.`;
+
+const quotaPattern =
+  /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?: for (?<models>.+))?$/;
+
+export function parseQuotas(text: string): GivenQuotaRule[] {
+  return text.split(",").map((part) => {
+    const groups = quotaPattern.exec(part.trim().replaceAll(/\s+/g, " "))?.groups;
+    const span = groups && spanOf(groups["per"] ?? "");
+    if (!groups || span === undefined) {
+      throw new InvalidArgumentError('Write quotas such as "200 requests per 5h, 5 usd per day for gpt-*".');
+    }
+    const { amount, unit, window, models } = groups;
+    return {
+      unit: unit as GivenQuotaRule["unit"],
+      amount: Number(amount),
+      per: span,
+      ...(window && { window: window as "calendar" | "rolling" }),
+      ...(models && { models: models.split(" ") }),
+    };
+  });
+}
+
+function spanOf(text: string): GivenQuotaRule["per"] | undefined {
+  return namedSpans.find((name) => name === text) ?? parseSpan(text);
+}
