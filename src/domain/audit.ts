@@ -59,6 +59,7 @@ export const auditActions = [
   "grant.created",
   "grant.refreshed",
   "grant.replayed",
+  "grant.limited",
   "grant.revoked",
   "device.denied",
   "device.approved",

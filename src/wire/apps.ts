@@ -4,6 +4,7 @@ import { environments } from "../domain/api-key.ts";
 import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../domain/people/app.ts";
 import { scopes } from "../domain/scope.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
+import { givenQuotas, shownQuotas } from "./quotas.ts";
 
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;
@@ -119,10 +120,15 @@ export const authorizationShape = z
     account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
     environment: z.enum(environments),
     scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
+    quotas: shownQuotas.describe("Quotas per window of what the app uses for you, in each environment."),
     allowed_at: unixSeconds.describe("The first time that still counts."),
     last_used_at: unixSeconds.nullable(),
   })
   .meta({ id: "Authorization" });
 export type AuthorizationWire = z.infer<typeof authorizationShape>;
+
+export const updateAuthorizationRequest = z
+  .object({ quotas: givenQuotas.nullish() })
+  .meta({ id: "UpdateAuthorizationRequest", description: "What is left out stays as it is; null clears." });
 
 export const deletedAuthorizationShape = deletedShape("authorization", "DeletedAuthorization");

@@ -14,6 +14,7 @@ import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
 import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
 import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
+import { addGrant } from "../../src/storage/tables/people/grants.ts";
 import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
 import { testEvent } from "../support/credentials.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
@@ -90,7 +91,7 @@ async function allow(id: string, person: string, account: string, more: Partial<
   await db`INSERT INTO refresh_tokens ${db({ ...token, used_at: null, sealed_answer: null })}`;
 }
 
-async function call(method: string, path: string, person = "usr_1") {
+async function call(method: string, path: string, person = "usr_1", body?: unknown) {
   const id = /^\/v1\/authorizations\/(.+)$/.exec(path)?.[1];
   const route = routes.find((one) => one.method === method && one.path.endsWith("/:id") === (id !== undefined));
   const membership = (await keys.findChainById(membershipId(person, "acct_1")))?.keys[0];
@@ -99,7 +100,7 @@ async function call(method: string, path: string, person = "usr_1") {
     ...principalFor({ keys: [membership] }),
     person: { id: person, role: "member", isOperator: false, sessionId: null },
   };
-  const exchange = exchangeFor(incoming({ method, target: path }), { params: id === undefined ? {} : { id } });
+  const exchange = exchangeFor(incoming({ method, target: path, body }), { params: id === undefined ? {} : { id } });
   const response = await responseOf(() => route.handle(exchange, principal));
   // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
   return { status: response.status, body: (await response.json()) as any };
@@ -185,6 +186,27 @@ describe("taking it back", () => {
     expect(await isRevoked("grt_1")).toBe(false);
   });
 
+  test("what an app may use is bounded for all of its grants together, those that come later among them", async () => {
+    const id = `${appId}:acct_1`;
+    const quotas = [{ unit: "requests", amount: 5, per: "5h", window: "rolling" }] as const;
+    const limited = await call("PATCH", `/v1/authorizations/${id}`, "usr_1", { quotas });
+    expect([limited.status, limited.body.quotas]).toEqual([200, quotas]);
+    expect(drops).toBe(1);
+    const grantOf = async (grant: string) => (await keys.findChainById(grant))?.keys[0];
+    expect(await grantOf("grt_1")).toMatchObject({ quotas, limitId: "grt_1" });
+    expect(await grantOf("grt_2")).toMatchObject({ quotas, limitId: "grt_1" });
+    for (const other of ["grt_other", "grt_login", "grt_hers"]) expect((await grantOf(other))?.quotas).toEqual([]);
+    const own = { kind: "grant", accountId: "acct_1", personId: "usr_1", environment: "live", appId } as const;
+    const grant = keyRecordFor({ id: "grt_3", ...own, parentId: membershipId("usr_1", "acct_1") });
+    const refreshToken = { digest: "of grt_3", grantId: "grt_3", createdAt: now, expiresAt: now + 9 };
+    await addGrant(db, { grant, refreshToken: { ...refreshToken, usedAt: null, sealedAnswer: null } }, testEvent());
+    expect(await grantOf("grt_3")).toMatchObject({ quotas, limitId: "grt_1" });
+    const [event] = await new SqlAuditLog(db).list({ action: "grant.limited" }, { after: undefined, limit: 9 });
+    expect(event).toMatchObject({ targetId: appId, detail: { quotas: { before: [], after: quotas } } });
+    expect((await call("PATCH", `/v1/authorizations/${id}`, "usr_1", { quotas: null })).body.quotas).toEqual([]);
+    expect((await call("PATCH", "/v1/authorizations/app_9:acct_1", "usr_1", { quotas })).status).toBe(404);
+  });
+
   test("taking back what is not there, or there no more, is 404 and changes nothing", async () => {
     await call("DELETE", `/v1/authorizations/${appId}:acct_1`);
     for (const id of [`${appId}:acct_1`, `${appId}:acct_9`, "app_9:acct_1", appId, ":", "%3a", `${appId}:acct_2:x`]) {
@@ -196,12 +218,13 @@ describe("taking it back", () => {
   });
 });
 
-test("both are for people, and answer what the OpenAPI document says", async () => {
+test("all are for people, and answer what the OpenAPI document says", async () => {
   await allow("grt_1", "usr_1", "acct_1");
-  expect(routes.map(({ access }) => access)).toEqual(["person", "person"]);
+  expect(routes.map(({ access }) => access)).toEqual(["person", "person", "person"]);
   const document = openApiDocument(routes, "1.0.0");
   const answers = [
     ["/v1/authorizations", "get", await call("GET", "/v1/authorizations")],
+    ["/v1/authorizations/{id}", "patch", await call("PATCH", `/v1/authorizations/${appId}:acct_1`, "usr_1", {})],
     ["/v1/authorizations/{id}", "delete", await call("DELETE", `/v1/authorizations/${appId}:acct_1`)],
   ] as const;
   for (const [path, method, { status, body }] of answers) {

@@ -957,6 +957,7 @@ export interface Shapes {
   RotatedApp?: RotatedApp;
   AuthorizationList?: AuthorizationList;
   Authorization?: Authorization;
+  UpdateAuthorizationRequest?: UpdateAuthorizationRequest;
   DeletedAuthorization?: DeletedAuthorization;
   Session?: Session;
   UpdateSessionRequest?: UpdateSessionRequest;
@@ -4619,10 +4620,70 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
   /**
+   * Quotas per window of what the app uses for you, in each environment.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+  }[];
+  /**
    * The first time that still counts.
    */
   allowed_at: number;
   last_used_at: number | null;
+}
+/**
+ * What is left out stays as it is; null clears.
+ */
+export interface UpdateAuthorizationRequest {
+  quotas?:
+    | {
+        /**
+         * `usd` by the prices of the models.
+         */
+        unit: "requests" | "tokens" | "usd";
+        /**
+         * Whole requests or tokens, or USD.
+         */
+        amount: number;
+        /**
+         * A span with a name, or seconds.
+         */
+        per: ("hour" | "5h" | "day" | "week" | "month") | number;
+        /**
+         * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+         */
+        window?: "calendar" | "rolling";
+        /**
+         * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+         *
+         * @minItems 1
+         * @maxItems 32
+         */
+        models?: string[];
+      }[]
+    | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -5183,6 +5244,7 @@ export interface AuditEvent {
     | "grant.created"
     | "grant.refreshed"
     | "grant.replayed"
+    | "grant.limited"
     | "grant.revoked"
     | "device.denied"
     | "device.approved"

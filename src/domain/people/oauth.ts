@@ -1,6 +1,7 @@
 // Records of the authorization server: codes, refresh tokens, device codes, and the grants that they lead to.
 import type { Environment } from "../api-key.ts";
 import type { Acting, AuditEvent } from "../audit.ts";
+import type { QuotaRule } from "../limits/quota-rules.ts";
 import type { ApiKeyRecord, KeyChain } from "../principal.ts";
 import type { Scope } from "../scope.ts";
 
@@ -80,6 +81,8 @@ export interface AllowedApp {
   environment: Environment;
   /** Scopes of all grants together. */
   scopes: readonly Scope[];
+  /** Quotas per window of all grants together. */
+  quotas: readonly QuotaRule[];
   /** Unix seconds: of the first grant that still is, and of the last use. */
   allowedAt: number;
   lastUsedAt: number | null;
@@ -144,6 +147,12 @@ export interface OAuthStore {
   allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]>;
   /** All grants of the person for the app, in one account or in all, and codes not yet redeemed; how many grants there were. */
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;
+  /** Bounds all grants of the person for the app in one account, which count together from then on; how many there were. */
+  limitAllowedApp(
+    allowed: Pick<AllowedApp, "appId" | "accountId"> & { personId: string },
+    quotas: readonly QuotaRule[],
+    event: AuditEvent,
+  ): Promise<number>;
 
   /**
    * Forgets what ended a day ago, device codes after an hour, and ends grants whose last refresh token it was; in steps of

@@ -16,7 +16,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "invitation.created": "Invitation made",
     "invitation.deleted": "Invitation taken back",
     "member.added": "Member joined",
-    "member.updated": "Role changed",
+    "member.updated": "Member changed",
     "member.removed": "Member removed",
   },
   Apps: {
@@ -26,6 +26,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "app.deleted": "App deleted",
     "grant.created": "App allowed",
     "grant.refreshed": "App access renewed",
+    "grant.limited": "App quotas changed",
     "grant.revoked": "App access ended",
     "grant.replayed": "Used app token came again",
     "device.approved": "Device approved",

@@ -155,7 +155,11 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `joined ${told.names.account(told.event.account_id ?? "")} as ${text(told.detail["role"])}`,
     more: text(told.detail["invited_by"]) === "" ? "" : `Invited by ${inviter(told)}`,
   }),
-  "member.updated": (told) => ({ did: `changed the role of ${memberOf(told)}`, more: changesOf(told.detail) }),
+  "member.updated": (told) => ({
+    did:
+      "quotas" in told.detail ? `changed how much ${memberOf(told)} may use` : `changed the role of ${memberOf(told)}`,
+    more: changesOf(told.detail),
+  }),
   "member.removed": (told) =>
     told.detail["left"] === true
       ? { did: "left the account" }
@@ -199,6 +203,7 @@ const phrases: Record<AuditAction, Phrase> = {
     did: "sent a token that was used before; its access was ended",
     more: reasonOf(told),
   }),
+  "grant.limited": (told) => ({ did: `changed how much ${appOf(told)} may use`, more: changesOf(told.detail) }),
   "grant.revoked": (told) => ({ did: `ended the access of ${appOf(told)}`, more: reasonOf(told) }),
   "device.approved": (told) => ({ did: `approved a device for ${appOf(told)}${inEnvironment(told)}` }),
   "device.denied": (told) => ({ did: `denied a device for ${appOf(told)}${inEnvironment(told)}` }),

@@ -4,25 +4,33 @@ import { z } from "zod";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AllowedApp, OAuthStore } from "../../../domain/people/oauth.ts";
+import { quotaRules } from "../../../policy/manage/key-values.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
-import { type AuthorizationWire, authorizationShape, deletedAuthorizationShape } from "../../../wire/apps.ts";
+import {
+  type AuthorizationWire,
+  authorizationShape,
+  deletedAuthorizationShape,
+  updateAuthorizationRequest,
+} from "../../../wire/apps.ts";
+import { rulesOnWire } from "../../../wire/quotas.ts";
 import type { PersonRoute } from "../../exchange/route.ts";
 import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 
 export interface AuthorizationRouteDeps extends EndpointDeps {
-  oauth: Pick<OAuthStore, "listAllowedApps" | "revokeAllowedApp">;
+  oauth: Pick<OAuthStore, "listAllowedApps" | "limitAllowedApp" | "revokeAllowedApp">;
   /** Called after each revocation, so that whoever remembers a grant forgets it. */
   changed(ids?: readonly string[]): void;
 }
 
+const idParameter = { name: "id", in: "path", description: "As the list has it, `app_…:acct_…`." } as const;
 const authorizationQuery = z.object(pageQuery);
 const authorizationList = listOf(authorizationShape, "AuthorizationList");
 
 const endpoint = personEndpoints<AuthorizationRouteDeps>({ tag: "Apps", errors: [], admit: (principal) => principal });
 
 export function authorizationRoutes(deps: AuthorizationRouteDeps): PersonRoute[] {
-  return [list(deps), revoke(deps)];
+  return [list(deps), limit(deps), revoke(deps)];
 }
 
 const list = endpoint("GET", "/v1/authorizations", {
@@ -42,11 +50,36 @@ const list = endpoint("GET", "/v1/authorizations", {
   },
 });
 
+const limit = endpoint("PATCH", "/v1/authorizations/:id", {
+  operationId: "limitAuthorization",
+  summary: "Say how much an app may use for you",
+  description:
+    "Quotas per window that all of the app's tokens for this account share, in each environment, within your own and those of the account. They stay for as long as the app is allowed something there.",
+  parameters: [idParameter],
+  requestBody: updateAuthorizationRequest,
+  example: { quotas: [{ unit: "usd", amount: 1, per: "day" }] },
+  response: { description: "What the app is allowed.", json: authorizationShape },
+  async answer({ deps: { oauth, changed }, principal, id: wanted, body, origin }) {
+    const { person } = principal;
+    const allowed = (await oauth.listAllowedApps(person.id, origin.nowSeconds)).find((one) => idOf(one) === wanted);
+    if (!allowed) throw nothingAllowed(wanted);
+    const quotas = body.quotas === undefined ? allowed.quotas : quotaRules(body.quotas);
+    if (Bun.deepEquals(quotas, allowed.quotas)) return toWire(allowed);
+    const { appId, accountId } = allowed;
+    const detail = { quotas: { before: allowed.quotas, after: quotas } };
+    const event = auditEvent("grant.limited", principal, origin, { accountId, targetId: appId, detail });
+    const limited = await oauth.limitAllowedApp({ personId: person.id, appId, accountId }, quotas, event);
+    if (limited === 0) throw nothingAllowed(wanted);
+    changed([person.id]);
+    return toWire({ ...allowed, quotas });
+  },
+});
+
 const revoke = endpoint("DELETE", "/v1/authorizations/:id", {
   operationId: "revokeAuthorization",
   summary: "Take back what you allowed an app",
   description: "At once: its tokens for this account are refused from then on. It may ask again.",
-  parameters: [{ name: "id", in: "path", description: "As the list has it, `app_…:acct_…`." }],
+  parameters: [idParameter],
   response: { description: "The app may do nothing there any more.", json: deletedAuthorizationShape },
   async answer({ deps: { oauth, changed }, principal, id: wanted, origin }) {
     const { person } = principal;
@@ -72,6 +105,7 @@ function toWire(allowed: AllowedApp): AuthorizationWire {
     account: { id: accountId, name: accountName },
     environment: allowed.environment,
     scopes: [...allowed.scopes],
+    quotas: rulesOnWire(allowed.quotas),
     allowed_at: allowed.allowedAt,
     last_used_at: allowed.lastUsedAt,
   };

@@ -3,7 +3,7 @@ import { commandLineAppId, commandLineName, commandLinePublisher } from "../../.
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
 import { type Scope, scopes } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";
-import { integer, table, text, words } from "../../sql/table.ts";
+import { integer, jsonList, table, text, words } from "../../sql/table.ts";
 
 export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
   /** Null for the command line tool, which nobody registered. */
@@ -23,6 +23,7 @@ const liveGrants = table<LiveGrant>({
   environment: text,
   parentId: text,
   scopes: words,
+  quotas: jsonList,
   createdAt: integer,
   lastUsedAt: integer,
 });
@@ -30,7 +31,7 @@ const liveGrants = table<LiveGrant>({
 /** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
-    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.created_at, g.last_used_at,
+    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.quotas, g.created_at, g.last_used_at,
       accounts.name AS account_name, apps.name AS app_name, apps.homepage_url, publishers.name AS publisher
     FROM api_keys g
       JOIN api_keys m ON m.id = g.parent_id
@@ -69,6 +70,7 @@ function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
     accountName,
     environment,
     scopes: scopesOf(grants),
+    quotas: first.quotas,
     allowedAt: first.createdAt,
     lastUsedAt: used.length === 0 ? null : Math.max(...used),
   };

@@ -1,6 +1,7 @@
 // Grants as credential records: added where their makers still stand, counted, and ended, each inside of a transaction.
 
 import type { AuditEvent } from "../../../domain/audit.ts";
+import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
 import type { Authorization, RefreshToken } from "../../../domain/people/oauth.ts";
 import { membershipCredentialId } from "../../../domain/people/person.ts";
@@ -62,9 +63,41 @@ export async function addGrant(
     await endGrant(tx, id, event.at);
     await insertAuditEvent(tx, endEvent(event, id, "too_many"));
   }
-  await tx`INSERT INTO api_keys ${tx(apiKeys.row(grant))}`;
+  await tx`INSERT INTO api_keys ${tx(apiKeys.row(await bounded(tx, grant)))}`;
   await tx`INSERT INTO refresh_tokens ${tx(refreshTokens.row(refreshToken))}`;
   return ending.length > 0 ? true : "added";
+}
+
+/** What bounds the app by now bounds it by another grant as well, and is one budget. */
+async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord> {
+  const other = await apiKeys.first(tx`
+    SELECT * FROM api_keys
+    WHERE ${isFor(tx, grant)} AND environment = ${grant.environment} AND kind = 'grant' AND revoked = 0 AND quotas <> '[]'
+    ORDER BY created_at DESC, id DESC LIMIT 1`);
+  return other ? { ...grant, quotas: other.quotas, limitId: other.limitId } : grant;
+}
+
+/** Bounds all grants of a person for an app and account by the same quotas; gives how many there are. */
+export async function limitGrantsFor(
+  tx: Database,
+  of: { personId: string; appId: string; accountId: string },
+  quotas: readonly QuotaRule[],
+): Promise<number> {
+  const live: { id: string; environment: string; limit_id: string }[] = await tx`
+    SELECT id, environment, limit_id FROM api_keys
+    WHERE ${isFor(tx, of)} AND kind = 'grant' AND revoked = 0 ORDER BY created_at, id`;
+  for (const { id, environment } of live) {
+    const limitId = live.find((first) => first.environment === environment)?.limit_id ?? id;
+    await tx`UPDATE api_keys SET quotas = ${JSON.stringify(quotas)}, limit_id = ${limitId} WHERE id = ${id}`;
+  }
+  return live.length;
+}
+
+function isFor(
+  tx: Database,
+  { personId, appId, accountId }: { personId: string | null; appId: string | null; accountId: string },
+) {
+  return tx`person_id = ${personId} AND app_id = ${appId} AND account_id = ${accountId}`;
 }
 
 /** False where it is not there or has ended. */

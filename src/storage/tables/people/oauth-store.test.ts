@@ -374,7 +374,7 @@ onEachDatabase((databases) => {
       await redeemed("grt_5", { appId: "app_3", createdAt: now + 4 });
       await oauth.revokeGrant("grt_5", event("grant.revoked"));
       const account = await accounts.findAccount(accountId);
-      const common = { accountId, accountName: account?.name, environment: "live" };
+      const common = { accountId, accountName: account?.name, environment: "live", quotas: [] };
       const found = await oauth.listAllowedApps("usr_1", now);
       expect(found[0]).toEqual({
         ...{ ...common, appId: "app_1", appName: "App app_1", publisher: account?.name, allowedAt: now },

@@ -1,5 +1,6 @@
 // What the authorization server keeps, in the database: codes, refresh tokens, device codes and grants.
 import type { Acting, AuditEvent } from "../../../domain/audit.ts";
+import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import type {
   AllowedApp,
   Authorization,
@@ -16,7 +17,17 @@ import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, whileActive } from "../credential-change.ts";
 import { readChain } from "../credential-rows.ts";
 import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
-import { addGrant, endGrant, endGrantsFor, endIdle, type IssuedGrant, isActive, mayAllow, mayGrant } from "./grants.ts";
+import {
+  addGrant,
+  endGrant,
+  endGrantsFor,
+  endIdle,
+  type IssuedGrant,
+  isActive,
+  limitGrantsFor,
+  mayAllow,
+  mayGrant,
+} from "./grants.ts";
 import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts";
 
 /** The most rows of one transaction, for which others wait. */
@@ -181,6 +192,17 @@ export class SqlOAuthStore implements OAuthStore {
     return changeCredentials(this.#db, event, async (tx) => {
       const ended = await endGrantsFor(tx, { personId, appId, accountId }, event.at);
       return { result: ended.length, changed: ended.length > 0 };
+    });
+  }
+
+  limitAllowedApp(
+    allowed: Pick<AllowedApp, "appId" | "accountId"> & { personId: string },
+    quotas: readonly QuotaRule[],
+    event: AuditEvent,
+  ): Promise<number> {
+    return changeCredentials(this.#db, event, async (tx) => {
+      const limited = await limitGrantsFor(tx, allowed, quotas);
+      return { result: limited, changed: limited > 0 };
     });
   }
 
