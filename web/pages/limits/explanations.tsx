@@ -21,6 +21,10 @@ const kinds: readonly (readonly [string, ReactNode])[] = [
     "Counted from the first to the last day of a month in UTC, then anew. Requests that still run are not part of it yet. Models without a price cost nothing.",
   ],
   [
+    "Quotas per window",
+    "Of an hour, five hours, a day, a week, a month or another span, for all models or some. One of the calendar begins anew in UTC, a week on Monday; another begins with its first use and lasts for its span.",
+  ],
+  [
     "Limits of a key",
     <>
       A key may have a rate and quotas of its own, set under <TextLink href="/settings/api-keys">API keys</TextLink>.

@@ -8,7 +8,7 @@ import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Card } from "../../parts/page/section.tsx";
-import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
+import { QuotaMeters, RateMeters, WindowMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Explanations } from "./explanations.tsx";
@@ -71,7 +71,7 @@ export function LimitsPage() {
 
 function Now({ account }: { account: AccountOverview }) {
   const { isOperator } = useSession();
-  const { limits, rate, quota, environment } = account;
+  const { limits, rate, quota, quotas, environment } = account;
   const isUnlimited = limits.requests_per_minute === null && limits.tokens_per_minute === null;
   return (
     <Stack gap="sm">
@@ -94,6 +94,11 @@ function Now({ account }: { account: AccountOverview }) {
         <Card title="Quota of the month">
           <QuotaMeters quota={quota} />
         </Card>
+        {quotas.length > 0 && (
+          <Card title="Quotas per window">
+            <WindowMeters quotas={quotas} />
+          </Card>
+        )}
       </SimpleGrid>
     </Stack>
   );
