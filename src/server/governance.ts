@@ -14,6 +14,7 @@ import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
 import { SqlUsageReports } from "../ledger/usage/usage-reports.ts";
 import { MemoryLimits } from "../limits/memory/memory-limits.ts";
+import { WindowStarts } from "../limits/memory/window-starts.ts";
 import type { SharedLimits, SharedLimitsOptions } from "../limits/shared/shared-limits.ts";
 import { type AddressLimit, AddressThrottle } from "../policy/address-throttle.ts";
 import { Admitter } from "../policy/admit.ts";
@@ -199,7 +200,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     closeShared = () => ofReplicas.close();
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
-  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger });
+  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger, starts: windowStarts(config.dataDir, clock, log) });
   if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
 
   const signingKeys = new SigningKeys({
@@ -302,6 +303,10 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       authenticator.limitsChanged();
     },
   };
+}
+
+function windowStarts(dataDir: string, clock: Clock, log: Log): WindowStarts {
+  return new WindowStarts(join(dataDir, "window-starts"), clock.nowSeconds(), log);
 }
 
 /** Opens the limits that are shared; nothing of them is loaded where limits are counted in memory. */

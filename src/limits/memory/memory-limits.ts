@@ -20,10 +20,13 @@ import { MemoryBuckets } from "./memory-buckets.ts";
 import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
 import { type CountedWindow, MemoryWindows, WindowCounter } from "./memory-windows.ts";
+import type { WindowStarts } from "./window-starts.ts";
 
 export interface MemoryLimitsOptions {
   clock: Clock;
   ledger: Pick<Ledger, "readTotals">;
+  /** When windows began that roll, also before a restart. */
+  starts?: WindowStarts;
 }
 
 /** Usage that was admitted before this process began. */
@@ -45,10 +48,10 @@ export class MemoryLimits implements LimitStore {
   /** The places of leases that begin in this month. */
   #places: LeasePlaces;
 
-  constructor({ clock, ledger }: MemoryLimitsOptions) {
+  constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
     this.#clock = clock;
     this.#quotas = new MemoryQuotas(clock, ledger);
-    this.#windows = new MemoryWindows(clock, ledger);
+    this.#windows = new MemoryWindows(clock, ledger, starts);
     this.#requests = new MemoryBuckets(clock);
     this.#tokens = new MemoryBuckets(clock);
     this.#places = { clock, counters: this.#quotas.now() };

@@ -9,6 +9,7 @@ import { isCounted } from "../limit-decision.ts";
 import { readInTime } from "../read-in-time.ts";
 import { rollingSpan } from "../rolling-span.ts";
 import { QuotaCounter, type QuotaCounters } from "./memory-quotas.ts";
+import type { WindowStarts } from "./window-starts.ts";
 
 /** A quota that counts a request, with where it does. */
 export interface CountedWindow {
@@ -31,12 +32,15 @@ const forgetAfterMs = 3_600_000;
 export class MemoryWindows {
   readonly #clock: Clock;
   readonly #ledger: Pick<Ledger, "readTotals">;
+  readonly #starts: WindowStarts | undefined;
   /** By id, with its start where that is the calendar's. */
   readonly #counters: QuotaCounters = new SweptMap((counter) => this.#forget(counter as WindowCounter));
 
-  constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">) {
+  /** `starts`: what is known of windows that roll, also after a restart. */
+  constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
     this.#clock = clock;
     this.#ledger = ledger;
+    this.#starts = starts;
   }
 
   get size(): number {
@@ -65,12 +69,13 @@ export class MemoryWindows {
   }
 
   /** It is used from now on: the window of one that rolls begins, where it has not. */
-  begin({ quota: { window }, counter }: CountedWindow, nowMs: number): void {
+  begin({ quota: { id, window }, counter }: CountedWindow, nowMs: number): void {
     if (counter.period !== undefined) return;
     const { seconds } = windowIn(window);
     const start = this.#clock.nowSeconds();
     counter.period = { start, end: start + seconds };
     counter.endMs = nowMs + seconds * 1000;
+    this.#starts?.add(id, start, seconds);
   }
 
   /**
@@ -84,11 +89,13 @@ export class MemoryWindows {
     return readInTime(counter.reading);
   }
 
-  async #read({ owner, ownerId, environment, window, filter }: Quota, counter: WindowCounter): Promise<void> {
+  async #read({ id, owner, ownerId, environment, window, filter }: Quota, counter: WindowCounter): Promise<void> {
     const { kind, seconds } = windowIn(window);
     const isRolling = kind === "rolling";
     const now = this.#clock.nowSeconds();
-    const span = isRolling || !counter.period ? rollingSpan(now, seconds) : spanOf(counter.period);
+    const lastStart = isRolling ? this.#starts?.lastOf(id, now) : undefined;
+    const span = isRolling || !counter.period ? rollingSpan(now, seconds, lastStart) : spanOf(counter.period);
+    const isOpen = lastStart !== undefined && lastStart === span.since;
     const { models } = filter ?? {};
     const asked = { type: owner, id: ownerId, environment, ...span, ...(models && { models }) };
     try {
@@ -97,7 +104,10 @@ export class MemoryWindows {
         counter.usedTokens = totals.tokens;
         counter.usedNanoUsd = totals.nanoUsd;
         counter.isRead = true;
-        if (isRolling && totals.firstAt !== undefined) this.#startedAt(counter, totals.firstAt, seconds);
+        const start = isOpen ? lastStart : totals.firstAt;
+        if (!isRolling || start === undefined) return;
+        this.#startedAt(counter, start, seconds);
+        if (!isOpen) this.#starts?.add(id, start, seconds);
       });
     } catch (error) {
       throw unreadUsageRefusal(error);
