@@ -154,6 +154,7 @@ describe("accounts", () => {
       status: "active",
       monthly_tokens: null,
       monthly_spend: null,
+      quotas: null,
       store_chats: false,
       created_at: expect.any(Number),
     });
@@ -163,6 +164,7 @@ describe("accounts", () => {
       tier: "pro",
       monthly_tokens: 500,
       monthly_spend: "unlimited",
+      quotas: [{ unit: "requests", amount: 9, per: "5h", window: "rolling" }],
       store_chats: true,
     };
     const changed = { ...body, ...changes };
@@ -203,12 +205,12 @@ describe("accounts", () => {
       return body.quota.environments[0].tokens.used > 0 ? body.quota : undefined;
     }, "the usage is counted");
     expect(quota.period_end).toBeGreaterThan(quota.period_start);
-    const unused = { tokens: { limit: 1_000_000, used: 0 }, spend: { limit: null, used: 0 } };
+    const unused = { tokens: { limit: 1_000_000, used: 0 }, spend: { limit: null, used: 0 }, windows: [] };
     expect(quota.environments).toEqual([
-      { environment: "live", tokens: { limit: 1_000_000, used: expect.any(Number) }, spend: unused.spend },
+      { environment: "live", tokens: { limit: 1_000_000, used: expect.any(Number) }, spend: unused.spend, windows: [] },
       { environment: "test", ...unused },
       // The limits of the tier do not hold there.
-      { environment: "dev", tokens: { limit: null, used: 0 }, spend: unused.spend },
+      { environment: "dev", tokens: { limit: null, used: 0 }, spend: unused.spend, windows: [] },
     ]);
   });
 
@@ -341,6 +343,7 @@ describe("tiers", () => {
       object: "tier",
       name: "silver",
       ...figures,
+      quotas: [],
       monthly_tokens: null,
       source: "database",
       accounts: 0,

@@ -36,10 +36,12 @@ export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;
 }
 
-/** `{"type":"error","error":{type,message},"request_id"}`. */
+/** `{"type":"error","error":{type,message},"request_id"}`; beside the message which quota is spent, as in our own form. */
 export function renderAnthropicError(error: GatewayError, requestId: string): string {
   const type = error.engineLimited ? "rate_limit_error" : (anthropicTypes[anthropicStatus(error.code)] ?? "api_error");
-  return JSON.stringify({ type: "error", error: { type, message: maskKeys(messageOf(error)) }, request_id: requestId });
+  const { quota } = error;
+  const told = { type, message: maskKeys(messageOf(error)), ...(quota && { quota }) };
+  return JSON.stringify({ type: "error", error: told, request_id: requestId });
 }
 
 /** The same error as the vendor would answer it; `answer` is ours. */
