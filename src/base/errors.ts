@@ -61,11 +61,11 @@ export interface SpentQuota {
   reserved: number;
   /** The least that the request needs. */
   needed: number;
-  /** `hour`, `5h`, `day`, `week`, `month`, or seconds. */
-  per: string | number;
+  /** A span with a name, or seconds. */
+  per: "hour" | "5h" | "day" | "week" | "month" | number;
   window: "calendar" | "rolling";
   /** null: all models. */
-  models: readonly string[] | null;
+  models: string[] | null;
   /** null: it begins with the next use. */
   starts_at: number | null;
   resets_at: number | null;

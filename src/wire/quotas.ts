@@ -1,5 +1,6 @@
 // The shapes of quotas per window on the wire: as they are given, and what was used of them.
 import { z } from "zod";
+import type { SpentQuota } from "../base/errors.ts";
 import {
   leastSpanSeconds,
   longestModelPattern,
@@ -60,4 +61,20 @@ export const usedQuotas = z.array(
     resets_at: unixSeconds.nullable(),
   }),
 );
+/** The quota that refused a request. */
+export const spentQuota = z
+  .object({
+    owner: z.enum(["account", "key", "member", "app"]),
+    unit,
+    limit: z.number(),
+    used: z.number(),
+    reserved: z.number().describe("Set aside for requests that are still running."),
+    needed: z.number().describe("The least that the request needs."),
+    per,
+    window,
+    models: models.nullable().describe("null: all models."),
+    starts_at: unixSeconds.nullable(),
+    resets_at: unixSeconds.nullable().describe("null: none is in use, and waiting does not help."),
+  })
+  .describe("The quota that refused the request, only with `insufficient_quota`.") satisfies z.ZodType<SpentQuota>;
 export type UsedQuotas = z.infer<typeof usedQuotas>;

@@ -95,7 +95,7 @@ describe("the life of a key", () => {
       created_at: clock.nowSeconds(),
       last_used_at: null,
     });
-    expect(await show(record.id)).toEqual({ ...record, quotas_used: [] });
+    expect(await show(record.id)).toEqual({ ...record, quotas_used: [] } as never);
     expect(await chatStatus(key)).toBe(200);
     expect((await call("GET", "/v1/keys", { by: key })).body.error).toMatchObject({
       code: "insufficient_scope",

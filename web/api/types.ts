@@ -1082,6 +1082,43 @@ export interface Error {
       | "invalid_prompt"
       | "unsupported_parameter"
       | "unsupported_value";
+    /**
+     * The quota that refused the request, only with `insufficient_quota`.
+     */
+    quota?: {
+      owner: "account" | "key" | "member" | "app";
+      /**
+       * `usd` by the prices of the models.
+       */
+      unit: "requests" | "tokens" | "usd";
+      limit: number;
+      used: number;
+      /**
+       * Set aside for requests that are still running.
+       */
+      reserved: number;
+      /**
+       * The least that the request needs.
+       */
+      needed: number;
+      /**
+       * A span with a name, or seconds.
+       */
+      per: ("hour" | "5h" | "day" | "week" | "month") | number;
+      /**
+       * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+       */
+      window: "calendar" | "rolling";
+      /**
+       * null: all models.
+       */
+      models: string[] | null;
+      starts_at: number | null;
+      /**
+       * null: none is in use, and waiting does not help.
+       */
+      resets_at: number | null;
+    };
   };
 }
 export interface AnthropicError {
@@ -1101,6 +1138,43 @@ export interface AnthropicError {
      * Text for people.
      */
     message: string;
+    /**
+     * The quota that refused the request, only with `insufficient_quota`.
+     */
+    quota?: {
+      owner: "account" | "key" | "member" | "app";
+      /**
+       * `usd` by the prices of the models.
+       */
+      unit: "requests" | "tokens" | "usd";
+      limit: number;
+      used: number;
+      /**
+       * Set aside for requests that are still running.
+       */
+      reserved: number;
+      /**
+       * The least that the request needs.
+       */
+      needed: number;
+      /**
+       * A span with a name, or seconds.
+       */
+      per: ("hour" | "5h" | "day" | "week" | "month") | number;
+      /**
+       * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+       */
+      window: "calendar" | "rolling";
+      /**
+       * null: all models.
+       */
+      models: string[] | null;
+      starts_at: number | null;
+      /**
+       * null: none is in use, and waiting does not help.
+       */
+      resets_at: number | null;
+    };
   };
   request_id: string;
 }

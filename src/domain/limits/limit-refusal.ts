@@ -90,7 +90,7 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
     needed: figure(shortage.needed),
     per: window?.per ?? "month",
     window: window?.kind ?? "calendar",
-    models: filter?.models ?? null,
+    models: filter?.models ? [...filter.models] : null,
     starts_at: period?.start ?? null,
     resets_at: period?.end ?? null,
   };

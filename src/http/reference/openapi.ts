@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
+import { spentQuota } from "../../wire/quotas.ts";
 import { anthropicStatus, anthropicTypes } from "../exchange/anthropic-errors.ts";
 import { errorTable } from "../exchange/errors.ts";
 import { type ApiRoute, type ErrorForm, isDescribed, type Route, type RouteDoc, restName } from "../exchange/route.ts";
@@ -32,6 +33,8 @@ interface Components {
   responses: Record<string, Json>;
 }
 
+const { $schema: _, ...spentQuotaSchema } = z.toJSONSchema(spentQuota, { io: "input" });
+
 const errorSchema = {
   type: "object",
   required: ["error"],
@@ -48,6 +51,7 @@ const errorSchema = {
           description: "The field that is wrong, by its path in the request; null where no one field is.",
         },
         code: { type: "string", enum: [...errorCodes, ...engineErrorCodes] },
+        quota: spentQuotaSchema,
       },
     },
   },
@@ -66,6 +70,7 @@ const anthropicErrorSchema = {
       properties: {
         type: { type: "string", enum: [...new Set([...Object.values(anthropicTypes), "api_error"])] },
         message: { type: "string", description: "Text for people." },
+        quota: spentQuotaSchema,
       },
     },
     request_id: { type: "string" },
