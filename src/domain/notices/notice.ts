@@ -28,15 +28,18 @@ export type NoticeType = (typeof noticeTypes)[number];
 /** `data` of each type as receivers get it: names as on the wire, times in Unix seconds, money in USD. */
 export interface NoticeData {
   "quota.threshold": {
-    owner: "key" | "account";
+    owner: "key" | "account" | "member" | "app";
     owner_id: string;
     environment: Environment;
-    unit: "tokens" | "USD";
+    unit: "requests" | "tokens" | "USD";
     limit: number;
     used: number;
     /** Percent of the limit that was reached. */
     threshold: number;
     window: { starts_at: number; ends_at: number };
+    /** Only where the quota is per window: a span with a name, or seconds; and the models that it is for, where not for all. */
+    per?: string | number;
+    models?: string[];
   };
   "key.unused": {
     key_id: string;

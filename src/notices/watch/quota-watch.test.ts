@@ -9,7 +9,7 @@ const silent = { info() {}, warn() {}, error() {} };
 
 function start() {
   const told: Tidings[] = [];
-  const state = { used: 0, isAway: false, isKept: true, asked: 0 };
+  const state = { used: 0, isAway: false, isKept: true, asked: 0, start: undefined as number | undefined };
   const watch = new QuotaWatch({
     ...{ clock: manualClock(), log: silent, everyMs: 1e9 },
     limits: {
@@ -17,6 +17,13 @@ function start() {
         state.asked++;
         if (state.isAway) throw new Error("away");
         return { tokens: state.used, nanoUsd: state.used * 1e9 };
+      },
+      async usedInWindow() {
+        const used = { requests: state.used, tokens: state.used, nanoUsd: state.used * 1e9 };
+        return {
+          ...used,
+          period: state.start === undefined ? undefined : { start: state.start, end: state.start + 60 },
+        };
       },
     },
     teller: {
@@ -26,9 +33,10 @@ function start() {
       },
     },
   });
-  const use = (used: number, ...quotas: Quota[]) => {
+  const use = (used: number, ...all: Quota[]) => {
     state.used = used;
-    const limits: LimitSet = { requests: [], tokens: [], quotas };
+    const [quotas, windows] = [all.filter(({ window }) => !window), all.filter(({ window }) => window)];
+    const limits: LimitSet = { requests: [], tokens: [], quotas, windows };
     watch.used({ limits, account: { id: "acct_1" } as never });
     return watch.look();
   };
@@ -65,6 +73,24 @@ test("tokens and USD of a quota are told apart, and what has no limit, or a limi
     { unit: "USD", limit: 6, used: 5, threshold: 80 },
   ]);
   expect(state.asked).toBe(2);
+});
+
+test("a quota per window is told once in each window, with its span and models, and never while none is open", async () => {
+  const { use, told, state } = start();
+  const window = { per: 60, kind: "rolling", seconds: 60 } as const;
+  const models = { filter: { models: ["m*"] } };
+  const perMinute = quota({ tokens: null, requests: 10, called: "app", window, ...models });
+  await use(9, perMinute);
+  expect(told).toEqual([]);
+  for (const begun of [100, 100, 160]) {
+    state.start = begun;
+    await use(9, perMinute);
+  }
+  const data = { owner: "app", unit: "requests", limit: 10, used: 9, threshold: 90, per: 60, models: ["m*"] };
+  expect(told.map((one) => one.data)).toMatchObject([
+    { ...data, window: { starts_at: 100, ends_at: 160 } },
+    { ...data, window: { starts_at: 160, ends_at: 220 } },
+  ]);
 });
 
 test("a quota that could not be asked, and a threshold that could not be kept, come again by themselves", async () => {

@@ -2,15 +2,15 @@
 import { calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { LimitSet, LimitStore, Quota } from "../../domain/limits/limits.ts";
+import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/limits.ts";
+import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { NoticeData, Tidings } from "../../domain/notices/notice.ts";
 import type { Principal } from "../../domain/principal.ts";
-import type { UsageTotals } from "../../domain/usage/usage.ts";
 import type { Teller } from "../notices.ts";
 import { Rounds } from "./rounds.ts";
 
 export interface QuotaWatchOptions {
-  limits: Pick<LimitStore, "used">;
+  limits: Pick<LimitStore, "used" | "usedInWindow">;
   teller: Teller;
   clock: Clock;
   log: Log;
@@ -68,9 +68,10 @@ export class QuotaWatch {
     let fault: unknown;
     for (const [limits, accountId] of touched) {
       try {
-        for (const quota of limits.quotas) {
+        for (const quota of [...limits.quotas, ...(limits.windows ?? [])]) {
           if (this.#rounds.isClosed) return;
-          if ((quota.tokens === null && quota.nanoUsd === null) || seen.has(quota.id)) continue;
+          const { tokens, nanoUsd, requests = null } = quota;
+          if ((tokens === null && nanoUsd === null && requests === null) || seen.has(quota.id)) continue;
           await this.#lookAt(quota, accountId);
           seen.add(quota.id);
         }
@@ -85,9 +86,8 @@ export class QuotaWatch {
   }
 
   async #lookAt(quota: Quota, accountId: string): Promise<void> {
-    const { limits, clock, teller } = this.#options;
-    const used = await limits.used(quota);
-    for (const measure of measuresOf(quota, used, clock.nowSeconds())) {
+    const { teller } = this.#options;
+    for (const measure of await this.#measuresOf(quota)) {
       const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
       // Only the highest: who is at 95 % need not hear of 50.
       if (threshold === undefined || (this.#told.get(measure.place) ?? 0) >= threshold) continue;
@@ -96,25 +96,42 @@ export class QuotaWatch {
       this.#told.set(measure.place, threshold);
     }
   }
+
+  /** Nothing where no window is in use. */
+  async #measuresOf(quota: Quota): Promise<Measure[]> {
+    const { limits, clock } = this.#options;
+    if (quota.window === undefined) {
+      return measuresOf(quota, { requests: 0, ...(await limits.used(quota)) }, calendarMonthOf(clock.nowSeconds()));
+    }
+    const { period, ...used } = await limits.usedInWindow(quota);
+    return period === undefined ? [] : measuresOf(quota, used, period);
+  }
 }
 
 function measuresOf(
-  { id, owner, ownerId, environment, tokens, nanoUsd }: Quota,
-  used: UsageTotals,
-  now: number,
+  { id, owner, called, ownerId, environment, tokens, nanoUsd, requests = null, window, filter }: Quota,
+  used: QuotaUse,
+  { start, end }: Period,
 ): Measure[] {
-  const { start, end } = calendarMonthOf(now);
-  const measure = (unit: "tokens" | "USD", limit: number, amount: number, perUnit: number): Measure => ({
+  const which = { ...(window && { per: window.per }), ...(filter?.models && { models: [...filter.models] }) };
+  const measure = (unit: Measure["data"]["unit"], limit: number, amount: number, perUnit: number): Measure => ({
     place: `quota ${id} ${unit} ${start} ${limit}`,
     // Whole numbers on both sides; of a limit of nothing there is no part.
     isAt: (percent) => limit > 0 && amount * 100 >= limit * percent,
     data: {
-      ...{ owner, owner_id: ownerId, environment: environment as Measure["data"]["environment"], unit },
+      ...{
+        owner: called ?? owner,
+        owner_id: ownerId,
+        environment: environment as Measure["data"]["environment"],
+        unit,
+      },
       ...{ limit: limit / perUnit, used: amount / perUnit },
       window: { starts_at: start, ends_at: end },
+      ...which,
     },
   });
   return [
+    ...(requests === null ? [] : [measure("requests", requests, used.requests, 1)]),
     ...(tokens === null ? [] : [measure("tokens", tokens, used.tokens, 1)]),
     ...(nanoUsd === null ? [] : [measure("USD", nanoUsd, used.nanoUsd, nanoUsdPerUsd)]),
   ];
