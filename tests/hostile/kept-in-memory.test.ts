@@ -57,8 +57,9 @@ test.each<[what: string, ask: () => Promise<Response>]>([
   const first = ask({ previous_response_id: id });
   await until(() => heldBytes.held > before + 700_000, "the first one is under way");
   const refused = await askAgain();
-  expect(refused.status).toBe(429);
-  expect(await refused.text()).toContain("under way hold");
+  // It is the key's share that is used up, or, where others of this process hold something as well, the room of all.
+  expect([429, 503]).toContain(refused.status);
+  expect(await refused.text()).toMatch(/under way hold|holds as many bytes/);
   release();
   expect((await first).status).toBe(200);
   await (await first).text();

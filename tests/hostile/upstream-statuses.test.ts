@@ -48,7 +48,7 @@ describe("statuses", () => {
     [500, 502, "upstream_error"],
     [501, 502, "upstream_error"],
     [502, 502, "upstream_error"],
-    [529, 502, "upstream_error"],
+    [529, 503, "service_unavailable"],
   ];
 
   test.each(statuses)("%d of a model server is %d %s, streamed or not", async (theirs, ours, code) => {
