@@ -77,10 +77,11 @@ test("refusals that are not read end the connection", async () => {
 
 test("answers that are not read let no message be answered behind them", async () => {
   const socket = await open();
+  const before = heldBytes.byKind.requests;
   const prepares = { type: "response.create", model, input: "Hi", instructions: "x".repeat(100_000) };
   const message = JSON.stringify({ ...prepares, store: false, generate: false });
   const most = await flood(socket, message, () => socket.destroyed);
   expect(most).toBeLessThan(4_000_000);
   socket.destroy();
-  await until(() => heldBytes.byKind.unsent === 0 && heldBytes.byKind.requests === 0, "nothing is held");
+  await until(() => heldBytes.byKind.unsent === 0 && heldBytes.byKind.requests <= before, "nothing is held");
 });
