@@ -76,11 +76,11 @@ test("whoever is signed in turns the mails off and on again", async () => {
   const { page } = visitor;
   const choice = page.getByRole("switch", { name: "Tell me by mail" });
   expect(await choice.isChecked()).toBe(true);
-  await choice.uncheck();
+  await choice.click();
   await page.getByText("You are not told by mail any more.").waitFor();
   await visitor.go("/settings/security");
   await page.getByRole("switch", { name: "Tell me by mail", checked: false }).waitFor();
   await look(visitor, "security-mail");
-  await choice.check();
+  await choice.click();
   await page.getByText("You are told by mail.").waitFor();
 });
