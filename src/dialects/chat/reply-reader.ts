@@ -73,6 +73,16 @@ export class ChatReplyReader implements ReplyReader {
     this.#end("stop", {}, this.#client(given));
   }
 
+  plainText({ choices, usage, error, object, x_groq }: Json): string | undefined {
+    if (this.#ended || isTold(usage) || isTold(error) || isTold(x_groq) || object === "error") return undefined;
+    if (!Array.isArray(choices) || choices.length !== 1 || !isObject(choices[0])) return undefined;
+    const { index = 0, delta, finish_reason, ...others } = choices[0];
+    if (index !== 0 || isTold(finish_reason) || !isObject(delta)) return undefined;
+    const { content, role: _, ...beside } = delta;
+    if (typeof content !== "string" || content === "") return undefined;
+    return [...Object.values(others), ...Object.values(beside)].some(isTold) ? undefined : content;
+  }
+
   #client(given: ReplySink): ReplySink {
     if (this.#sink && this.#given === given) return this.#sink;
     this.#given = given;
@@ -153,6 +163,10 @@ export class ChatReplyReader implements ReplyReader {
 }
 
 const failedMidway = "The model server failed in the middle of the answer.";
+
+function isTold(value: unknown): boolean {
+  return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
+}
 
 /** Undefined in chunks of usage alone, and of other choices. */
 function firstChoice({ choices }: Json): Json | undefined {

@@ -81,6 +81,9 @@ class ChatReplyWriter implements ReplyWriter {
     return this.#chunks?.take() ?? "";
   }
 
+  /** Servers of the formats that this is written of number their events, or tell more in them than a piece of text. */
+  textEvents(): undefined {}
+
   ending(usage: ReplyUsage): string {
     return this.#chunks?.ending(usage) ?? "";
   }

@@ -73,6 +73,11 @@ export interface ReplyReader {
    * whose servers may leave out why they ended.
    */
   done?(sink: ReplySink): void;
+  /**
+   * The text of an event that tells nothing but the next piece of it, and would be read alike with any other text that is
+   * not empty in its place; undefined of all others. Left out for formats whose events have a number each.
+   */
+  plainText?(data: Readonly<Record<string, unknown>>): string | undefined;
 }
 
 /** Names and figures that an answer begins with. */
@@ -93,10 +98,20 @@ export interface ReplyHead {
   readonly seal: Seal;
 }
 
+/** The events of further pieces of a text that is open: all that may differ stands before the piece. */
+export interface TextEvents {
+  /** What stands behind the piece, which is a JSON string without its quotes; byte text, as all that is sent. */
+  readonly after: string;
+  /** Takes the piece, and gives what stands before it. It is one that is not empty. */
+  next(text: string): string;
+}
+
 /** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */
 export interface ReplyWriter extends ReplySink {
   /** What the client gets of what was told since the last call; "" where there is nothing to send yet. */
   take(): string;
+  /** Undefined where no text is open, or it is not known how the next piece of it is written. To be used until anything else is told. */
+  textEvents(): TextEvents | undefined;
   /** The last events; `usage` is what counts. `end` was told before. */
   ending(usage: ReplyUsage): string;
   /** The last event of a stream that broke off. */

@@ -42,6 +42,11 @@ export class BlockEvents implements BlockOutput {
     return events;
   }
 
+  /** All of an event of a text up to the piece that is told. */
+  get textStart(): string {
+    return `${this.#start}${deltaStarts.text}"`;
+  }
+
   start(block: Json): void {
     const index = ++this.#index;
     this.#start = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":`;

@@ -42,10 +42,13 @@ export class BlockQueue {
     this.#startsAnew = true;
   }
 
+  /** Whether a text is being written that goes on: the common case, one text, piece by piece. */
+  get isInText(): boolean {
+    return this.#live?.kind === "text" && this.#waiting.length === 0 && !this.#startsAnew;
+  }
+
   text(text: string): void {
-    const live = this.#live;
-    // The common case: one text, piece by piece.
-    if (live?.kind === "text" && this.#waiting.length === 0 && !this.#startsAnew) this.#out.delta("text", text);
+    if (this.isInText) this.#out.delta("text", text);
     else this.#add(this.#blockFor("text", { type: "text", text: "", citations: null }), text);
   }
 

@@ -1,6 +1,14 @@
 // Writes an answer as Messages has it: a stream of blocks one after the other, or one whole message.
 import type { ReasoningProof } from "../conversation/conversation.ts";
-import type { ReplyCall, ReplyEnd, ReplyFault, ReplyHead, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import type {
+  ReplyCall,
+  ReplyEnd,
+  ReplyFault,
+  ReplyHead,
+  ReplyUsage,
+  ReplyWriter,
+  TextEvents,
+} from "../conversation/reply.ts";
 import { BlockEvents, BlockList, namedEvent } from "./block-output.ts";
 import { BlockQueue } from "./block-queue.ts";
 import { type Json, objectOf } from "./json.ts";
@@ -89,6 +97,11 @@ export class MessageWriter implements ReplyWriter {
 
   take(): string {
     return this.#events?.take() ?? "";
+  }
+
+  textEvents(): TextEvents | undefined {
+    const before = this.#blocks.isInText ? this.#events?.textStart : undefined;
+    return before === undefined ? undefined : { after: '"}}\n\n', next: () => before };
   }
 
   ending(usage: ReplyUsage): string {

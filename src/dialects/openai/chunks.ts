@@ -1,15 +1,16 @@
 // Makes of each chunk that an engine streams what the client was promised, and counts what passes.
 
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { decodeByteText, detachedByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
-import { type ChunkFrame, ChunkTemplate } from "./chunk-template.ts";
+import { ChunkTemplate } from "./chunk-template.ts";
 import { stringEnd } from "./json-string.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 import { readAnswer } from "./whole-answer.ts";
@@ -39,10 +40,6 @@ const usageNull = ',"usage":null}';
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
 /** Stand for a chunk's text while it is found out what becomes of the rest. */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
-/** Templates made before one has been of use; what a stream of changing chunks loses in vain. */
-const templateTrials = 4;
-/** Each chunk that a template spared earns this part of another one. */
-const trialsPerHit = 0.5;
 
 /** A streamed answer of these formats. */
 export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
@@ -71,7 +68,7 @@ export class ChunkTranslator implements AnswerStream {
   #usageText: string | undefined;
   #lastChunk: { id: unknown; created: unknown } | undefined;
   #template: ChunkTemplate | undefined;
-  #trials = templateTrials;
+  readonly #trials = new TemplateTrials();
 
   constructor(request: AskedRequest, names: AnswerNames) {
     this.#model = request.model;
@@ -91,7 +88,7 @@ export class ChunkTranslator implements AnswerStream {
     const template = this.#template;
     const { deliveredPieces } = this;
     if (!template?.takeInPlace(bytes, start, end, this)) return undefined;
-    this.#wasOfUse(this.deliveredPieces - deliveredPieces);
+    this.#trials.spared(this.deliveredPieces - deliveredPieces);
     return template;
   }
 
@@ -101,12 +98,8 @@ export class ChunkTranslator implements AnswerStream {
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this;
     const events = template.take(reader, this);
-    if (events !== "") this.#wasOfUse(this.deliveredPieces - deliveredPieces);
+    if (events !== "") this.#trials.spared(this.deliveredPieces - deliveredPieces);
     return events;
-  }
-
-  #wasOfUse(pieces: number): void {
-    if (this.#trials < templateTrials) this.#trials = Math.min(templateTrials, this.#trials + pieces * trialsPerHit);
   }
 
   isEnd(data: string): boolean {
@@ -204,16 +197,15 @@ export class ChunkTranslator implements AnswerStream {
    * place of another: where that changes how much is delivered, any other string would be delivered there as well.
    */
   #learn(received: string, raw: string, choice: unknown): void {
-    if (this.#trials < 1) return;
-    const lead = raw.startsWith("data: ") ? 6 : 5;
-    const lineEnds = raw.slice(lead + received.length);
-    if (!raw.startsWith(received, lead) || (lineEnds !== "\n\n" && lineEnds !== "\r\n\r\n")) return;
+    if (!this.#trials.areLeft) return;
+    const lead = dataStart(raw, received);
+    if (lead < 0) return;
     const found = growing.exec(received);
     if (!found) return;
     const start = found.index + found[0].length;
     const end = stringEnd(received, start, { bytes: 0 });
     if (end < 0) return;
-    this.#trials--;
+    this.#trials.take();
     const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
     const bytes = deliveredBytes({ text: value });
     // A probe of another length than the text, or its place could not be told by what is delivered.
@@ -291,10 +283,6 @@ function wholeAsChunk(text: string, name: string): string {
 function groqUsage(chunk: Chunk): unknown {
   const said = chunk["x_groq"];
   return typeof said === "object" && said !== null ? (said as Chunk)["usage"] : undefined;
-}
-
-function frameOf(event: string, textStart: number, textEnd: number): ChunkFrame {
-  return { before: detachedByteText(event.slice(0, textStart)), after: detachedByteText(event.slice(textEnd)) };
 }
 
 function parseChunk(data: string): Chunk {

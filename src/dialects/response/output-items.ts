@@ -73,6 +73,9 @@ export class WholeItem extends OpenItem {
   }
 }
 
+/** The type of an event with a piece of text. */
+export const textDelta = "response.output_text.delta";
+
 type PartKind = "output_text" | "refusal";
 
 export class OpenMessage extends OpenItem {
@@ -94,7 +97,17 @@ export class OpenMessage extends OpenItem {
     const own = (logprobs ?? []).map(logprobToWire);
     for (const one of own) this.#logprobs.push(one);
     const told = own.length === 0 ? "[]" : JSON.stringify(own);
-    this.events.event("response.output_text.delta", `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
+    this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
+  }
+
+  /** What the events of its text begin with, where a text is open. */
+  get openText(): string | undefined {
+    return this.#kind === "output_text" ? this.#at : undefined;
+  }
+
+  /** A piece of the open text whose event somebody else tells. */
+  takeText(text: string): void {
+    this.#text += text;
   }
 
   refusal(text: string): void {

@@ -1,6 +1,14 @@
 // Writes an answer as a response: as its events, or as a whole.
 import type { ReasoningProof } from "../conversation/conversation.ts";
-import type { ReplyCall, ReplyEnd, ReplyFault, ReplyHead, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import type {
+  ReplyCall,
+  ReplyEnd,
+  ReplyFault,
+  ReplyHead,
+  ReplyUsage,
+  ReplyWriter,
+  TextEvents,
+} from "../conversation/reply.ts";
 import { compactionItem, isToCompact } from "./compaction.ts";
 import { isObject, type Json } from "./json.ts";
 import {
@@ -11,6 +19,7 @@ import {
   OpenMessage,
   OpenReasoning,
   type ReasoningOptions,
+  textDelta,
   WholeItem,
 } from "./output-items.ts";
 import { type ResponseState, responseBase, responseState } from "./response-object.ts";
@@ -141,6 +150,20 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const events = this.#events;
     this.#events = "";
     return events;
+  }
+
+  textEvents(): TextEvents | undefined {
+    const message = this.#message;
+    const at = this.#isStream && this.#summary === undefined ? message?.openText : undefined;
+    if (at === undefined) return undefined;
+    const type = textDelta;
+    return {
+      after: '","logprobs":[]}\n\n',
+      next: (text) => {
+        message?.takeText(text);
+        return `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${at},"delta":"`;
+      },
+    };
   }
 
   ending(usage: ReplyUsage): string {

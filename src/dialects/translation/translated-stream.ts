@@ -2,14 +2,17 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../base/errors.ts";
+import type { SseReader } from "../../base/text/sse.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
 import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
-import { parsedAnswer } from "./engine-answer.ts";
+import { type Json, parsedAnswer } from "./engine-answer.ts";
+import { TextTemplate } from "./text-template.ts";
 import { headOf, type Translation } from "./translation.ts";
 
 /** What ends a stream of chat completions; those of the other formats end with an event of theirs. */
@@ -22,6 +25,8 @@ export class TranslatedStream implements AnswerStream {
   readonly #writer: ReplyWriter;
   readonly #reply: CountedReply;
   readonly #errorEvent: Translation["errorEvent"];
+  readonly #trials = new TemplateTrials();
+  #template: TextTemplate | undefined;
 
   constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
     this.#request = request;
@@ -60,12 +65,20 @@ export class TranslatedStream implements AnswerStream {
 
   servedBy(): void {}
 
-  takeInPlace(): undefined {
-    return undefined;
+  takeInPlace(bytes: Buffer, start: number, end: number): TextTemplate | undefined {
+    const template = this.#template;
+    if (!template?.takeInPlace(bytes, start, end, this.#reply)) return undefined;
+    this.#trials.spared(1);
+    return template;
   }
 
-  takeAlike(): string {
-    return "";
+  takeAlike(reader: SseReader): string {
+    const template = this.#template;
+    if (!template || !reader.betweenEvents) return "";
+    const { deliveredPieces } = this.#reply;
+    const events = template.take(reader, this.#reply);
+    this.#trials.spared(this.#reply.deliveredPieces - deliveredPieces);
+    return events;
   }
 
   isEnd(data: string): boolean {
@@ -75,11 +88,24 @@ export class TranslatedStream implements AnswerStream {
     return this.finishSeen;
   }
 
-  translate(data: string): string {
+  translate(data: string, raw: string | undefined): string {
     const event = parsedAnswer(decodeByteText(data), this.#serving);
     this.#serving.trace?.chunk(event);
+    // What it knows of the writer holds until anything but text is told.
+    this.#template = undefined;
     this.#reader.event(event, this.#reply);
-    return encodeByteText(this.#writer.take());
+    const events = encodeByteText(this.#writer.take());
+    if (raw !== undefined && this.#trials.areLeft) this.#template = this.#templateOf(event, data, raw);
+    return events;
+  }
+
+  /** For events like this one, which was just translated. */
+  #templateOf(event: Json, data: string, raw: string): TextTemplate | undefined {
+    const text = this.#reader.plainText?.(event);
+    const pieces = this.#writer.textEvents();
+    if (text === undefined || !pieces) return undefined;
+    this.#trials.take();
+    return TextTemplate.of({ text, data, raw }, this.#reader, pieces);
   }
 
   whole(bytes: ByteSpan): string {
