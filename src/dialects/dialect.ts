@@ -26,8 +26,11 @@ export interface Dialect extends AnswerFormat {
   readonly schema: z.ZodType;
   /** The body of a request whose prompt is to be counted, where that is another. */
   readonly countSchema: z.ZodType | undefined;
-  /** Whether its usual body is checked in one pass over its bytes; else it is parsed. */
-  readonly isScanned: boolean;
+  /**
+   * Members that a model is shown, the prompt among them, where their tokens are counted as of `shownTokens`; undefined where
+   * those of the prompt are its texts, and some members beside it are shown as JSON.
+   */
+  readonly shownMembers: readonly string[] | undefined;
   /** Estimated from all of a request that a model is shown. */
   promptTokens(body: Readonly<Record<string, unknown>>): number;
   /** Whether any server that knows the format understands all of the request: its tools are functions alone, for one thing. */

@@ -44,7 +44,7 @@ export function askingOf(request: DecodedRequest, { engine, model, context, reco
     // A server of the maker's own knows best what fits.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const fitted = limit === undefined || isWhole ? undefined : { [request.tokenLimitName]: String(limit) };
-    const opened = edits(dialect.opened?.(request.body, seal), fitted);
+    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : undefined, fitted);
     const body = rewriteRequest(request, model, recording, opened);
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing };
   }

@@ -33,6 +33,9 @@ export class DecodedRequest implements RequestFacts {
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
+  readonly background: boolean;
+  readonly namesKept: boolean;
+  readonly maySeal: boolean;
   /** What its client said in headers, of a request of Messages that came by HTTP. */
   messageHeaders: MessageHeaders | undefined;
   /** Set by whoever put what is kept into the body, in the place of what names it. */
@@ -56,6 +59,9 @@ export class DecodedRequest implements RequestFacts {
     this.corrections = correctionsOf(dialect, marks);
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
+    this.background = marks.background;
+    this.namesKept = dialect.namesKept !== undefined && marks.namesKept;
+    this.maySeal = dialect.opened !== undefined && marks.maySeal;
     this.messageHeaders = undefined;
     this.goesOn = undefined;
     if (parsed) keep({ of: this, ...parsed });

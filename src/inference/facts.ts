@@ -49,6 +49,12 @@ export interface RequestMarks {
   readonly hasMedia: boolean;
   /** Whether the client wants the completion kept, where it says so. */
   readonly store: boolean | null | undefined;
+  /** Whether it is to be worked on without its client, where its format has that. */
+  readonly background: boolean;
+  /** Whether it names what is kept here. */
+  readonly namesKept: boolean;
+  /** Whether anything of it may be sealed by us for its client. */
+  readonly maySeal: boolean;
 }
 
 /** The marks of a body that was parsed. */
@@ -71,6 +77,9 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
     hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
     store: typeof store === "boolean" || store === null ? store : undefined,
+    background: body["background"] === true,
+    namesKept: dialect.namesKept?.(body) === true,
+    maySeal: true,
   };
 }
 

@@ -22,7 +22,7 @@ export const chat: Dialect = {
 
   schema: chatRequest,
   countSchema: undefined,
-  isScanned: true,
+  shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("messages", body),
   isPlain: () => true,
   opened: undefined,

@@ -19,7 +19,7 @@ export const completion: Dialect = {
 
   schema: completionRequest,
   countSchema: undefined,
-  isScanned: true,
+  shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("prompt", body),
   isPlain: () => true,
   opened: undefined,

@@ -2,12 +2,12 @@
 import { estimateTokens, mediaTokens } from "../prompt-tokens.ts";
 
 /** Types of parts whose data or address says nothing of their tokens. */
-const mediaTypes: ReadonlySet<unknown> = new Set([
+export const mediaTypes: ReadonlySet<unknown> = new Set([
   ...["input_image", "input_file", "input_audio", "computer_screenshot"],
   ...["image", "document"],
 ]);
 /** Members that name and order, and are not put into the prompt; and what only the maker of an answer can read. */
-const notShown: ReadonlySet<string> = new Set([
+export const notShown: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "call_id", "tool_use_id", "status", "cache_control"],
   ...["encrypted_content", "signature", "phase"],
 ]);

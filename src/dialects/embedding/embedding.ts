@@ -22,7 +22,7 @@ export const embedding: Dialect = {
 
   schema: embeddingRequest,
   countSchema: undefined,
-  isScanned: true,
+  shownMembers: undefined,
   promptTokens: (body) => estimatePromptTokens("input", body),
   isPlain: () => true,
   opened: undefined,

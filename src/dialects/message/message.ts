@@ -36,7 +36,7 @@ export const message: Dialect = {
   format: messageFormat,
   schema: messageRequest,
   countSchema: messageCountRequest,
-  isScanned: false,
+  shownMembers: shown,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
   opened: openedMessages,

@@ -39,7 +39,7 @@ export const response: Dialect = {
   format: responseFormat,
   schema: responseRequest,
   countSchema: undefined,
-  isScanned: false,
+  shownMembers: shown,
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
   opened: openedInput,

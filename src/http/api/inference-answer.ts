@@ -27,7 +27,7 @@ import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
 import { ignoredMembers } from "./ignored-members.ts";
 import { readMessageHeaders } from "./message-headers.ts";
 import { responseOwnerOf } from "./response-owner.ts";
-import { type KeptDeps, namesKept, withKeptInput } from "./responses/kept-input.ts";
+import { type KeptDeps, withKeptInput } from "./responses/kept-input.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
@@ -64,7 +64,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   const read = readJsonBytes(exchange.req, limits);
   if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, runs, read);
   const request = decodeRequest(operation, read, limits);
-  if (namesKept(request)) return runWithKept(exchange, principal, request, deps, runs);
+  if (request.namesKept) return runWithKept(exchange, principal, request, deps, runs);
   return runs(exchange, principal, request, deps);
 }
 
@@ -113,7 +113,7 @@ async function answerLater<Deps extends InferenceRouteDeps>(
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
   const request = decodeRequest(operation, await body, deps.requestLimits());
-  if (namesKept(request)) return await runWithKept(exchange, principal, request, deps, runs);
+  if (request.namesKept) return await runWithKept(exchange, principal, request, deps, runs);
   return await runs(exchange, principal, request, deps);
 }
 
@@ -137,7 +137,7 @@ export async function countFor(
   const { requestId, req } = exchange;
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
-  const request = namesKept(sent) ? await withKeptInput(sent, deps, kept) : sent;
+  const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
   return countTokens({ request, principal, requestId, left: req.left, holder: req.holder }, deps);
 }
 

@@ -8,6 +8,7 @@ import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind 
 export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
+  ...{ background: 10, previous: 11, conversation: 12, sealed: 13 },
 } as const;
 const places = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
@@ -91,6 +92,19 @@ export class BodyNotes implements RequestMarks {
     return kind === nullKind ? null : undefined;
   }
 
+  get background(): boolean {
+    return this.#kindOf(notes.background) === trueKind;
+  }
+
+  /** Items that stand for kept ones are for the other way. */
+  get namesKept(): boolean {
+    return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
+  }
+
+  get maySeal(): boolean {
+    return this.#kindOf(notes.sealed) !== noKind;
+  }
+
   /** Counted like `countTexts`. */
   get prompts(): number {
     if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
@@ -98,9 +112,14 @@ export class BodyNotes implements RequestMarks {
     return first === numberKind ? 1 : this.promptItems;
   }
 
-  /** How many items the prompt has, where it is an array. */
+  /** How many items the prompt has; none where it is no array. */
   get promptItems(): number {
-    return this.#items[notes.prompt] as number;
+    return this.#kindOf(notes.prompt) === arrayKind ? (this.#items[notes.prompt] as number) : 0;
+  }
+
+  #isNamed(note: number): boolean {
+    const kind = this.#kindOf(note);
+    return kind !== noKind && kind !== nullKind;
   }
 
   #kindOf(note: number): number {

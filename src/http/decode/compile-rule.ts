@@ -1,6 +1,8 @@
 // Compiles a schema into its rule, with what is to be done with some of its members beyond their shape.
 import { z } from "zod";
 import { hashOf } from "../../base/text/json-bytes.ts";
+import { mediaTypes, notShown } from "../../dialects/conversation/shown-tokens.ts";
+import { notes } from "./body-notes.ts";
 import { bareName, doubtfulNames, refusedNames } from "./field-names.ts";
 import { alternatives, inline, type Node, tagOf } from "./json-schema.ts";
 import {
@@ -22,7 +24,7 @@ import {
 
 /** What is to be done with a member beyond its shape: it counts, is noted, or only the other way can read it. */
 export interface MemberUse {
-  readonly as?: "json" | "prompt" | "unreadable";
+  readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
   readonly note?: number;
   /** Names of its own members that the gateway goes by. */
   readonly decisive?: readonly string[];
@@ -30,6 +32,8 @@ export interface MemberUse {
   readonly members?: MemberUses;
   /** Texts that may stand there: all others are for the other way. */
   readonly only?: readonly string[];
+  /** Whether it tells what kind of thing the object is: one without any such member is for the other way. */
+  readonly isTelling?: boolean;
 }
 export type MemberUses = Readonly<Record<string, MemberUse>>;
 
@@ -45,6 +49,13 @@ const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
+/** Members of what is counted as of `shownTokens`, that are not counted or may say that they are of media. */
+const shownUses: MemberUses = {
+  ...Object.fromEntries([...notShown].map((name) => [name, {}])),
+  encrypted_content: { note: notes.sealed },
+  signature: { note: notes.sealed },
+  type: { as: "type" },
+};
 const textTypes: readonly unknown[] = ["text", "refusal"];
 const infinite = Number.POSITIVE_INFINITY;
 
@@ -67,16 +78,26 @@ const unreadable = new ValueRule([{}]);
 unreadable.isOpen = true;
 const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name, unreadable));
 
-function openRule(): ValueRule {
+/** Whatever stands there, if it is text that is no type of media. */
+const anyType = openRule();
+anyType.isType = true;
+/** Whatever stands there, counted as of `shownTokens`. */
+const shownValue = openRule("shown");
+
+function openRule(as?: "shown"): ValueRule {
   const rule = new ValueRule([{}]);
   rule.isOpen = rule.readsAnything = rule.allowsTrue = rule.allowsFalse = rule.allowsNull = true;
+  rule.isPrompt = rule.isShown = as === "shown";
+  const within = as === "shown" ? Object.entries(shownUses) : [];
   rule.object = new ObjectRule({
     members: [],
-    beside: [],
-    other: memberRule("", rule),
+    beside: within.map(([name, use]) => memberRule(name, use.as === "type" ? anyType : anyValue, use)),
+    other: { ...memberRule("", rule), isShown: rule.isShown },
     names: undefined,
     looksAtAll: false,
     isReadable: true,
+    // A client's own.
+    isNamed: false,
     isMedia: false,
     decisiveHashes: new Int32Array(),
   });
@@ -92,13 +113,18 @@ export function compileRule(schema: z.ZodType, use: MemberUse = {}): ValueRule {
 
 function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
   const isPrompt = use.as === "prompt";
+  const isShown = use.as === "shown";
   const [first] = options;
   if (options.length === 1 && first && isFree(first)) {
+    if (isShown) return shownValue;
+    if (use.as === "type") return anyType;
     return isPrompt || use.members ? unreadable : anyValue;
   }
   const of = (kind: number) => options.filter((option) => fitsKind(option, kind));
   const rule = new ValueRule(options);
-  rule.isPrompt = isPrompt;
+  rule.isPrompt = isPrompt || isShown;
+  rule.isShown = isShown;
+  rule.isType = use.as === "type";
   rule.texts = of(textKind).map((node) => textRule(node, use.only));
   rule.numbers = of(numberKind).map(numberRule);
   rule.allowsTrue = of(trueKind).some((node) => allows(node, true));
@@ -109,9 +135,42 @@ function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
   const [object] = objects;
   const tag = tagOf(objects);
   if (objects.length === 1 && object) {
-    rule.object = objectRule(object, isPrompt ? promptUses : (use.members ?? {}), isPrompt, false, use.decisive);
-  } else if (tag !== undefined) rule.tag = tagRule(tag, objects, isPrompt);
+    rule.object = isShown
+      ? shownRule(object, use.members)
+      : objectRule(object, isPrompt ? promptUses : (use.members ?? {}), isPrompt, false, use.decisive);
+  } else if (tag !== undefined)
+    rule.tag = tagRule(tag, objects, isShown ? (option) => shownRule(option) : optionRule(tag, isPrompt));
   return rule;
+}
+
+/** `uses`: of members, beyond what is done with those of any object that is counted as of `shownTokens`. */
+function shownRule(
+  { properties = {}, required = [], propertyNames, additionalProperties }: Node,
+  uses: MemberUses = {},
+): ObjectRule {
+  const known = new Set([...Object.keys(properties), ...required]);
+  const special: MemberUses = { ...shownUses, ...uses };
+  const ruleFor = (name: string): MemberRule => {
+    const use = Object.hasOwn(special, name) ? special[name] : undefined;
+    const value = valueRule(alternatives(properties[name] ?? {}), use ?? { as: "shown" });
+    return { ...memberRule(name, value, use, required.includes(name)), isShown: use === undefined };
+  };
+  const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
+  const type = properties["type"]?.const;
+  return new ObjectRule({
+    members: [...known].map(ruleFor),
+    beside: [
+      ...(known.size > 0 ? beside : []),
+      ...Object.keys(special).flatMap((name) => (known.has(name) ? [] : [ruleFor(name)])),
+    ],
+    other: { ...memberRule("", valueRule(others, { as: "shown" })), isShown: true },
+    names: propertyNames && nameRule(propertyNames),
+    looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",
+    isReadable: !mediaTypes.has(type),
+    isNamed: known.size > 0,
+    isMedia: false,
+    decisiveHashes: new Int32Array(),
+  });
 }
 
 /** `isShown`: a model is shown as JSON what has no name that is known. */
@@ -156,21 +215,39 @@ function nameRule(node: Node): ValueRule | undefined {
   return isFree(others) ? undefined : valueRule([node]);
 }
 
-function memberRule(name: string, value: ValueRule, { as, note = -1 }: MemberUse = {}, isRequired = false): MemberRule {
+function memberRule(name: string, value: ValueRule, use: MemberUse = {}, isRequired = false): MemberRule {
+  const { as, note = -1, isTelling = false } = use;
   const bytes = Buffer.from(name);
-  return { name, bytes, hash: hashOf(bytes), value, isRequired, isJson: as === "json", note };
+  return {
+    name,
+    bytes,
+    hash: hashOf(bytes),
+    value,
+    isRequired,
+    isJson: as === "json",
+    isShown: false,
+    isTelling,
+    note,
+  };
 }
 
-function tagRule(name: string, options: readonly Node[], isPrompt: boolean): TagRule {
-  const isType = name === "type";
+/** Makes the rules of objects that are told apart by the member `tag`. */
+function optionRule(tag: string, isPrompt: boolean): (option: Node) => ObjectRule {
+  const isType = tag === "type";
+  const uses = !isPrompt ? {} : isType ? partUses : promptUses;
+  return (option) => {
+    const isMedia = isPrompt && isType && !textTypes.includes(option.properties?.[tag]?.const);
+    return objectRule(option, uses, isPrompt && !isMedia, isMedia);
+  };
+}
+
+function tagRule(name: string, options: readonly Node[], ruleOf: (option: Node) => ObjectRule): TagRule {
   const byValue = new Map<unknown, ObjectRule>();
   const allowed: Node[] = [];
   let others: ObjectRule | undefined;
   for (const option of options) {
     const { const: value, ...tag } = option.properties?.[name] ?? {};
-    const uses = !isPrompt ? {} : isType ? partUses : promptUses;
-    const isMedia = isPrompt && isType && !textTypes.includes(value);
-    const rule = objectRule(option, uses, isPrompt && !isMedia, isMedia);
+    const rule = ruleOf(option);
     if (value === undefined) {
       others = rule;
       allowed.push(tag);

@@ -25,7 +25,7 @@ import { decodeRequest, parsedRequest } from "./decode-request.ts";
 import { alternatives, inline, type Node } from "./json-schema.ts";
 
 const limits = { bodyBytes: 10_000_000, depth: 16, messages: 50 };
-const operations = ["chat", "completion", "embedding"] as const;
+const operations = ["chat", "completion", "embedding", "response", "message"] as const;
 
 type Decode = typeof decodeRequest;
 
@@ -45,7 +45,7 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 /** All that is known of the request, or why it is refused. */
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
-    const { modelStart: _, modelEnd: __, ...marks } = decode(operation, behindHead(text), within);
+    const { modelStart: _, modelEnd: __, maySeal: ___, ...marks } = decode(operation, behindHead(text), within);
     return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -56,6 +56,9 @@ function told(decode: Decode, operation: Operation, text: string | Uint8Array, w
 function bodyOf({ text, body, members, bodyBytes, maxCompletionTokens }: DecodedRequest) {
   return { text, body, members: [...members], bodyBytes, maxCompletionTokens };
 }
+
+/** For which all is sealed by us that may be. */
+const opensAll = { seal: (text: string) => text, open: (text: string) => text };
 
 /** Whether one pass was enough. Fails where it found something else than parsing does. */
 function isReadInOnePass(operation: Operation, text: string | Uint8Array, within = limits): boolean {
@@ -69,6 +72,7 @@ function isReadInOnePass(operation: Operation, text: string | Uint8Array, within
   if (request.modelStart === 0) return false;
   const { bytes, model, modelStart, modelEnd } = request;
   expect(JSON.parse(bytes.view.toString("utf8", modelStart, modelEnd))).toBe(model);
+  if (!request.maySeal) expect(request.dialect.opened?.(request.body, opensAll)).toBeUndefined();
   return true;
 }
 
@@ -104,7 +108,7 @@ describe.each([...operations])("requests for %s, whatever they are and however t
 /** All that the gateway reads of a request, wherever it does. */
 const read: Structure = {
   ...Object.fromEntries(
-    "model stream n best_of max_tokens max_completion_tokens store metadata suffix functions prompt input"
+    "model stream n best_of max_tokens max_completion_tokens store metadata suffix functions prompt input instructions system max_output_tokens background previous_response_id conversation"
       .split(" ")
       .map((name) => [name, "value"] as const),
   ),
@@ -124,7 +128,7 @@ const read: Structure = {
 /** All by which the gateway goes. */
 const decisive: Structure = {
   ...Object.fromEntries(
-    "model stream n best_of max_tokens max_completion_tokens store stop suffix functions prompt input tools documents"
+    "model stream n best_of max_tokens max_completion_tokens store stop suffix functions prompt input tools documents instructions system text max_output_tokens background previous_response_id conversation"
       .split(" ")
       .map((name) => [name, "value"] as const),
   ),
@@ -234,7 +238,10 @@ test("what other gateways take in the place of the model, or beside it, is found
     plugins: [{ id: "fusion" }],
     tools: [{ type: "openrouter:fusion" }],
   })) {
-    const endpoints = { chat: { messages: [user] }, completion: { prompt: "a" }, embedding: { input: "a" } };
+    const endpoints = {
+      ...{ chat: { messages: [user] }, completion: { prompt: "a" }, embedding: { input: "a" } },
+      ...{ response: { input: "a" }, message: { messages: [user], max_tokens: 9 } },
+    };
     for (const operation of operations) {
       const text = JSON.stringify({ model: "m", ...endpoints[operation], [name]: value });
       expect(isReadInOnePass(operation, text)).toBe(false);
@@ -246,6 +253,15 @@ test("what other gateways take in the place of the model, or beside it, is found
 const user = { role: "user", content: "Hello" };
 const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":"\\n"}' } };
 const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: { a: {} } } } };
+const responseTool = { type: "function", name: "f", parameters: { type: "object", properties: { filePath: {} } } };
+const response = (more: Record<string, unknown>) =>
+  JSON.stringify({ model: "m", input: "Hello", store: false, ...more });
+const messageTool = {
+  name: "f",
+  input_schema: { type: "object", properties: { filePath: { type: ["string", "null"] } } },
+};
+const message = (more: Record<string, unknown>) =>
+  JSON.stringify({ model: "m", max_tokens: 256, messages: [user], ...more });
 const chat = (more: Record<string, unknown>) => JSON.stringify({ model: "m", messages: [user], ...more });
 
 describe("one pass is enough for", () => {
@@ -315,6 +331,51 @@ describe("one pass is enough for", () => {
     ["messages beside the prompt", "completion", '{"model":"m","prompt":"a","messages":[null,{"content":[null]}]}'],
     ["messages beside the texts", "embedding", '{"model":"m","input":"a","messages":[null],"prompt":7}'],
     ["texts to embed", "embedding", '{"model":"m","input":["a","b"],"encoding_format":"base64","stream":true}'],
+    ["a text to answer", "response", response({ instructions: "Be brief.", max_output_tokens: 9 })],
+    [
+      "the items of an agent",
+      "response",
+      response({
+        ...{ stream: true, include: ["reasoning.encrypted_content"], prompt_cache_key: "k", background: null },
+        input: [
+          { type: "message", role: "developer", content: [{ type: "input_text", text: "Mind the <gap>\n" }] },
+          { role: "user", content: "Hello" },
+          { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA", content: null },
+          { type: "function_call", call_id: "c", name: "f", arguments: '{"filePath":"a"}', id: null },
+          { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "1" }], ok: true },
+        ],
+        tools: [responseTool, { type: "custom", name: "patch", format: { type: "grammar", syntax: "lark" } }],
+        text: { format: { type: "json_schema", name: "n", schema: { type: "object", properties: { aB: {} } } } },
+      }),
+    ],
+    ["what is to be worked on in the background", "response", response({ store: true, background: true })],
+    ["what goes on from a response", "response", response({ previous_response_id: "resp_1" })],
+    ["what goes on with a conversation", "response", response({ conversation: { id: "conv_1" } })],
+    ["a message", "message", message({ system: "Be brief.", temperature: 1 })],
+    [
+      "the blocks of an agent",
+      "message",
+      message({
+        stream: true,
+        system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }],
+        messages: [
+          { role: "user", content: [{ cache_control: null, type: "text", text: "Hello" }] },
+          {
+            role: "assistant",
+            content: [
+              { type: "thinking", thinking: "Hm", signature: "s" },
+              { type: "tool_use", id: "t", name: "f", input: { filePath: "a", deep: [1, true, null, {}] } },
+            ],
+          },
+          {
+            role: "user",
+            content: [{ type: "tool_result", tool_use_id: "t", content: [{ type: "text", text: "1" }] }],
+          },
+        ],
+        tools: [messageTool, { ...messageTool, type: "custom", strict: true }],
+        ...{ metadata: { user_id: "u" }, tool_choice: { type: "auto" }, thinking: { type: "adaptive" } },
+      }),
+    ],
   ])("one pass is enough for %s", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(true);
   });
@@ -353,6 +414,34 @@ describe("read in the other way, with the same result, is", () => {
       chat({ x: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`a${i}`, 1])) }),
     ],
     ["more names altogether than may be", "chat", chat({ x: new Array(50_000).fill({ a: 1, b: 2 }) })],
+    ["an item that stands for a kept one", "response", response({ input: [{ type: "item_reference", id: "msg_1" }] })],
+    ["an item without type and role", "response", response({ input: [{ id: "msg_1" }] })],
+    ["an item whose role says nothing", "response", response({ input: [{ role: null, type: null, id: "msg_1" }] })],
+    [
+      "an image among the parts",
+      "response",
+      response({ input: [{ role: "user", content: [{ image_url: "data:,", type: "input_image" }] }] }),
+    ],
+    [
+      "a kind of part that hides behind escapes",
+      "response",
+      String.raw`{"model":"m","input":[{"role":"user","content":[{"type":"input_im\u0061ge"}]}]}`,
+    ],
+    ["a tool that a server runs", "response", response({ tools: [{ type: "web_search" }] })],
+    [
+      "a document among the blocks",
+      "message",
+      message({ messages: [{ role: "user", content: [{ type: "document", source: { type: "text", data: "a" } }] }] }),
+    ],
+    [
+      "an image in what a tool gave",
+      "message",
+      message({
+        messages: [
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [{ type: "image" }] }] },
+        ],
+      }),
+    ],
     ["what is longer than the pass takes", "chat", chat({ user: "u", x: "x".repeat(capacity) })],
   ])("%s is read in the other way, with the same result", (_, operation, text) => {
     expect(isReadInOnePass(operation, text)).toBe(false);
@@ -401,6 +490,17 @@ test("a request says nothing of the next", () => {
     ),
   ).toBe(true);
   expect(isReadInOnePass("chat", chat({}))).toBe(true);
+  const kept = response({
+    background: true,
+    previous_response_id: "resp_1",
+    input: [{ ...user, encrypted_content: "" }],
+  });
+  expect(decodeRequest("response", ByteSpan.of(kept), limits)).toMatchObject({
+    ...{ background: true, namesKept: true, maySeal: true },
+  });
+  expect(decodeRequest("response", ByteSpan.of(response({})), limits)).toMatchObject({
+    ...{ background: false, namesKept: false, maySeal: false, store: false },
+  });
   const request = decodeRequest("chat", ByteSpan.of(chat({})), limits);
   expect(request).toMatchObject({ width: 1, tokenLimit: undefined, store: undefined, stream: false, hasMedia: false });
 });

@@ -10,7 +10,7 @@ import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { marksOf, type RequestMarks } from "../../inference/facts.ts";
 import { type BodyLimits, mostNames, parseBody } from "../content/body.ts";
 import { notes } from "./body-notes.ts";
-import { compileRule, type MemberUses } from "./compile-rule.ts";
+import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
 import { scanBody } from "./request-scan.ts";
 import type { ValueRule } from "./rule.ts";
@@ -24,7 +24,7 @@ export interface RequestLimits extends BodyLimits {
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
-  const marks = dialect.isScanned ? marksIn(dialect, bytes, limits) : undefined;
+  const marks = marksIn(dialect, bytes, limits);
   return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 
@@ -38,7 +38,7 @@ export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits:
   const dialect = dialects[operation];
   const { countSchema } = dialect;
   if (!countSchema) return parsedRequest(operation, sent, limits);
-  countRules[operation] ??= compileRule(countSchema, { members: commonUses, decisive: decisiveNames });
+  countRules[operation] ??= compileRule(countSchema, { members: usesOf(dialect), decisive: decisiveNames });
   return checkedRequest(operation, sent, limits, countRules[operation]);
 }
 
@@ -63,22 +63,47 @@ const commonUses: MemberUses = {
   stream_options: { note: notes.streamOptions, decisive: ["include_usage"] },
   n: { note: notes.choices },
   best_of: { note: notes.bestOf },
-  max_completion_tokens: { note: notes.newerLimit },
-  max_tokens: { note: notes.olderLimit },
   store: { note: notes.store },
-  // Tools of other types may lead to other models.
+  stop: { note: notes.stop },
+  background: { note: notes.background },
+  previous_response_id: { note: notes.previous },
+  conversation: { note: notes.conversation },
+};
+/** Tools of other types may lead to other models, and to what is not a function alone. */
+const toolTypes = ["function", "custom"];
+/** What is done with members that a model is shown beside the prompt. */
+const jsonUses: MemberUses = {
   tools: { as: "json", members: { type: { only: ["function"] } } },
   functions: { as: "json" },
   response_format: { as: "json" },
   suffix: { as: "json" },
   documents: { as: "json" },
-  stop: { note: notes.stop },
 };
-const allUses: MemberUses = Object.assign({}, commonUses, ...Object.values(dialects).map(ownUses));
+/** Items that stand for others are for the other way. */
+const itemTypes = [
+  ...["message", "reasoning", "compaction", "function_call", "function_call_output"],
+  ...["custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"],
+];
+/** What is done with the objects in members that are shown. */
+const shownWithin: Readonly<Record<string, MemberUse>> = {
+  tools: { members: { type: { only: toolTypes } } },
+  input: { members: { type: { only: itemTypes, isTelling: true }, role: { isTelling: true } } },
+};
+const allUses: MemberUses = Object.assign({}, ...Object.values(dialects).map(usesOf));
 /** Names that decide what a request costs, and what becomes of it. */
 const decisiveNames = Object.keys(allUses);
-function ownUses({ promptMember }: Dialect): MemberUses {
-  return { [promptMember]: { as: "prompt", note: notes.prompt } };
+
+function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] }: Dialect): MemberUses {
+  const limits: MemberUses = {
+    [limit]: { note: notes.newerLimit },
+    ...(olderLimit === undefined ? {} : { [olderLimit]: { note: notes.olderLimit } }),
+  };
+  if (!shownMembers) {
+    return { ...commonUses, ...jsonUses, ...limits, [promptMember]: { as: "prompt", note: notes.prompt } };
+  }
+  const shown = shownMembers.map((name) => [name, { as: "shown", ...shownWithin[name] }] as const);
+  const uses: MemberUses = { ...commonUses, ...limits, ...Object.fromEntries(shown) };
+  return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
 }
 
 /** Made when it is needed, as the rules below: not at the start, which is to be short. */
@@ -100,7 +125,7 @@ const rules: Partial<Record<Operation, ValueRule>> = {};
 const countRules: Partial<Record<Operation, ValueRule>> = {};
 
 function ruleOf(dialect: Dialect): ValueRule {
-  const members = { ...commonUses, ...ownUses(dialect) };
+  const members = usesOf(dialect);
   rules[dialect.operation] ??= compileRule(dialect.schema, { members, decisive: decisiveNames });
   return rules[dialect.operation] as ValueRule;
 }

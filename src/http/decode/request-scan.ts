@@ -18,6 +18,7 @@ import {
   passed,
   quote,
 } from "../../base/text/json-bytes.ts";
+import { mediaTypes } from "../../dialects/conversation/shown-tokens.ts";
 import { estimateTokens, mediaTokens } from "../../dialects/prompt-tokens.ts";
 import { BodyNotes } from "./body-notes.ts";
 import { anyValue } from "./compile-rule.ts";
@@ -88,8 +89,10 @@ function afterValue(rule: ValueRule, at: number, depth: number): number {
     case arrayKind:
       return afterArray(rule, at, depth);
     case trueKind:
+      if (rule.isShown) notes.promptTokens++;
       return rule.allowsTrue ? afterWord("true", at) : fault;
     case falseKind:
+      if (rule.isShown) notes.promptTokens++;
       return rule.allowsFalse ? afterWord("false", at) : fault;
     case nullKind:
       return rule.allowsNull ? afterWord("null", at) : fault;
@@ -103,8 +106,16 @@ function afterText(rule: ValueRule, at: number): number {
   const end = afterString(at);
   if (end === fault) return fault;
   if (!rule.readsAnything && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
+  if (rule.isType && (passed.escapes !== escapes || isMediaType(at + 1, end - 1))) return fault;
   if (rule.isPrompt) notes.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
   return end;
+}
+
+const mediaNames = [...mediaTypes].map((type) => Buffer.from(String(type)));
+
+function isMediaType(start: number, end: number): boolean {
+  for (let i = 0; i < mediaNames.length; i++) if (isSame(mediaNames[i] as Uint8Array, start, end)) return true;
+  return false;
 }
 
 function fitsAnyText(rules: readonly TextRule[], start: number, end: number): boolean {
@@ -148,6 +159,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
   }
   const firstName = open;
   let missing = rule.required.length;
+  let isTold = !rule.isTold;
   let at = afterSpace(start + 1);
   if (bytes[at] !== closeBrace) {
     for (; ; at = afterSpace(at + 1)) {
@@ -160,8 +172,10 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
       if (member === undefined) {
         if (rule.isNamed && !isClearName(rule, at + 1, nameEnd - 1)) return fault;
         const { other } = rule;
-        at = other.isJson ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
+        const isCounted = other.isJson || other.isShown;
+        at = isCounted ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
       } else {
+        if (member.isTelling) isTold ||= kindAt(value) !== nullKind;
         at = afterMember(member, value, depth + 1);
         if (member.isRequired) missing--;
       }
@@ -172,7 +186,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
     if (bytes[at] !== closeBrace) return fault;
   }
   open = firstName;
-  return missing === 0 ? at + 1 : fault;
+  return missing === 0 && isTold ? at + 1 : fault;
 }
 
 /** Whether no parser takes a name, which is none of the members', for another that is looked at here. */
@@ -188,10 +202,11 @@ function isNewName(first: number, hash: number): boolean {
   return true;
 }
 
-function afterMember({ value, isJson, note }: MemberRule, start: number, depth: number): number {
+function afterMember({ value, isJson, isShown, note }: MemberRule, start: number, depth: number): number {
   const { space, unusual } = passed;
   const end = afterValue(value, start, depth);
   if (end === fault) return fault;
+  if (isShown) notes.promptTokens++;
   if (isJson && kindAt(start) !== nullKind) {
     // The form that JSON.stringify would write.
     if (passed.unusual !== unusual) return fault;

@@ -24,6 +24,10 @@ export class ValueRule {
   readsAnything = false;
   /** Whether each text and number in it is shown to the model. */
   isPrompt = false;
+  /** Whether that is so of each word and name in it as well, as of `shownTokens`. */
+  isShown = false;
+  /** Whether a text there may say that the object around it is media, which is for the other way. */
+  isType = false;
   texts: readonly TextRule[] = [];
   numbers: readonly NumberRule[] = [];
   object: ObjectRule | undefined;
@@ -100,6 +104,10 @@ export interface MemberRule {
   readonly isRequired: boolean;
   /** Whether a model is shown it as JSON. */
   readonly isJson: boolean;
+  /** Whether its name is counted, too. */
+  readonly isShown: boolean;
+  /** Whether it tells what kind of thing the object is; see `ObjectRule.isTold`. */
+  readonly isTelling: boolean;
   /** Where it is noted; -1: nowhere. */
   readonly note: number;
 }
@@ -128,6 +136,8 @@ export interface ObjectParts {
   readonly names: ValueRule | undefined;
   readonly looksAtAll: boolean;
   readonly isReadable: boolean;
+  /** Left out: where it has members, or names that are looked for beside them. */
+  readonly isNamed?: boolean;
   readonly isMedia: boolean;
   /** Names that decide something, in their bare form. */
   readonly decisiveHashes: Int32Array;
@@ -146,6 +156,8 @@ export class ObjectRule {
   readonly isReadable: boolean;
   /** Whether names are known here: then one that another parser may take for them is for the other way. */
   readonly isNamed: boolean;
+  /** Whether it must have one of its telling members that is not null, for the pass over the bytes. */
+  readonly isTold: boolean;
   /** Whether it is a part of a message whose tokens its text does not tell. */
   readonly isMedia: boolean;
   /** Whether some of its names decide something: others that may be taken for them are for the other way as well. */
@@ -154,14 +166,16 @@ export class ObjectRule {
   readonly #mask: number;
   readonly #decisiveHashes: Int32Array;
 
-  constructor({ members, beside, other, names, looksAtAll, isReadable, isMedia, decisiveHashes }: ObjectParts) {
+  constructor(parts: ObjectParts) {
+    const { members, beside, other, names, looksAtAll, isReadable, isMedia, decisiveHashes } = parts;
     this.members = new Map(members.map((member) => [member.name, member]));
     this.required = members.filter(({ isRequired }) => isRequired);
     this.other = other;
     this.names = names;
     this.looksAtAll = looksAtAll;
     this.isReadable = isReadable;
-    this.isNamed = members.length + beside.length > 0;
+    this.isNamed = parts.isNamed ?? members.length + beside.length > 0;
+    this.isTold = members.some(({ isTelling }) => isTelling);
     this.isMedia = isMedia;
     this.isDecisive = decisiveHashes.length > 0;
     this.#decisiveHashes = decisiveHashes;

@@ -4,7 +4,7 @@ import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { ChainFault, MayRead, ResponseOwner, StoredItem } from "../../../domain/models/stored-response.ts";
 import { decodeRequest } from "../../decode/decode-request.ts";
-import { namesKept, withKeptInput } from "./kept-input.ts";
+import { withKeptInput } from "./kept-input.ts";
 
 const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };
 const limits = { bodyBytes: 2_000, depth: 32, messages: 100 };
@@ -54,7 +54,7 @@ const deps = {
 function go(body: Record<string, unknown>, heldItems?: (id: string) => readonly StoredItem[] | undefined) {
   const text = JSON.stringify({ model: "m", ...body });
   const request = decodeRequest("response", ByteSpan.of(Buffer.from(text)), { ...limits, bodyBytes: 100_000 });
-  if (!namesKept(request)) throw new Error("It names nothing.");
+  if (!request.namesKept) throw new Error("It names nothing.");
   const hold = (bytes: number) => {
     if (held + bytes > room) return full;
     held += bytes;

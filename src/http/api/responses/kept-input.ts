@@ -50,11 +50,6 @@ const mostReferences = 1_000;
 /** Each is a row of its own in a conversation, and other writers wait until all of them are in. */
 const mostAdded = 2_000;
 
-/** Whether a request names anything that is kept: only then it needs the store. */
-export function namesKept({ dialect, body }: DecodedRequest): boolean {
-  return dialect.namesKept?.(body) === true;
-}
-
 /**
  * The request with all of its conversation as its input, which names nothing that is kept any more. Rejects with a
  * GatewayError where what it names is not there for this owner, or all of it is longer than a request may be.

@@ -147,7 +147,7 @@ function runOrBegin(
   request: DecodedRequest,
   deps: ResponseRouteDeps,
 ): Eventual<Answer> {
-  if (request.body["background"] !== true) return runFor(exchange, principal, request, deps);
+  if (!request.background) return runFor(exchange, principal, request, deps);
   return beginInBackground(exchange, principal, request, deps);
 }
 

@@ -25,7 +25,7 @@ import type { MessageRequest } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, tellEnd } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import type { HeldResponses } from "./held-responses.ts";
-import { namesKept, withKeptInput } from "./kept-input.ts";
+import { withKeptInput } from "./kept-input.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
 /** With more unsent than this the client is behind, and its engine is not read. */
@@ -60,8 +60,8 @@ export async function answerMessage(
     heldItems: (id: string) => held.find(id),
   };
   // For who has used up its requests nothing is read.
-  if (namesKept(sent)) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  const request = namesKept(sent) ? await withKeptInput(sent, deps, kept) : sent;
+  if (sent.namesKept) await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
+  const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
   exchange.trace?.asked(request);
   if (!generates) {
     await makeReady(request, options, deps);
