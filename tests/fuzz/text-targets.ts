@@ -4,7 +4,7 @@ import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { editObject, JsonTextError, scanObject } from "../../src/base/text/json-text.ts";
 import { SseError, SseReader } from "../../src/base/text/sse.ts";
-import { scanAnswer } from "../../src/dialects/openai/answer-scan.ts";
+import { scanAnswer } from "../../src/dialects/answer-scan.ts";
 import { ChunkTranslator } from "../../src/dialects/openai/chunks.ts";
 import { readServerLoad } from "../../src/engines/server-load.ts";
 import { decodeRequest, parsedRequest } from "../../src/http/decode/decode-request.ts";
@@ -201,7 +201,7 @@ export const textTargets: readonly Target[] = [
   },
   {
     name: "whole-answers",
-    files: ["src/dialects/openai/answer-scan.ts", "src/base/text/json-bytes.ts"],
+    files: ["src/dialects/answer-scan.ts", "src/base/text/json-bytes.ts"],
     seeds: [
       JSON.stringify(answer),
       JSON.stringify(answer, null, 2),

@@ -112,6 +112,29 @@ export class PatchedSpan {
   }
 }
 
+interface Patch {
+  /** As of a `PatchedSpan`. */
+  from: number;
+  to: number;
+  insert: Buffer;
+}
+
+/** The span with these in it, which stand in order. */
+export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
+  const [first, ...others] = patches;
+  if (first === undefined) return span;
+  const last = others.at(-1);
+  if (last === undefined) return new PatchedSpan(span, first.from, first.to, first.insert);
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const { from, to, insert } of patches) {
+    pieces.push(span.buffer.subarray(span.start + at, span.start + from), insert);
+    at = to;
+  }
+  pieces.push(span.buffer.subarray(span.start + at, span.end));
+  return ByteSpan.of(Buffer.concat(pieces));
+}
+
 /** Bytes that only have to be copied. */
 export type Bytes = ByteSpan | PatchedSpan;
 

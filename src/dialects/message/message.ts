@@ -1,4 +1,5 @@
 // Messages: Anthropic's format, in which each message is a list of blocks.
+import { quote } from "../../base/text/json-bytes.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import type { AnswerStream } from "../answer.ts";
@@ -7,11 +8,12 @@ import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
 import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
-import { passedAnswer } from "../translation/passed-answer.ts";
+import { type PassedWhole, passedAnswer } from "../translation/passed-answer.ts";
 import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { messageFormat } from "./format.ts";
 import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
+import { UsageReading } from "./usage.ts";
 
 /** Claude Code gives a stream up after minutes without a byte. */
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
@@ -24,6 +26,13 @@ const events: PassedEvents = {
   holder: "message",
   last: new Set(["message_stop", "error"]),
   errorEvent,
+};
+
+const whole: PassedWhole = {
+  format: messageFormat,
+  list: "content",
+  isUsual: (found) => found.isText("type", "message") && found.firstByteOf("stop_reason") === quote,
+  usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
 };
 
 export const message: Dialect = {
@@ -56,7 +65,7 @@ export const message: Dialect = {
   chunkObject: "",
   idOf: (requestId) => `msg_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
-  readAnswer: (bytes, request, serving, names) => passedAnswer(messageFormat, bytes, request, serving, names),
+  readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: true,
   keepAlive: ping,

@@ -5,13 +5,13 @@ import { isDigit } from "../../base/text/json-bytes.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
+import { scanAnswer } from "../answer-scan.ts";
 import { toldFault } from "../engine-fault.ts";
 import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
 import { servedOf } from "../told-parts.ts";
-import { scanAnswer } from "./answer-scan.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 
 class ReadAnswer implements Answer {
@@ -28,7 +28,7 @@ class ReadAnswer implements Answer {
   }
 }
 
-const [quote, letterN] = [0x22, 0x6e];
+const quote = 0x22;
 
 /**
  * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
@@ -47,8 +47,7 @@ function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, name
   if (!dialect.generates || names.ownId) return undefined;
   const found = scanAnswer(bytes);
   if (!found) return undefined;
-  const error = found.firstByteOf("error");
-  if ((error !== 0 && error !== letterN) || !found.isFilledList("choices")) return undefined;
+  if (!found.isNothing("error") || !found.isFilledList("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
   const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;

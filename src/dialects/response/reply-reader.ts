@@ -149,7 +149,8 @@ export class ResponseReader implements ReplyReader {
   #end(response: Json, sink: ReplySink): void {
     const { status, usage, incomplete_details: details, error } = response;
     // What failed is charged for as well.
-    if (isObject(usage)) sink.usage(usageOf(usage, response));
+    const told = usageOf(usage, response);
+    if (told) sink.usage(told);
     if (status === "failed" || status === "cancelled") throw this.#fault({ error });
     this.#isOver = true;
     const reason = isObject(details) ? details["reason"] : undefined;
@@ -174,8 +175,9 @@ function isSearch({ type, action }: Json): boolean {
   return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
 }
 
-/** Tools that the model server ran are items of its output. */
-function usageOf(usage: Json, { service_tier: tier, output: items }: Json): ReplyUsage {
+/** Tools that the model server ran are items of its output. Undefined where no usage is told. */
+export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
+  if (!isObject(usage)) return undefined;
   const [input, output] = [usage["input_tokens_details"], usage["output_tokens_details"]].map((details) =>
     isObject(details) ? details : {},
   );

@@ -11,11 +11,12 @@ import { toldCode } from "../engine-fault.ts";
 import { comment } from "../keep-alive.ts";
 import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
 import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
-import { passedAnswer } from "../translation/passed-answer.ts";
+import { type PassedWhole, passedAnswer } from "../translation/passed-answer.ts";
 import { type BegunAnswer, type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
 import { responseFormat } from "./format.ts";
 import { namesKept } from "./kept-items.ts";
 import { openedInput } from "./opened-items.ts";
+import { usageOf } from "./reply-reader.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
 
@@ -27,6 +28,20 @@ const events: PassedEvents = {
   holder: "response",
   last: new Set(["response.completed", "response.incomplete", "response.failed"]),
   errorEvent,
+};
+
+const search = Buffer.from('"web_search_call"');
+
+const whole: PassedWhole = {
+  format: responseFormat,
+  list: "output",
+  isUsual: (found) =>
+    found.isText("object", "response") && found.isText("status", "completed") && found.isNothing("error"),
+  // Searches are charged for, and counted among what was said.
+  usage: (found) =>
+    found.holds("output", search)
+      ? undefined
+      : usageOf(found.parsedValueOf("usage"), { service_tier: found.parsedValueOf("service_tier") }),
 };
 
 export const response: Dialect = {
@@ -59,7 +74,7 @@ export const response: Dialect = {
   chunkObject: "",
   idOf: (requestId) => `resp_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
-  readAnswer: (bytes, request, serving, names) => passedAnswer(responseFormat, bytes, request, serving, names),
+  readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: false,
   keepAlive: comment,

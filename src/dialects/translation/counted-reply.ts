@@ -24,10 +24,7 @@ export class CountedReply implements ReplySink, StreamObservation {
    * of the prompt its cache had: that is true of a stream that is cut, too.
    */
   get reported(): TokenUsage | undefined {
-    const { promptTokens, completionTokens = this.ended ? undefined : 0, cachedTokens, cacheWriteTokens } = this.told;
-    if (promptTokens === undefined || completionTokens === undefined) return undefined;
-    if (!this.ended && !cachedTokens && !cacheWriteTokens) return undefined;
-    return { promptTokens, completionTokens, estimated: false, parts: partsOf(this.told) };
+    return reportedOf(this.told, this.ended !== undefined);
   }
 
   block(): void {
@@ -78,6 +75,13 @@ export class CountedReply implements ReplySink, StreamObservation {
     this.deliveredBytes += Buffer.byteLength(text);
     this.deliveredPieces++;
   }
+}
+
+export function reportedOf(told: ReplyUsage, hasEnded: boolean): TokenUsage | undefined {
+  const { promptTokens, completionTokens = hasEnded ? undefined : 0, cachedTokens, cacheWriteTokens } = told;
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
+  if (!hasEnded && !cachedTokens && !cacheWriteTokens) return undefined;
+  return { promptTokens, completionTokens, estimated: false, parts: partsOf(told) };
 }
 
 /** What is not told again stands. */

@@ -1,6 +1,7 @@
 // An answer of an engine that speaks the client's format stays as it is, but for what is ours to say.
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { ValueMaker } from "../../../tests/support/value-maker.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { AnswerNames, Serving } from "../answer.ts";
 import { dialects } from "../dialects.ts";
@@ -40,3 +41,93 @@ test("what an engine makes up of what it keeps, or names of a conversation of it
   const told = { ...answer, store: true, previous_response_id: "resp_theirs", conversation: { id: "conv_theirs" } };
   expect(JSON.parse(read(told, { members: membersOf(false) }).text)).toEqual({ ...answer, conversation: null });
 });
+
+/** Escaped, so that one pass over the bytes does not vouch for the answer. */
+const beside = String.raw`,"\u0078":0}`;
+
+/** What of each format may be told of an answer, one of each row. */
+const variations: Readonly<Record<"response" | "message", Readonly<Record<string, readonly unknown[]>>>> = {
+  response: {
+    id: ["resp_up", undefined, 7],
+    object: ["response", "response", "other"],
+    status: ["completed", "completed", "incomplete", "failed", "in_progress"],
+    error: [undefined, null, { code: "server_error", message: "é" }],
+    model: ["up", "m", undefined, "mödel"],
+    output: [
+      [{ type: "message", content: [{ type: "output_text", text: 'Grüße "{}' }] }],
+      [{ type: "message", content: [{ type: "output_text", text: "long ".repeat(400) }] }],
+      [{ type: "function_call", call_id: "c", name: "f", arguments: "{}" }],
+      [{ type: "web_search_call", action: { type: "search" } }],
+      [],
+    ],
+    usage: [
+      { input_tokens: 30, output_tokens: 9, total_tokens: 39 },
+      { input_tokens: 30, output_tokens: 9, input_tokens_details: { cached_tokens: 20, cache_write_tokens: 3 } },
+      { input_tokens: 30, output_tokens: 9, output_tokens_details: { reasoning_tokens: 4 }, cost: 0.002 },
+      { input_tokens: 30, output_tokens: 1 },
+      { input_tokens: 30 },
+      null,
+      undefined,
+    ],
+    service_tier: [undefined, null, "default", "flex"],
+    store: [undefined, false, true, null],
+    previous_response_id: [undefined, null, "resp_0"],
+    conversation: [undefined, null, { id: "conv" }],
+  },
+  message: {
+    id: ["msg_up", undefined],
+    type: ["message", "message", "message", "error", undefined],
+    model: ["up", "m", undefined],
+    content: [
+      [{ type: "text", text: "Grüße" }],
+      [{ type: "tool_use", id: "t", name: "f", input: {} }],
+      [{ type: "text", text: "long ".repeat(400) }],
+      [],
+    ],
+    stop_reason: ["end_turn", "tool_use", "max_tokens", "refusal", null, undefined],
+    usage: [
+      { input_tokens: 30, output_tokens: 9 },
+      { input_tokens: 3, output_tokens: 9, cache_read_input_tokens: 20, cache_creation_input_tokens: 5 },
+      { input_tokens: 30, output_tokens: 9, service_tier: "batch", server_tool_use: { web_search_requests: 2 } },
+      { input_tokens: 30, output_tokens: 0 },
+      { output_tokens: 3 },
+      undefined,
+    ],
+  },
+};
+
+test.each(["response", "message"] as const)(
+  "a whole answer of %s that one pass over its bytes vouches for becomes what it becomes when it is parsed, byte for byte",
+  (operation) => {
+    const maker = new ValueMaker(6);
+    const request = decodedRequest(
+      { input: "Hi", messages: [{ role: "user", content: "Hi" }], max_tokens: 9 },
+      operation,
+    );
+    const outcomeOf = (text: string, names: Partial<AnswerNames>) => {
+      try {
+        const own = { id: "own", created: 1, ownId: false, ...names };
+        const read = dialects[operation].readAnswer(ByteSpan.of(`  ${text}`), request, serving, own);
+        const sent = typeof read.body === "string" ? read.body : read.body.solid.text;
+        expect(read.text).toBe(sent);
+        return { sent: sent.replace(beside, "}"), usage: read.usage, isWhole: typeof read.body !== "string" };
+      } catch (error) {
+        return { sent: String(error), usage: undefined, isWhole: false };
+      }
+    };
+    let quick = 0;
+    for (let i = 0; i < 3_000; i++) {
+      const rows = Object.entries(variations[operation]);
+      const members = rows.map(([name, values]) => [name, maker.pick(maker.chance(0.8) ? values.slice(0, 2) : values)]);
+      const text = JSON.stringify(Object.fromEntries(maker.chance(0.5) ? members : members.reverse()));
+      const names = {
+        ownId: maker.chance(0.1),
+        members: operation === "response" ? membersOf(maker.chance(0.1)) : undefined,
+      };
+      const [one, other] = [outcomeOf(text, names), outcomeOf(text.replace(/}$/, beside), names)];
+      expect({ text, sent: one.sent, usage: one.usage }).toEqual({ text, sent: other.sent, usage: other.usage });
+      if (one.isWhole) quick++;
+    }
+    expect(quick).toBeGreaterThan(300);
+  },
+);

@@ -1,26 +1,105 @@
 // A whole answer of an engine that speaks the client's format: its own bytes, but for what is ours to say.
-import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { type ByteSpan, type Bytes, patched } from "../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
+import { type AnswerMember, type ScannedAnswer, scanAnswer } from "../answer-scan.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
+import type { ReplyUsage } from "../conversation/reply.ts";
 import { isObject } from "../conversation/said.ts";
+import { mayBeUnderstated } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
-import { CountedReply } from "./counted-reply.ts";
+import { modelNameJson } from "../model-names.ts";
+import { CountedReply, reportedOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
 import { wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
 
+/** What of a format a whole answer of its own depends on. */
+export interface PassedWhole {
+  readonly format: ConversationFormat;
+  /** The member that is what was said. */
+  readonly list: AnswerMember;
+  /** Whether it is an answer of the format that came to its end, as most do. */
+  isUsual(found: ScannedAnswer): boolean;
+  /** What it tells of its usage; undefined where more of it has to be read for that. */
+  usage(found: ScannedAnswer): ReplyUsage | undefined;
+}
+
 /** Throws `upstream_error` on what is no usable answer. */
 export function passedAnswer(
-  format: ConversationFormat,
+  whole: PassedWhole,
   bytes: ByteSpan,
   request: AskedRequest,
   serving: Serving,
   names: AnswerNames,
 ): Answer {
   serving.trace?.answer(bytes);
+  return (
+    plainAnswer(whole, bytes, request, serving.model.id, names) ??
+    readAnswer(whole.format, bytes, request, serving, names)
+  );
+}
+
+class PlainAnswer implements Answer {
+  readonly body: Bytes;
+  readonly usage: TokenUsage;
+
+  constructor(body: Bytes, usage: TokenUsage) {
+    this.body = body;
+    this.usage = usage;
+  }
+
+  get text(): string {
+    return this.body.solid.text;
+  }
+}
+
+const [quote, letterF] = [0x22, 0x66];
+const notKept = Buffer.from('"store":false,');
+
+/**
+ * The usual answer: nothing of it is to be changed but the name of the model and, where the server does not say so, that it is not
+ * kept. Undefined where there is more to it.
+ */
+function plainAnswer(
+  { list, isUsual, usage: usageIn }: PassedWhole,
+  bytes: ByteSpan,
+  request: AskedRequest,
+  model: string,
+  names: AnswerNames,
+): Answer | undefined {
+  if (names.ownId) return undefined;
+  const found = scanAnswer(bytes);
+  if (!found || !isUsual(found) || !found.isFilledList(list) || found.firstByteOf("id") !== quote) return undefined;
+  const told = usageIn(found);
+  const usage = told && reportedOf(told, true);
+  if (!usage || mayBeUnderstated(usage, found.endOf(list) - found.startOf(list), request)) return undefined;
+  const patches = [];
+  for (const [name, own] of Object.entries(names.members ?? {})) {
+    const first = found.firstByteOf(name as AnswerMember);
+    if (own === null && found.isNothing(name as AnswerMember)) continue;
+    if (own !== false || name !== "store" || (first !== 0 && first !== letterF)) return undefined;
+    if (first === 0) patches.push({ from: found.within, to: found.within, insert: notKept });
+  }
+  if (!found.isText("model", model)) {
+    const from = found.startOf("model");
+    if (from === 0) return undefined;
+    patches.push({ from, to: found.endOf("model"), insert: modelNameJson(model) });
+  }
+  return new PlainAnswer(patched(bytes, patches), usage);
+}
+
+/** Whatever the answer is. */
+function readAnswer(
+  format: ConversationFormat,
+  bytes: ByteSpan,
+  request: AskedRequest,
+  serving: Serving,
+  names: AnswerNames,
+): Answer {
   const { text } = bytes;
   const answer = parsedAnswer(text, serving);
   const reply = new CountedReply();

@@ -1,5 +1,5 @@
 // Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
-import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import {
   afterColon,
   afterName,
@@ -20,17 +20,22 @@ import {
   openBrace,
   openBracket,
   quote,
-} from "../../base/text/json-bytes.ts";
-import type { TokenUsage } from "../../domain/usage/usage.ts";
+} from "../base/text/json-bytes.ts";
+import type { TokenUsage } from "../domain/usage/usage.ts";
 
-const names = ["id", "object", "created", "model", "choices", "usage", "error", "service_tier"] as const;
+/** Of whichever format. */
+const names = [
+  ...(["id", "object", "created", "model", "choices", "usage", "error", "service_tier"] as const),
+  ...(["output", "status", "store", "previous_response_id", "conversation"] as const),
+  ...(["type", "content", "stop_reason"] as const),
+] as const;
 export type AnswerMember = (typeof names)[number];
 
 /** Bits of a number hold what encloses a value. */
 const mostDepth = 30;
 
 const nameBytes = names.map((name) => Buffer.from(name));
-const [backslash, space] = [0x5c, 0x20];
+const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
 const other = -2;
 
 /**
@@ -46,7 +51,7 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
 
 /** Places in an answer are counted from where it begins. */
 export class ScannedAnswer {
-  /** The usage, where it tells the three whole numbers that it must, and nothing else; undefined where it is to be parsed. */
+  /** The usage, where it tells the three whole numbers of a chat completion, and nothing else; undefined where it is to be parsed. */
   readonly usage: TokenUsage | undefined;
   readonly #answer: ByteSpan;
   /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
@@ -86,11 +91,31 @@ export class ScannedAnswer {
     return true;
   }
 
+  /** Whether it is not there, or null. */
+  isNothing(member: AnswerMember): boolean {
+    const first = this.firstByteOf(member);
+    return first === 0 || first === letterN;
+  }
+
   isFilledList(member: AnswerMember): boolean {
     if (this.firstByteOf(member) !== openBracket) return false;
     let at = this.startOf(member) + 1;
     while (this.#byteAt(at) <= space) at++;
     return this.#byteAt(at) !== closeBracket;
+  }
+
+  /** Whether there are such bytes anywhere in its value. */
+  holds(member: AnswerMember, bytes: Buffer): boolean {
+    const { buffer, start: from } = this.#answer;
+    const at = buffer.indexOf(bytes, from + this.startOf(member));
+    return at >= 0 && at < from + this.endOf(member);
+  }
+
+  /** Where its members begin. */
+  get within(): number {
+    let at = 0;
+    while (this.#byteAt(at) !== openBrace) at++;
+    return at + 1;
   }
 
   /** Its value, with a character for each byte of what is no ASCII in it. */

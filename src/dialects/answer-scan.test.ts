@@ -1,10 +1,10 @@
 // The look through an answer: it vouches for nothing that JSON.parse would refuse, and finds what JSON.parse would.
 
 import { describe, expect, test } from "bun:test";
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { capacity } from "../../base/text/json-bytes.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { capacity } from "../base/text/json-bytes.ts";
 import { type ScannedAnswer, scanAnswer } from "./answer-scan.ts";
-import { reportedUsage } from "./usage.ts";
+import { reportedUsage } from "./openai/usage.ts";
 
 const usual = {
   id: "chatcmpl-1",
