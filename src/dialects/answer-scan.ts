@@ -34,7 +34,12 @@ export type AnswerMember = (typeof names)[number];
 /** Bits of a number hold what encloses a value. */
 const mostDepth = 30;
 
-const nameBytes = names.map((name) => Buffer.from(name));
+/** Where the place of each member stands among all. */
+const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
+/** The names by their length, each with where its place stands. */
+const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
+  names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: placeOf[name] })),
+);
 const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
 const other = -2;
 
@@ -66,11 +71,11 @@ export class ScannedAnswer {
 
   /** Where the value of the member begins and ends; both 0 where there is none. */
   startOf(member: AnswerMember): number {
-    return this.#places[2 * names.indexOf(member)] as number;
+    return this.#places[placeOf[member]] as number;
   }
 
   endOf(member: AnswerMember): number {
-    return this.#places[2 * names.indexOf(member) + 1] as number;
+    return this.#places[placeOf[member] + 1] as number;
   }
 
   /** The first byte of its value; 0 where there is none. */
@@ -107,8 +112,7 @@ export class ScannedAnswer {
   /** Whether there are such bytes anywhere in its value. */
   holds(member: AnswerMember, bytes: Buffer): boolean {
     const { buffer, start: from } = this.#answer;
-    const at = buffer.indexOf(bytes, from + this.startOf(member));
-    return at >= 0 && at < from + this.endOf(member);
+    return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
   }
 
   /** Where its members begin. */
@@ -232,12 +236,11 @@ function memberAt(at: number): number {
     if (code < 0x20 || code === backslash) return fault;
   }
   const length = end - at - 1;
-  for (let i = 0; i < nameBytes.length; i++) {
-    const name = nameBytes[i] as Uint8Array;
-    if (name.length !== length) continue;
-    let same = 0;
-    while (same < length && bytes[at + 1 + same] === name[same]) same++;
-    if (same === length) return 2 * i;
+  const candidates = length < namesOfLength.length ? namesOfLength[length] : undefined;
+  if (candidates === undefined) return other;
+  for (let i = 0; i < candidates.length; i++) {
+    const { name, place } = candidates[i] as (typeof candidates)[number];
+    if (isSame(name, at + 1, end)) return place;
   }
   return other;
 }

@@ -121,18 +121,20 @@ interface Patch {
 
 /** The span with these in it, which stand in order. */
 export function patched(span: ByteSpan, patches: readonly Patch[]): Bytes {
-  const [first, ...others] = patches;
+  const [first] = patches;
   if (first === undefined) return span;
-  const last = others.at(-1);
-  if (last === undefined) return new PatchedSpan(span, first.from, first.to, first.insert);
-  const pieces: Buffer[] = [];
-  let at = 0;
+  if (patches.length === 1) return new PatchedSpan(span, first.from, first.to, first.insert);
+  let { length } = span;
+  for (const { from, to, insert } of patches) length += insert.length - (to - from);
+  const result = Buffer.allocUnsafeSlow(length);
+  let [at, place] = [span.start, 0];
   for (const { from, to, insert } of patches) {
-    pieces.push(span.buffer.subarray(span.start + at, span.start + from), insert);
-    at = to;
+    place += span.buffer.copy(result, place, at, span.start + from);
+    place += insert.copy(result, place);
+    at = span.start + to;
   }
-  pieces.push(span.buffer.subarray(span.start + at, span.end));
-  return ByteSpan.of(Buffer.concat(pieces));
+  span.buffer.copy(result, place, at, span.end);
+  return ByteSpan.of(result);
 }
 
 /** Bytes that only have to be copied. */

@@ -5,34 +5,44 @@ import { type Json, objectOf } from "./json.ts";
 
 /** Adds what an engine tells to what it told before: figures of a stream are of all of it so far, and `null` says nothing. */
 export class UsageReading {
-  readonly #told = new Map<string, number>();
+  #input: number | undefined;
+  #cacheRead: number | undefined;
+  #cacheWrite: number | undefined;
+  #cacheWriteHour: number | undefined;
+  #output: number | undefined;
+  #thinking: number | undefined;
+  #searches: number | undefined;
   #served: readonly string[] | undefined;
 
   add(usage: unknown): ReplyUsage {
-    const { output_tokens_details, cache_creation, server_tool_use, ...figures } = objectOf(usage);
-    const counts = { ...figures, ...objectOf(output_tokens_details), ...objectOf(cache_creation) };
-    for (const [name, value] of Object.entries({ ...counts, ...objectOf(server_tool_use) })) {
-      const count = countOf(value);
-      if (count !== undefined) this.#told.set(name, count);
-    }
+    const told = objectOf(usage);
+    this.#input = countOf(told["input_tokens"]) ?? this.#input;
+    this.#cacheRead = countOf(told["cache_read_input_tokens"]) ?? this.#cacheRead;
+    this.#cacheWrite = countOf(told["cache_creation_input_tokens"]) ?? this.#cacheWrite;
+    this.#cacheWriteHour = within(told["cache_creation"], "ephemeral_1h_input_tokens") ?? this.#cacheWriteHour;
+    this.#output = countOf(told["output_tokens"]) ?? this.#output;
+    this.#thinking = within(told["output_tokens_details"], "thinking_tokens") ?? this.#thinking;
+    this.#searches = within(told["server_tool_use"], "web_search_requests") ?? this.#searches;
     // Told where a message begins, and not again at its end.
-    this.#served = servedOf(figures["service_tier"], figures["speed"], figures["inference_geo"]) ?? this.#served;
-    const input = this.#told.get("input_tokens");
-    const cachedTokens = this.#told.get("cache_read_input_tokens");
-    const cacheWriteTokens = this.#told.get("cache_creation_input_tokens");
+    this.#served = servedOf(told["service_tier"], told["speed"], told["inference_geo"]) ?? this.#served;
+    const input = this.#input;
     return {
-      promptTokens: input === undefined ? undefined : input + (cachedTokens ?? 0) + (cacheWriteTokens ?? 0),
-      cachedTokens,
-      cacheWriteTokens,
-      completionTokens: this.#told.get("output_tokens"),
-      reasoningTokens: this.#told.get("thinking_tokens"),
+      promptTokens: input === undefined ? undefined : input + (this.#cacheRead ?? 0) + (this.#cacheWrite ?? 0),
+      cachedTokens: this.#cacheRead,
+      cacheWriteTokens: this.#cacheWrite,
+      completionTokens: this.#output,
+      reasoningTokens: this.#thinking,
       details: detailsOf({
-        cacheWriteHourTokens: this.#told.get("ephemeral_1h_input_tokens"),
-        searches: this.#told.get("web_search_requests"),
+        cacheWriteHourTokens: this.#cacheWriteHour,
+        searches: this.#searches,
         served: this.#served,
       }),
     };
   }
+}
+
+function within(value: unknown, name: string): number | undefined {
+  return typeof value === "object" && value !== null ? countOf((value as Json)[name]) : undefined;
 }
 
 /** The figures that a stream begins with and corrects at its end. */

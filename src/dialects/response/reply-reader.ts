@@ -178,23 +178,28 @@ function isSearch({ type, action }: Json): boolean {
 /** Tools that the model server ran are items of its output. Undefined where no usage is told. */
 export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
   if (!isObject(usage)) return undefined;
-  const [input, output] = [usage["input_tokens_details"], usage["output_tokens_details"]].map((details) =>
-    isObject(details) ? details : {},
-  );
+  const input = detailsIn(usage["input_tokens_details"]);
+  const output = detailsIn(usage["output_tokens_details"]);
   return {
     promptTokens: countOf(usage["input_tokens"]),
     completionTokens: countOf(usage["output_tokens"]),
-    cachedTokens: countOf(input?.["cached_tokens"]),
-    cacheWriteTokens: countOf(input?.["cache_write_tokens"]),
-    reasoningTokens: countOf(output?.["reasoning_tokens"]),
+    cachedTokens: countOf(input["cached_tokens"]),
+    cacheWriteTokens: countOf(input["cache_write_tokens"]),
+    reasoningTokens: countOf(output["reasoning_tokens"]),
     details: detailsOf({
-      inputAudioTokens: countOf(input?.["audio_tokens"]),
-      inputImageTokens: countOf(input?.["image_tokens"]),
-      outputAudioTokens: countOf(output?.["audio_tokens"]),
-      outputImageTokens: countOf(output?.["image_tokens"]),
-      searches: objectsOf(items).filter(isSearch).length,
+      inputAudioTokens: countOf(input["audio_tokens"]),
+      inputImageTokens: countOf(input["image_tokens"]),
+      outputAudioTokens: countOf(output["audio_tokens"]),
+      outputImageTokens: countOf(output["image_tokens"]),
+      searches: items === undefined ? 0 : objectsOf(items).filter(isSearch).length,
       served: servedOf(tier),
       billedNanoUsd: billedOf(usage),
     }),
   };
+}
+
+const noDetails: Json = {};
+
+function detailsIn(details: unknown): Json {
+  return isObject(details) ? details : noDetails;
 }

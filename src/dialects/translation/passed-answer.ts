@@ -78,7 +78,9 @@ function plainAnswer(
   const usage = told && reportedOf(told, true);
   if (!usage || mayBeUnderstated(usage, found.endOf(list) - found.startOf(list), request)) return undefined;
   const patches = [];
-  for (const [name, own] of Object.entries(names.members ?? {})) {
+  const { members } = names;
+  for (const name in members) {
+    const own = members[name];
     const first = found.firstByteOf(name as AnswerMember);
     if (own === null && found.isNothing(name as AnswerMember)) continue;
     if (own !== false || name !== "store" || (first !== 0 && first !== letterF)) return undefined;

@@ -25,6 +25,7 @@ export function readMessageHeaders(headers: IncomingRequest["headers"], request:
   if (betas !== undefined && !areBetas(betas)) {
     throw fieldError("anthropic-beta", `must be names of at most ${longestBetas} characters in all, in ASCII.`);
   }
-  requireVersion(request.body, version);
+  // Only another version makes it worth while to parse the body for that.
+  if (version !== usualMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

@@ -125,8 +125,7 @@ const rules: Partial<Record<Operation, ValueRule>> = {};
 const countRules: Partial<Record<Operation, ValueRule>> = {};
 
 function ruleOf(dialect: Dialect): ValueRule {
-  const members = usesOf(dialect);
-  rules[dialect.operation] ??= compileRule(dialect.schema, { members, decisive: decisiveNames });
+  rules[dialect.operation] ??= compileRule(dialect.schema, { members: usesOf(dialect), decisive: decisiveNames });
   return rules[dialect.operation] as ValueRule;
 }
 

@@ -7,15 +7,28 @@ import type { AnswerHeaders } from "./route.ts";
  * in RFC 3339. `nowMs`: Unix milliseconds.
  */
 export function anthropicLimitHeaders({ requests, tokens }: LimitStatus, nowMs: number, headers: AnswerHeaders): void {
-  for (const [kind, status] of [
-    ["requests", requests],
-    ["tokens", tokens],
-  ] as const) {
-    if (!status) continue;
-    headers[`anthropic-ratelimit-${kind}-limit`] = status.limit;
-    headers[`anthropic-ratelimit-${kind}-remaining`] = status.remaining;
-    // Whole seconds, rounded up: who waits until then is let in.
-    const resetMs = Math.ceil((nowMs + status.resetMs) / 1000) * 1000;
-    headers[`anthropic-ratelimit-${kind}-reset`] = new Date(resetMs).toISOString().replace(".000Z", "Z");
+  if (requests) {
+    headers["anthropic-ratelimit-requests-limit"] = requests.limit;
+    headers["anthropic-ratelimit-requests-remaining"] = requests.remaining;
+    headers["anthropic-ratelimit-requests-reset"] = moment(nowMs + requests.resetMs);
   }
+  if (tokens) {
+    headers["anthropic-ratelimit-tokens-limit"] = tokens.limit;
+    headers["anthropic-ratelimit-tokens-remaining"] = tokens.remaining;
+    headers["anthropic-ratelimit-tokens-reset"] = moment(nowMs + tokens.resetMs);
+  }
+}
+
+/** Those of the last few: requests of one second mostly name the same. */
+const lastMoments = Array.from({ length: 4 }, () => ({ seconds: -1, text: "" }));
+let oldest = 0;
+
+/** In RFC 3339, in whole seconds, rounded up: who waits until then is let in. */
+function moment(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  for (const last of lastMoments) if (last.seconds === seconds) return last.text;
+  const text = new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+  lastMoments[oldest] = { seconds, text };
+  oldest = (oldest + 1) % lastMoments.length;
+  return text;
 }
