@@ -127,17 +127,27 @@ function createRoute(deps: ResponseRouteDeps): ScopedRoute {
       response: { description: "The response, or its events.", json: responseObject, stream: responseEvent },
       errors: inferenceErrors,
     },
-    async handle(exchange, principal) {
-      try {
-        return await answerInference("response", exchange, principal, deps, runOrBegin);
-      } catch (error) {
-        if (exchange.line["stream"] === true && isOverflow(error)) return failedStream(exchange, error, deps);
-        throw error;
-      }
+    handle(exchange, principal) {
+      const answered = answerInference("response", exchange, principal, deps, runOrBegin);
+      return exchange.line["stream"] === false ? answered : orFailedStream(answered, exchange, deps);
     },
     refused: (exchange, principal, error, durationMs) =>
       noteRefused("response", exchange, principal, error, durationMs, deps),
   };
+}
+
+/** A stream that is asked for may begin with its end. */
+async function orFailedStream(
+  answered: Eventual<Answer>,
+  exchange: Exchange,
+  deps: InferenceRouteDeps,
+): Promise<Answer> {
+  try {
+    return await answered;
+  } catch (error) {
+    if (exchange.line["stream"] === true && isOverflow(error)) return failedStream(exchange, error, deps);
+    throw error;
+  }
 }
 
 /** One in the background is begun, and goes on by itself. */
