@@ -427,7 +427,7 @@ describe("read in the other way, with the same result, is", () => {
       "response",
       String.raw`{"model":"m","input":[{"role":"user","content":[{"type":"input_im\u0061ge"}]}]}`,
     ],
-    ["a tool that a server runs", "response", response({ tools: [{ type: "web_search" }] })],
+    ["a tool that a server runs", "response", response({ tools: [{ type: "image_generation", model: "m" }] })],
     [
       "a document among the blocks",
       "message",

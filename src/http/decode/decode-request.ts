@@ -69,8 +69,8 @@ const commonUses: MemberUses = {
   previous_response_id: { note: notes.previous },
   conversation: { note: notes.conversation },
 };
-/** Tools of other types may lead to other models, and to what is not a function alone. */
-const toolTypes = ["function", "custom"];
+/** Of the tools of agents; others may lead to other models. */
+const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
 /** What is done with members that a model is shown beside the prompt. */
 const jsonUses: MemberUses = {
   tools: { as: "json", members: { type: { only: ["function"] } } },
