@@ -23,7 +23,7 @@ import {
 } from "../base/text/json-bytes.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 
-/** Of whichever format. */
+/** The members that are looked for, of whichever format. */
 const names = [
   ...(["id", "object", "created", "model", "choices", "usage", "error", "service_tier"] as const),
   ...(["output", "status", "store", "previous_response_id", "conversation"] as const),

@@ -113,7 +113,7 @@ export class PatchedSpan {
 }
 
 interface Patch {
-  /** As of a `PatchedSpan`. */
+  /** Places in the span, as a `PatchedSpan` has them. */
   from: number;
   to: number;
   insert: Buffer;

@@ -69,7 +69,7 @@ const commonUses: MemberUses = {
   previous_response_id: { note: notes.previous },
   conversation: { note: notes.conversation },
 };
-/** Of the tools of agents; others may lead to other models. */
+/** Types of the tools that agents bring: others may lead to other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
 /** What is done with members that a model is shown beside the prompt. */
 const jsonUses: MemberUses = {
