@@ -9,8 +9,6 @@ import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import {
   leastSpanSeconds,
-  longestModelPattern,
-  modelPatternPattern,
   mostQuotaModels,
   mostQuotas,
   mostSpanSeconds,
@@ -28,6 +26,7 @@ import {
   mostFallbacks,
   mostWeight,
 } from "../domain/models/model-entry.ts";
+import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
   apiNames,

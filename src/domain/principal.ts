@@ -24,6 +24,10 @@ export interface Principal {
   person?: SignedInPerson;
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
+  /** What bounds the models that it may use beyond its environment; undefined: nothing. */
+  reach?: ModelReach | undefined;
+  /** Tags of all of `keys`, each once, its own first; undefined: none. */
+  tags?: readonly string[] | undefined;
   /** The place where its open requests are counted. The counter has cached it here, and alone reads it. */
   open?: object | undefined;
 }
@@ -33,6 +37,14 @@ export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
   role: Role;
   /** The browser session; null for `headrace login`. */
   sessionId: string | null;
+}
+
+/** Which models the keys of a chain leave. */
+export interface ModelReach {
+  /** Of each key that names models, its ids and patterns: each list has to have the model. */
+  readonly models: readonly (readonly string[])[];
+  /** Whether only deployments count that an operator marked as local. */
+  readonly neverLeaves: boolean;
 }
 
 /**
@@ -86,6 +98,14 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   rateLimitWindow: number | null;
   /** Quotas per window of its own. */
   quotas: readonly QuotaRule[];
+  /** Ids of models that it may use, and beginnings of ids with an asterisk; null: all of its environment. */
+  models: readonly string[] | null;
+  /** Whether its requests go only to deployments that an operator marked as local. */
+  neverLeaves: boolean;
+  /** What its usage is counted under; see `key-tags.ts`. */
+  tags: readonly string[];
+  /** What people wrote down about it. */
+  note: string | null;
 }
 
 /** The members of a record that is new and bounds nobody by itself. */
@@ -98,6 +118,10 @@ export const newAndUnbounded = {
   rateLimit: null,
   rateLimitWindow: null,
   quotas: [],
+  models: null,
+  neverLeaves: false,
+  tags: [],
+  note: null,
   ...byName(keyAmounts, () => null),
 } as const satisfies Partial<ApiKeyRecord>;
 
@@ -119,6 +143,10 @@ export type KeyChanges = Partial<
     | "rateLimit"
     | "rateLimitWindow"
     | "quotas"
+    | "models"
+    | "neverLeaves"
+    | "tags"
+    | "note"
     | "revokedAt"
     | KeyAmount["name"]
   >

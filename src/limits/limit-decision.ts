@@ -8,8 +8,9 @@ import {
   rateLimitRefusal,
 } from "../domain/limits/limit-refusal.ts";
 import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
-import { matchesModel, type Period } from "../domain/limits/quota-rules.ts";
+import type { Period } from "../domain/limits/quota-rules.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
+import { matchesModel } from "../domain/models/model-patterns.ts";
 
 /** Figures of one quota in one window, which mostly is a month. Whole requests, tokens and nano-USD. */
 export interface QuotaFigures {

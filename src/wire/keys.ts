@@ -1,7 +1,9 @@
 // The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
+import { longestTag, mostKeyTags, tagPattern } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
+import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
 import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
 import { givenAmount } from "./amounts.ts";
@@ -15,6 +17,7 @@ const longestLifeSeconds = 3_153_600_000;
 export const defaultOverlapSeconds = 86_400;
 export const defaultWindowSeconds = 60;
 const maxOverlapSeconds = 2_592_000;
+const longestNote = 1000;
 
 const keyName = z.string().min(1).max(100).describe("What it is for; printable characters.");
 const scopeList = z
@@ -33,6 +36,23 @@ const rateLimitWindow = z
   .min(1)
   .max(86_400)
   .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
+const modelList = z
+  .array(z.string().min(1).max(longestModelPattern).regex(modelPatternPattern))
+  .min(1)
+  .max(mostKeyModels)
+  .describe(
+    "Ids of models that it may use, and beginnings of ids with an asterisk; an alias counts as the model that it stands for. null: all of its environment.",
+  );
+const neverLeaves = z
+  .boolean()
+  .describe(
+    "Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.",
+  );
+const tagList = z
+  .array(z.string().min(1).max(longestTag).regex(tagPattern))
+  .max(mostKeyTags)
+  .describe("What its usage is counted under: letters, digits and `. _ : @ / = + -`, a letter or digit first.");
+const note = z.string().max(longestNote).describe("What is to be known about it, for people; printable characters.");
 const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 
 export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
@@ -53,6 +73,10 @@ export const createKeyRequest = z
     rate_limit_window: rateLimitWindow.nullish(),
     ...ownAmounts,
     quotas: givenQuotas.nullish(),
+    models: modelList.nullish(),
+    never_leaves: neverLeaves.nullish(),
+    tags: tagList.nullish(),
+    note: note.nullish(),
   })
   .meta({ id: "CreateKeyRequest" });
 export type CreateKeyRequest = z.infer<typeof createKeyRequest>;
@@ -67,6 +91,10 @@ export const updateKeyRequest = z
     rate_limit_window: rateLimitWindow.nullish(),
     ...ownAmounts,
     quotas: givenQuotas.nullish(),
+    models: modelList.nullish(),
+    never_leaves: neverLeaves.optional(),
+    tags: tagList.nullish(),
+    note: note.nullish(),
   })
   .meta({ id: "UpdateKeyRequest", description: "What is left out stays as it is; null clears." });
 export type UpdateKeyRequest = z.infer<typeof updateKeyRequest>;
@@ -104,6 +132,10 @@ const keyMembers = {
   rate_limit_window: z.int().nullable(),
   ...byWire(keyAmounts, ({ unit }) => (unit === "USD" ? z.number() : z.int()).nullable()),
   quotas: shownQuotas,
+  models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
+  never_leaves: neverLeaves,
+  tags: z.array(z.string()),
+  note: z.string().nullable(),
 } as const;
 const secret = z.string().describe("The key itself. It is shown this once and not kept.");
 

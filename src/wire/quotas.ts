@@ -3,8 +3,6 @@ import { z } from "zod";
 import type { SpentQuota } from "../base/errors.ts";
 import {
   leastSpanSeconds,
-  longestModelPattern,
-  modelPatternPattern,
   mostQuotaModels,
   mostQuotas,
   mostSpanSeconds,
@@ -13,6 +11,7 @@ import {
   quotaUnits,
   windowKinds,
 } from "../domain/limits/quota-rules.ts";
+import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { unixSeconds } from "./parts.ts";
 
 const unit = z.enum(quotaUnits).describe("`usd` by the prices of the models.");

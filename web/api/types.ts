@@ -3687,6 +3687,10 @@ export interface CreateKeyRequest {
         models?: string[];
       }[]
     | null;
+  models?: string[] | null;
+  never_leaves?: boolean | null;
+  tags?: string[] | null;
+  note?: string | null;
 }
 export interface CreatedApiKey {
   object: "api_key";
@@ -3750,6 +3754,16 @@ export interface CreatedApiKey {
      */
     models?: string[];
   }[];
+  /**
+   * Ids and patterns of the models that it may use; null: all.
+   */
+  models: string[] | null;
+  /**
+   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   */
+  never_leaves: boolean;
+  tags: string[];
+  note: string | null;
   /**
    * The key itself. It is shown this once and not kept.
    */
@@ -3833,6 +3847,16 @@ export interface ApiKey {
      */
     models?: string[];
   }[];
+  /**
+   * Ids and patterns of the models that it may use; null: all.
+   */
+  models: string[] | null;
+  /**
+   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   */
+  never_leaves: boolean;
+  tags: string[];
+  note: string | null;
 }
 export interface ApiKeyDetails {
   object: "api_key";
@@ -3896,6 +3920,16 @@ export interface ApiKeyDetails {
      */
     models?: string[];
   }[];
+  /**
+   * Ids and patterns of the models that it may use; null: all.
+   */
+  models: string[] | null;
+  /**
+   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   */
+  never_leaves: boolean;
+  tags: string[];
+  note: string | null;
   /**
    * What was used of each of `quotas`.
    */
@@ -3984,6 +4018,13 @@ export interface UpdateKeyRequest {
         models?: string[];
       }[]
     | null;
+  models?: string[] | null;
+  /**
+   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   */
+  never_leaves?: boolean;
+  tags?: string[] | null;
+  note?: string | null;
 }
 export interface RotateKeyRequest {
   /**
@@ -4053,6 +4094,16 @@ export interface RotatedApiKey {
      */
     models?: string[];
   }[];
+  /**
+   * Ids and patterns of the models that it may use; null: all.
+   */
+  models: string[] | null;
+  /**
+   * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
+   */
+  never_leaves: boolean;
+  tags: string[];
+  note: string | null;
   /**
    * The key itself. It is shown this once and not kept.
    */
@@ -5666,6 +5717,10 @@ export interface CreateAccountKeyRequest {
         models?: string[];
       }[]
     | null;
+  models?: string[] | null;
+  never_leaves?: boolean | null;
+  tags?: string[] | null;
+  note?: string | null;
   /**
    * Keys of `dev` work in development mode alone.
    */

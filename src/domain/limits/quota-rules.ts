@@ -1,5 +1,6 @@
 // Quotas of requests, tokens and USD per window of time, as tiers, accounts and keys are given them, and the windows themselves.
 import { calendarMonthOf } from "../../base/calendar-month.ts";
+import { coversPattern } from "../models/model-patterns.ts";
 
 export const quotaUnits = ["requests", "tokens", "usd"] as const;
 export type QuotaUnit = (typeof quotaUnits)[number];
@@ -17,9 +18,6 @@ export const mostSpanSeconds = 31_622_400;
 /** Each is one more to be decided about with every request. */
 export const mostQuotas = 16;
 export const mostQuotaModels = 32;
-export const longestModelPattern = 256;
-/** An id, or the beginning of ids with an asterisk behind it. */
-export const modelPatternPattern = /^[^\s*]+\*?$/;
 export const mostAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
 
 export interface QuotaRule {
@@ -107,19 +105,7 @@ export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   const isSame = inner.unit === outer.unit && inner.per === outer.per && inner.window === outer.window;
   if (!isSame || inner.amount > outer.amount) return false;
   if (inner.models === undefined) return true;
-  return outer.models?.every((model) => inner.models?.some((pattern) => isCovered(model, pattern))) ?? false;
-}
-
-/** Whether a quota of these models counts a request for this one. */
-export function matchesModel(patterns: readonly string[], model: string): boolean {
-  return patterns.some((pattern) =>
-    pattern.endsWith("*") ? model.startsWith(pattern.slice(0, -1)) : pattern === model,
-  );
-}
-
-function isCovered(inner: string, outer: string): boolean {
-  if (!outer.endsWith("*")) return inner === outer;
-  return (inner.endsWith("*") ? inner.slice(0, -1) : inner).startsWith(outer.slice(0, -1));
+  return outer.models?.every((model) => inner.models?.some((pattern) => coversPattern(pattern, model))) ?? false;
 }
 
 /** `hour`, `5 hours`, `90 seconds`: behind "per". */

@@ -1,6 +1,6 @@
 // What an owner used in a span of time: from the roll-ups, and where it begins within an hour, from the records of that hour.
 
-import { matchesModel } from "../../domain/limits/quota-rules.ts";
+import { matchesModel } from "../../domain/models/model-patterns.ts";
 import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { hourlyUsageKeptFrom, requestsKeptFrom } from "../../storage/tables/retention-store.ts";

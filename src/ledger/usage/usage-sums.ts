@@ -1,7 +1,7 @@
 // Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
-import { matchesModel } from "../../domain/limits/quota-rules.ts";
+import { matchesModel } from "../../domain/models/model-patterns.ts";
 import { generationOf, type SpanTotals } from "../../domain/usage/usage.ts";
 import {
   at,

@@ -5,7 +5,7 @@ import type { Account } from "../../domain/account.ts";
 import type { LimitSet, Quota, RateLimit } from "../../domain/limits/limits.ts";
 import type { QuotaRule } from "../../domain/limits/quota-rules.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
-import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
+import type { ApiKeyRecord, KeyChain, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { EqualParts } from "./equal-parts.ts";
 import type { KeyUse } from "./key-activity.ts";
@@ -37,6 +37,9 @@ export class CachedChains {
   readonly #rateLists = new EqualParts<readonly RateLimit[]>();
   readonly #quotas = new EqualParts<Quota>();
   readonly #rules = new EqualParts<readonly QuotaRule[]>();
+  readonly #models = new EqualParts<readonly string[]>();
+  readonly #reaches = new EqualParts<ModelReach>();
+  readonly #tags = new EqualParts<readonly string[]>();
 
   constructor(limitsOf: (chain: KeyChain) => LimitSet) {
     this.#limitsOf = limitsOf;
@@ -53,6 +56,9 @@ export class CachedChains {
     this.#rateLists.clear();
     this.#quotas.clear();
     this.#rules.clear();
+    this.#models.clear();
+    this.#reaches.clear();
+    this.#tags.clear();
   }
 
   of(chain: KeyChain): CachedChain {
@@ -71,6 +77,8 @@ export class CachedChains {
         environment: keys[0].environment,
         scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
         limits: this.#sharing(this.#limitsOf({ keys, account })),
+        reach: this.#reachOf(keys),
+        tags: this.#tagsOf(keys),
         open: undefined,
         ...actingParty(keys),
       },
@@ -99,7 +107,24 @@ export class CachedChains {
       limitId: key.limitId === key.id ? key.id : key.limitId,
       allowedIps: this.#addresses.shared(key.allowedIps.join(" "), key.allowedIps),
       quotas: this.#rules.shared(key.quotas.length === 0 ? "" : JSON.stringify(key.quotas), key.quotas),
+      models: key.models && this.#models.shared(JSON.stringify(key.models), key.models),
+      tags: this.#tags.shared(key.tags.join(" "), key.tags),
     };
+  }
+
+  /** What any of them does not leave, none of them has. */
+  #reachOf(keys: readonly ApiKeyRecord[]): ModelReach | undefined {
+    const models = keys.flatMap((key) => (key.models ? [key.models] : []));
+    const neverLeaves = keys.some((key) => key.neverLeaves);
+    if (models.length === 0 && !neverLeaves) return undefined;
+    const reach = { models, neverLeaves };
+    return this.#reaches.shared(JSON.stringify(reach), reach);
+  }
+
+  /** What a key makes is counted under its tags as well: else it could make itself one that is not. */
+  #tagsOf(keys: readonly ApiKeyRecord[]): readonly string[] | undefined {
+    const tags = [...new Set(keys.flatMap((key) => key.tags))];
+    return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
 
   #text<Text extends string>(text: Text): Text {

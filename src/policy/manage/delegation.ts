@@ -3,6 +3,7 @@ import { forbidden } from "../../base/errors.ts";
 import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/text/ip-range.ts";
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
+import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
 import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
@@ -11,7 +12,7 @@ import { requireScope } from "../authorize.ts";
 export const maxChainDepth = 8;
 
 /** What one key may let another have. */
-export type Authority = Required<Omit<KeyChanges, "name" | "scopes" | "revokedAt">>;
+export type Authority = Required<Omit<KeyChanges, "name" | "note" | "scopes" | "revokedAt">>;
 
 /** A field that goes further than a key allows. */
 interface Excess {
@@ -42,6 +43,12 @@ export function addressesOf(principal: Principal): string[] | undefined {
   return lists.map(parseRanges).reduce(common).map(formatRange);
 }
 
+/** Ids and patterns of models common to all keys of the principal; undefined: all of its environment. */
+export function modelsOf({ reach }: Principal): string[] | undefined {
+  if (!reach || reach.models.length === 0) return undefined;
+  return [...reach.models.reduce(commonPatterns)].sort();
+}
+
 /** The new key is one more in the chain. */
 export function requireDepth(principal: Principal): void {
   if (principal.keys.length < maxChainDepth) return;
@@ -67,7 +74,9 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
   const inChain = target.keys.some((one) => one.id === keyOf(principal).id);
   requireScopes(principal, inChain ? commonScopes(target) : key.scopes);
   const bounds = principal.keys.filter((one) => one.id !== key.id && !makers.some((maker) => maker.id === one.id));
-  const excess = firstExcess({ ...key, expiresAt: keyEnd(key) }, principal, bounds);
+  // Tags are no authority: what counts under others may be acted on.
+  const { tags: _, ...authority } = key;
+  const excess = firstExcess({ ...authority, expiresAt: keyEnd(key) }, principal, bounds);
   if (excess) {
     throw forbidden(
       `The key in the request may not ${verb} this one, which reaches further: its ${excess.field} would have to be ${excess.must} of the key in the request.`,
@@ -157,7 +166,10 @@ function firstExcess(
       addressExcess(wanted.allowedIps, bound) ??
       rateExcess(wanted, bound, bounded) ??
       quotaExcess(wanted, bound, bounded) ??
-      windowExcess(wanted, bound, bounded);
+      windowExcess(wanted, bound, bounded) ??
+      modelExcess(wanted.models, bound) ??
+      leavingExcess(wanted.neverLeaves, bound) ??
+      tagExcess(wanted.tags, bound, bounded);
     if (excess) return excess;
   }
   return undefined;
@@ -211,6 +223,25 @@ function windowExcess({ quotas }: Partial<Authority>, bound: ApiKeyRecord, bound
   const { unit, amount, per, window, models } = missing;
   const of = models === undefined ? "" : ` for ${models.join(", ")}`;
   return { field: "quotas", must: `at most ${amount} ${unit} per ${spanText(per)} (${window})${of}, a quota` };
+}
+
+function modelExcess(wanted: readonly string[] | null | undefined, bound: ApiKeyRecord): Excess | undefined {
+  if (wanted === undefined || bound.models === null) return undefined;
+  const outer = bound.models;
+  const outside = wanted === null ? -1 : wanted.findIndex((inner) => !outer.some((one) => coversPattern(one, inner)));
+  if (outside < 0 && wanted !== null) return undefined;
+  const shown = outer.slice(0, 5).join(", ") + (outer.length > 5 ? ", …" : "");
+  return { field: outside < 0 ? "models" : `models[${outside}]`, must: `within ${shown || "none"}, the models` };
+}
+
+function leavingExcess(wanted: boolean | undefined, bound: ApiKeyRecord): Excess | undefined {
+  return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
+}
+
+/** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */
+function tagExcess(wanted: readonly string[] | undefined, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+  if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;
+  return { field: "tags", must: `with ${bound.tags.join(", ")} among them, the tags` };
 }
 
 function keyEnd(key: ApiKeyRecord): number | null {

@@ -56,3 +56,27 @@ export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[]
   if (fault) throw invalidRequest(`quotas[${fault.at}].${fault.field}: ${fault.must}.`);
   return (given ?? []).map(quotaRuleOf);
 }
+
+/** Each once, in order; null: all of the environment. */
+export function keyModels(given: readonly string[] | null): string[] | null {
+  return given && [...new Set(given)].sort();
+}
+
+/** Each once, in order. */
+export function keyTags(given: readonly string[] | null): string[] {
+  const at = (given ?? []).findIndex((tag) => maskKeys(tag) !== tag);
+  if (at < 0) return [...new Set(given)].sort();
+  throw invalidRequest(`tags[${at}]: holds a whole API key. Tags are shown to others; choose another.`);
+}
+
+/** Without spaces around it; nothing else is no note. */
+export function keyNote(given: string | null): string | null {
+  const note = given?.trim() ?? "";
+  if (maskKeys(note) !== note) {
+    throw invalidRequest("note: holds a whole API key. Notes are shown to others; leave it out.");
+  }
+  if (unprintable.test(note.replace(/[\n\t]/g, " "))) {
+    throw invalidRequest("note: must be printable characters, tabs and line feeds.");
+  }
+  return note === "" ? null : note;
+}

@@ -21,8 +21,16 @@ import { rulesOnWire } from "../../wire/quotas.ts";
 import { requireScope } from "../authorize.ts";
 import { keyDigest } from "../credentials/key-digest.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
-import { addressesOf, endOf, requireDepth, requireGrantable, requireKeyManager, requireWithin } from "./delegation.ts";
-import { keyAddresses, keyExpiry, keyName, keyRate, quotaRules } from "./key-values.ts";
+import {
+  addressesOf,
+  endOf,
+  modelsOf,
+  requireDepth,
+  requireGrantable,
+  requireKeyManager,
+  requireWithin,
+} from "./delegation.ts";
+import { keyAddresses, keyExpiry, keyModels, keyName, keyNote, keyRate, keyTags, quotaRules } from "./key-values.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;
@@ -36,7 +44,10 @@ export interface KeyUpdate {
   event: AuditEvent;
 }
 
-/** A key of the principal's own account and environment, bounded by its maker. Expiry and addresses are inherited. */
+/**
+ * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models and whether
+ * requests stay are inherited.
+ */
 export function createKey(
   principal: Principal,
   request: CreateKeyRequest,
@@ -50,6 +61,8 @@ export function createKey(
     // Written into the record, so that it says itself what holds for it.
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
+    models: values.models ?? modelsOf(principal) ?? null,
+    neverLeaves: request.never_leaves ?? principal.reach?.neverLeaves ?? false,
   };
   requireGrantable(principal, makers, record, "makes");
   const place = { accountId: principal.account.id, environment: principal.environment };
@@ -131,6 +144,10 @@ export function updateKey(
     ...keyRate(request, current),
     ...byName(keyAmounts, ({ name, wire }) => (request[wire] === undefined ? current[name] : request[wire])),
     quotas: request.quotas === undefined ? current.quotas : quotaRules(request.quotas),
+    models: request.models === undefined ? current.models : keyModels(request.models),
+    neverLeaves: request.never_leaves ?? current.neverLeaves,
+    tags: request.tags === undefined ? current.tags : keyTags(request.tags),
+    note: request.note === undefined ? current.note : keyNote(request.note),
   };
   const changes = differences(current, wanted);
   if (Object.keys(changes).length === 0) return undefined;
@@ -250,6 +267,10 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     ...keyRate({ rate_limit: request.rate_limit ?? null, rate_limit_window: request.rate_limit_window }),
     ...byName(keyAmounts, ({ wire }) => request[wire] ?? null),
     quotas: quotaRules(request.quotas ?? null),
+    models: keyModels(request.models ?? null),
+    neverLeaves: request.never_leaves ?? false,
+    tags: keyTags(request.tags ?? null),
+    note: keyNote(request.note ?? null),
   };
 }
 
@@ -314,6 +335,10 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   }
   for (const { name } of keyAmounts) if (wanted[name] !== current[name]) changes[name] = wanted[name];
   if (!Bun.deepEquals(wanted.quotas, current.quotas)) changes.quotas = wanted.quotas;
+  if (!Bun.deepEquals(wanted.models, current.models)) changes.models = wanted.models;
+  if (wanted.neverLeaves !== current.neverLeaves) changes.neverLeaves = wanted.neverLeaves;
+  if (!Bun.deepEquals(wanted.tags, current.tags)) changes.tags = wanted.tags;
+  if (wanted.note !== current.note) changes.note = wanted.note;
   return changes;
 }
 
@@ -327,6 +352,10 @@ function attributesToWire(attributes: Attributes) {
     rate_limit_window: attributes.rateLimitWindow,
     ...byWire(keyAmounts, ({ name }) => attributes[name]),
     quotas: rulesOnWire(attributes.quotas),
+    models: attributes.models && [...attributes.models],
+    never_leaves: attributes.neverLeaves,
+    tags: [...attributes.tags],
+    note: attributes.note,
   };
 }
 

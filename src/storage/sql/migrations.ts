@@ -647,4 +647,13 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE tiers ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
     `ALTER TABLE memberships ADD COLUMN quotas TEXT NOT NULL DEFAULT '[]'`,
   ],
+  [
+    // What a key may call, as JSON, null for all; what it is counted under, as JSON; and whether what it asks stays on
+    // what an operator marked as local.
+    `ALTER TABLE api_keys ADD COLUMN models TEXT NOT NULL DEFAULT 'null'`,
+    `ALTER TABLE api_keys ADD COLUMN never_leaves INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE api_keys ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'`,
+    `ALTER TABLE api_keys ADD COLUMN note TEXT`,
+    `ALTER TABLE nodes ADD COLUMN is_local INTEGER NOT NULL DEFAULT 0`,
+  ],
 ];

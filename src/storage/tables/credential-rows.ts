@@ -30,6 +30,10 @@ export const apiKeys = table<ApiKeyRecord>({
   rateLimit: integer,
   rateLimitWindow: integer,
   quotas: json,
+  models: json,
+  neverLeaves: flag,
+  tags: json,
+  note: text,
   ...byName(keyAmounts, ({ wire }) => named(wire, integer)),
 });
 

@@ -105,6 +105,10 @@ onEachDatabase((databases) => {
         rateLimitWindow: 60,
         monthlyTokens: 5_000_000_000,
         monthlySpend: 12.5,
+        models: ["llama-*", "org/model:7b"],
+        neverLeaves: true,
+        tags: ["env:prod", "team-a"],
+        note: "for the 'batch'\nof every night",
       });
       const chain = await keys.findChainByDigest("d-key_1");
       expect(chain?.keys).toEqual([stored]);

@@ -154,9 +154,11 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
 /** Nothing else of a key ever changes, but when it was last used. */
 const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
+const saidOfIt = ["models", "neverLeaves", "tags", "note"] as const;
 
 async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
-  await tx`UPDATE api_keys SET ${tx(apiKeys.part(key, ...changeable, ...ownLimits))} WHERE id = ${key.id}`;
+  const row = apiKeys.part(key, ...changeable, ...ownLimits, ...saidOfIt);
+  await tx`UPDATE api_keys SET ${tx(row)} WHERE id = ${key.id}`;
 }
 
 /** A revocation that is due is final, and no longer a question of any clock. */

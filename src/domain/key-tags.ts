@@ -1,0 +1,7 @@
+// Tags of keys: short words that their usage is counted under.
+
+/** Each is one more to count under with every request. */
+export const mostKeyTags = 10;
+export const longestTag = 64;
+/** It begins with a letter or digit; in it there may be `. _ : @ / = + -` as well. */
+export const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;
