@@ -34,7 +34,8 @@ const longestCode = Math.max(...errorCodes.map((code) => code.length));
 const longestName = 63;
 /**
  * Bytes that a last line may have beyond the first: how it ended, an error's code, two marks, who answered, and six
- * numbers; and behind the place of its trail the three numbers of what was told of parts of its tokens.
+ * numbers; and behind the place of its trail the three numbers of what was told of parts of its tokens, and the place of
+ * details.
  */
 const mostEndBytes =
   ',"interrupted"'.length +
@@ -42,7 +43,7 @@ const mostEndBytes =
   2 * ",false".length +
   (',""'.length + longestName) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
-  ",null".length;
+  2 * ",null".length;
 /** Bytes kept for a trail, and for details of usage: of longer ones the rest is left out where the disk is full. */
 const keptTextBytes = 128;
 /** Bytes of a request that begins and ends, about. */

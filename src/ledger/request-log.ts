@@ -11,6 +11,7 @@ import type { UsageRecord } from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { available } from "../storage/sql/outage.ts";
 import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
+import { tagInText } from "../storage/tables/tags-text.ts";
 
 /** The most rows of a table that one query looks at. SQLite works in the thread that serves all requests. */
 const rowsAtOnce = 4_000;
@@ -140,11 +141,12 @@ export class SqlRequestLog implements RequestLog {
 
   #rollups(span: "hour" | "day", filter: RequestFilter, { from, until }: Span): PromiseLike<RollupSpan[]> {
     const db = this.#db;
-    const { model, appId, outcome } = filter;
+    const { model, appId, outcome, tag } = filter;
     const seconds = span === "hour" ? hourSeconds : daySeconds;
     return db`
-      SELECT start, min(first_at) AS first_at, max(last_at) AS last_at FROM usage_rollups
-      WHERE ${this.#whose(filter)} AND span = ${span} AND start >= ${from - (from % seconds)} AND start < ${until}
+      SELECT start, min(first_at) AS first_at, max(last_at) AS last_at
+      FROM ${db.unsafe(tag === undefined ? "usage_rollups" : "usage_tag_rollups")} WHERE ${this.#whose(filter)} AND span = ${span} AND start >= ${from - (from % seconds)} AND start < ${until}
+        ${tag === undefined ? db`` : db`AND tag = ${tag}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
         ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}
         ${outcome === "failed" ? db`AND errors > 0` : db``}
@@ -168,13 +170,14 @@ export class SqlRequestLog implements RequestLog {
     limit: number,
   ): PromiseLike<RecordRow[]> {
     const db = this.#db;
-    const { keyId, model, outcome, stream } = filter;
+    const { keyId, model, outcome, stream, tag } = filter;
     return db`
       SELECT ${this.#columns()} FROM usage_records
       WHERE at >= ${from} AND at < ${until} AND ${this.#ownedBy(filter)}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id || '' < ${after.requestId})`}
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
+        ${tag === undefined ? db`` : db`AND replace(tags, ${tagInText(tag)}, '') <> tags`}
         ${outcome === undefined ? db`` : db`AND outcome = ${outcome}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}
       ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
@@ -189,7 +192,7 @@ export class SqlRequestLog implements RequestLog {
     return this
       .#db`request_id, at, account_id, key_id, app_id, environment, operation, model, stream, outcome, error_code,
       prompt_tokens, completion_tokens, estimated, nano_usd, capped, upstream, duration_ms, first_token_ms, queue_ms, trail,
-      cached_tokens, cache_write_tokens, reasoning_tokens, details`;
+      cached_tokens, cache_write_tokens, reasoning_tokens, details, tags`;
   }
 }
 

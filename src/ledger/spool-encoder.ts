@@ -29,6 +29,8 @@ const [newline, quote, comma, opening, backslash, closing] = [0x0a, 0x22, 0x2c, 
 const [firstPlain, lastPlain] = [0x20, 0x7e];
 const [kindBegin, kindProgress, kindSettle] = [0x62, 0x70, 0x73];
 const nothing = Buffer.from("null");
+/** Values of the parts of its tokens: three numbers, and details. */
+const partValues = 4;
 const [no, yes] = [Buffer.from("false"), Buffer.from("true")];
 
 /**
@@ -45,7 +47,7 @@ export class SpoolEncoder {
   }
 
   begin(begin: UsageBegin, { text }: RequestKind): void {
-    const { requestId, accountId, keyId, appId } = begin;
+    const { requestId, accountId, keyId, appId, tags } = begin;
     const units = requestId.length + accountId.length + keyId.length + (appId?.length ?? 0);
     this.#open(kindBegin, units * bytesOfUnit + text.length);
     this.#text(requestId);
@@ -54,6 +56,7 @@ export class SpoolEncoder {
     this.#text(keyId);
     this.#text(appId);
     this.#values(text);
+    if (tags !== undefined) this.#json(JSON.stringify(tags));
     this.#close();
   }
 
@@ -90,18 +93,22 @@ export class SpoolEncoder {
     this.#next(usage.number(row, queueMs));
     const trail = usage.trailAt(row);
     const hasParts = usage.hasParts(row);
+    const tags = usage.tagsAt(row);
     if (trail !== undefined) this.#json(trail);
-    else if (hasParts) this.#values(nothing);
-    if (hasParts) this.#parts(usage, row);
+    else if (hasParts || tags !== undefined) this.#values(nothing);
+    if (hasParts) this.#parts(usage, row, tags !== undefined);
+    else if (tags !== undefined) for (let i = 0; i < partValues; i++) this.#values(nothing);
+    if (tags !== undefined) this.#json(JSON.stringify(tags));
     this.#close();
   }
 
-  #parts(usage: UsageColumns, row: number): void {
+  #parts(usage: UsageColumns, row: number, isFollowed: boolean): void {
     this.#next(usage.number(row, cachedTokens));
     this.#next(usage.number(row, cacheWriteTokens));
     this.#next(usage.number(row, reasoningTokens));
     const details = usage.detailsAt(row);
     if (details !== undefined) this.#json(details);
+    else if (isFollowed) this.#values(nothing);
   }
 
   /** Takes back the lines from there on: `length` as it was before them. */

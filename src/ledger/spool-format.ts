@@ -30,6 +30,8 @@ const beginShape = {
   operation: z.literal(Object.keys(operationPaths) as Operation[]),
   model: z.string(),
   stream: z.boolean(),
+  // Tags that cannot be read must not take the usage along.
+  tags: z.array(z.string()).optional().catch(undefined),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
 const lineSchema = z.union([
@@ -79,6 +81,7 @@ const beginNames = [
   "model",
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
+const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
 const progressNames = [
   "requestId",
   "estimated",
@@ -101,11 +104,12 @@ const settleNames = [
   "firstTokenMs",
   "queueMs",
   "trail",
-  // Those are there only where there are parts.
+  // Those are there only where there are parts, or something behind them.
   "cachedTokens",
   "cacheWriteTokens",
   "reasoningTokens",
   "details",
+  "tags",
 ] as const satisfies (keyof UsageRecord | keyof UsageParts)[];
 
 const checksumLength = 8;
@@ -155,7 +159,7 @@ function withParts(line: SettleLine): UsageRecord {
 }
 
 function named([kind, ...values]: readonly unknown[]): unknown {
-  if (kind === "b") return { begin: withNames(beginNames, values) };
+  if (kind === "b") return { begin: withNames(beginLineNames, values) };
   if (kind === "p") return { progress: withNames(progressNames, values) };
   return kind === "s" ? { settle: withNames(settleNames, values) } : undefined;
 }

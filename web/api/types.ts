@@ -3226,6 +3226,10 @@ export interface UsageRow {
    * Id of the OAuth app, null for none, where `group_by` has it.
    */
   app?: string | null;
+  /**
+   * Where `group_by` has it; null: the requests that have none. One that has several is in the row of each, so these rows are no parts of a sum.
+   */
+  tag?: string | null;
   requests: number;
   prompt_tokens: number;
   /**
@@ -3333,6 +3337,10 @@ export interface Request {
    */
   stream: boolean | null;
   /**
+   * What it is counted under; empty for a refused request, whatever it brought.
+   */
+  tags: string[];
+  /**
    * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
    */
   outcome: "completed" | "failed" | "cancelled" | "interrupted" | "refused";
@@ -3427,6 +3435,10 @@ export interface RequestDetail {
    * null as for `model`.
    */
   stream: boolean | null;
+  /**
+   * What it is counted under; empty for a refused request, whatever it brought.
+   */
+  tags: string[];
   /**
    * cancelled: its client left; interrupted: the server's process ended before it did; refused: it was answered with an error before it began, so it is no part of the usage.
    */

@@ -9,6 +9,7 @@ export const listedRequest = z.object({
   key: z.string(),
   app: z.string().nullable(),
   stream: z.boolean().nullable(),
+  tags: z.array(z.string()).nullish(),
   outcome: z.string(),
   error_code: z.string().nullable(),
   error_status: z.number().nullish(),

@@ -83,6 +83,7 @@ export function printRequest(terminal: Terminal, request: RequestDetail): void {
     ["App", request.app ?? "none"],
     ["Operation", request.operation + (request.stream === null ? "" : request.stream ? ", streamed" : ", at once")],
   ];
+  if (request.tags?.length) facts.push(["Tags", request.tags.join(", ")]);
   if (outcome !== "refused") facts.push(...figuresOf(request));
   facts.push(["Duration", formatMs(request.duration_ms)]);
   terminal.print(formatFacts(facts, out));

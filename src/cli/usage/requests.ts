@@ -28,6 +28,7 @@ const listOptions = {
   model: ["--model <id>", "only those for this model"],
   key: ["--key <key>", "only those of this key: its id, name or last four characters"],
   app: ["--app <id>", "only those of this app"],
+  tag: ["--tag <name>", "only those that have this tag"],
   outcome: ["--outcome <word>", "only those that ended so", outcomes],
   stream: ["--stream <yes>", "only those that were streamed, or were not", ["true", "false"]],
   start: ["--start <when>", "first day or time", parseStart],
@@ -99,13 +100,13 @@ export const requestsCommand = serverCommand({
 
 async function queryOf(
   connection: Connection,
-  { model, key, app, outcome, stream, start, end }: ListOptions,
+  { model, key, app, tag, outcome, stream, start, end }: ListOptions,
   signal: AbortSignal,
 ): Promise<URLSearchParams> {
   const query = new URLSearchParams();
   const keyId =
     key === undefined || /^(key|mbr|grt)_/.test(key) ? key : (await findKey(connection, key, signal)).key.id;
-  for (const [name, value] of Object.entries({ model, key: keyId, app, outcome, stream, start, end })) {
+  for (const [name, value] of Object.entries({ model, key: keyId, app, tag, outcome, stream, start, end })) {
     if (value !== undefined) query.set(name, String(value));
   }
   return query;

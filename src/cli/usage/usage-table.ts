@@ -13,6 +13,7 @@ export const usageRow = z.object({
   key: group,
   environment: group,
   app: group,
+  tag: group,
   requests: z.number(),
   prompt_tokens: z.number(),
   cached_tokens: z.number().nullish(),
@@ -27,6 +28,8 @@ export type UsageRow = z.infer<typeof usageRow>;
 export interface UsageTableOptions {
   bucket: string;
   groups: readonly UsageGroup[];
+  /** The rows that the sum below is of, where those shown are no parts of it. */
+  whole?: readonly UsageRow[] | undefined;
 }
 
 const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -35,7 +38,7 @@ const maxBarWidth = 30;
 
 /** Rows in the order of the API, a sum below when there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
-  const { bucket, groups } = options;
+  const { bucket, groups, whole = rows } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
   // Most servers tell of none.
@@ -54,7 +57,7 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
     ...groups.map((name) => row[name] ?? "-"),
     ...figures(row),
   ]);
-  if (rows.length > 1) cells.push(["total", ...groups.map(() => ""), ...figures(sum(rows))]);
+  if (rows.length > 1) cells.push(["total", ...groups.map(() => ""), ...figures(sum(whole))]);
   const header = [
     `${bucket.toUpperCase()} (UTC)`,
     ...groups.map((name) => name.toUpperCase()),

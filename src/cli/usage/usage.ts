@@ -11,14 +11,15 @@ import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { parseDate, parseTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { withNames } from "./usage-names.ts";
-import { printUsage, usageRow } from "./usage-table.ts";
+import { printUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
 const daySeconds = 86_400;
 
 const usageHelp = `\
 Hours, days and months are those of UTC. A date is a whole day, the last one
 included; a time such as 2026-11-20T18:00 is of this machine's zone. Without
---days or --start it is the last 30 days.`;
+--days or --start it is the last 30 days. By tag, a request that has several
+is in the row of each, and once in the total.`;
 
 const usageOptions = {
   days: ["--days <number>", "the last days, today included", parseCount],
@@ -26,6 +27,7 @@ const usageOptions = {
   end: ["--end <when>", "last day, or time, to count (default: now)", parseEnd],
   bucket: ["--bucket <size>", "length of the rows' time (default: day)", usageBuckets],
   groupBy: ["--group-by <names>", `separate rows for each ${usageGroups.join(", ")}; several with commas`, parseGroups],
+  tag: ["--tag <name>", "only requests that have this tag"],
   csv: ["--csv", "print CSV as the API gives it"],
   json: ["--json", "print the rows as the API gives them"],
 } as const;
@@ -69,6 +71,7 @@ export const accountUsageCommand = usageCommand({
   examples: [
     "headrace usage --days 7",
     "headrace usage --bucket month --group-by model",
+    "headrace usage --days 7 --group-by tag",
     "headrace usage --start 2026-11-01 --end 2026-11-30 --csv > november.csv",
   ],
   path: () => "/usage",
@@ -97,10 +100,19 @@ async function showUsage(
     return read(await readPages(connection, path, both, signal));
   };
   const named = await ask((_, signal) => withNames(connection, rows, readGrants, signal));
-  printUsage(terminal, named, { bucket: options.bucket ?? "day", groups: options.groupBy ?? [] });
+  const { bucket = "day", groupBy: groups = [] } = options;
+  const whole = groups.includes("tag") ? await readWhole() : undefined;
+  printUsage(terminal, named, { bucket, groups, whole });
+
+  /** A request that has several tags is in several rows. */
+  async function readWhole(): Promise<UsageRow[]> {
+    const once = new URLSearchParams(query);
+    once.delete("group_by");
+    return read(await ask((_, signal) => readPages(connection, path, once, signal)));
+  }
 }
 
-function usageQuery({ days, start, end, bucket, groupBy }: UsageCall["options"], nowMs: number): URLSearchParams {
+function usageQuery({ days, start, end, bucket, groupBy, tag }: UsageCall["options"], nowMs: number): URLSearchParams {
   if (days !== undefined && (start !== undefined || end !== undefined)) {
     throw new CliError("--days counts back from now: give it without --start and --end.", exitCodes.usage);
   }
@@ -114,6 +126,7 @@ function usageQuery({ days, start, end, bucket, groupBy }: UsageCall["options"],
   if (end !== undefined) query.set("end", String(end));
   if (bucket !== undefined) query.set("bucket", bucket);
   if (groupBy !== undefined) query.set("group_by", groupBy.join(","));
+  if (tag !== undefined) query.set("tag", tag);
   return query;
 }
 

@@ -13,6 +13,7 @@ export interface RequestOwner {
 export interface RequestFilter extends RequestOwner {
   keyId?: string;
   model?: string;
+  tag?: string;
   outcome?: UsageOutcome;
   stream?: boolean;
   /** Unix seconds in which the request began: from `start`, before `end`. */

@@ -34,6 +34,8 @@ export interface UsageBegin {
   /** Public model id. */
   model: string;
   stream: boolean;
+  /** What it is counted under beside all this, each once; undefined: nothing. */
+  tags?: readonly string[] | undefined;
 }
 
 /** Facts of a request at its end. */
@@ -113,6 +115,8 @@ export interface TotalsOwner {
   until: number;
   /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
   models?: readonly string[];
+  /** Only requests that have this tag. */
+  tag?: string;
 }
 
 export interface Ledger {
@@ -131,7 +135,8 @@ export interface Ledger {
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void>;
 }
 
-export const usageGroups = ["model", "key", "environment", "app"] as const;
+/** A request that has several tags is in the row of each; `null` is the row of those that have none. */
+export const usageGroups = ["model", "key", "environment", "app", "tag"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
 export const usageBuckets = ["hour", "day", "month"] as const;
@@ -145,6 +150,8 @@ export interface UsageQuery {
   /** Only what this OAuth app used. */
   appId?: string;
   model?: string;
+  /** Only what has this tag. */
+  tag?: string;
   /** Unix seconds: from `start`, before `end`; whole buckets. */
   start: number;
   end: number;

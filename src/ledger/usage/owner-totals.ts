@@ -4,6 +4,7 @@ import { matchesModel } from "../../domain/models/model-patterns.ts";
 import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { hourlyUsageKeptFrom, requestsKeptFrom } from "../../storage/tables/retention-store.ts";
+import { tagInText } from "../../storage/tables/tags-text.ts";
 import { at, type UsageColumns } from "./usage-columns.ts";
 import type { TotalOf, UsageSpan } from "./usage-sums.ts";
 
@@ -20,9 +21,9 @@ const daySeconds = 86_400;
 const mostRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
-  const { type, id, environment, since, until, models } = owner;
+  const { type, id, environment, since, until, models, tag } = owner;
   const keyIds = type === "account" ? undefined : await readFamily(db, id);
-  const whose: Whose = { accountId: id, keyIds, environment, models };
+  const whose: Whose = { accountId: id, keyIds, environment, models, tag };
   const isWholeDay = since % daySeconds === 0;
   const kept = isWholeDay ? undefined : await readKeptFrom(db);
   const part: UsageSpan = kept !== undefined && floorTo(since, hourSeconds) < kept.hours ? "day" : "hour";
@@ -57,6 +58,7 @@ interface Whose {
   keyIds: ReadonlySet<string> | undefined;
   environment: string;
   models: readonly string[] | undefined;
+  tag: string | undefined;
 }
 
 interface Piece {
@@ -101,20 +103,23 @@ async function readFirst(
 
 /** `first_at` is `since` where something is older than that. */
 async function readRollups(db: Database, whose: Whose, { span, from, to }: Piece, since: number): Promise<SpanTotals> {
+  const { tag } = whose;
   const [row] = await db`
     SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens,
       coalesce(sum(nano_usd), 0) AS nano_usd,
       min(CASE WHEN first_at < ${since} THEN ${since} ELSE first_at END) AS first_at
-    FROM usage_rollups
-    WHERE ${ownedBy(db, whose)} AND span = ${span} AND start >= ${from} AND start < ${to} AND last_at >= ${since}`;
+    FROM ${db.unsafe(tag === undefined ? "usage_rollups" : "usage_tag_rollups")}
+    WHERE ${ownedBy(db, whose)} ${tag === undefined ? db`` : db`AND tag = ${tag}`} AND span = ${span} AND start >= ${from} AND start < ${to} AND last_at >= ${since}`;
   return totalsOf(row);
 }
 
 async function readRecords(db: Database, whose: Whose, since: number, until: number): Promise<SpanTotals> {
+  const { tag } = whose;
   const [row] = await db`
     SELECT count(*) AS requests, coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens,
       coalesce(sum(nano_usd), 0) AS nano_usd, min(at) AS first_at
-    FROM usage_records WHERE ${ownedBy(db, whose)} AND at >= ${since} AND at < ${until}`;
+    FROM usage_records WHERE ${ownedBy(db, whose)} AND at >= ${since} AND at < ${until}
+      ${tag === undefined ? db`` : db`AND replace(tags, ${tagInText(tag)}, '') <> tags`}`;
   return totalsOf(row);
 }
 
@@ -145,14 +150,15 @@ function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose
   return db`${owner} AND environment = ${environment} AND (${anyOf})`;
 }
 
-function ownerOf({ accountId, keyIds, environment, models }: Whose): Omit<TotalOf, "since" | "until"> {
-  return { ...(keyIds === undefined ? { accountId } : { keyIds }), environment, ...(models && { models }) };
+function ownerOf({ accountId, keyIds, environment, models, tag }: Whose): Omit<TotalOf, "since" | "until"> {
+  return { ...(keyIds === undefined ? { accountId } : { keyIds }), environment, ...(models && { models }), ...(tag !== undefined && { tag }) };
 }
 
-function isOf({ accountId, keyIds, environment, models }: Whose, usage: UsageColumns, row: number): boolean {
+function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: UsageColumns, row: number): boolean {
   const { request } = usage.kindAt(row);
   if (request.environment !== environment) return false;
   if (models !== undefined && !matchesModel(models, request.model)) return false;
+  if (tag !== undefined && !usage.tagsAt(row)?.includes(tag)) return false;
   return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");
 }
 

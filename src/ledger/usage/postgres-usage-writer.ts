@@ -2,10 +2,11 @@
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { adding, type Database } from "../../storage/sql/database.ts";
 import { requestsKeptFrom, usageAgeLock } from "../../storage/tables/retention-store.ts";
+import { tagsText } from "../../storage/tables/tags-text.ts";
 import { noTotals } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import { columnsOf, keptUsage, type LaterRollups, type UsageWriter } from "./usage-rows.ts";
-import { type RollupRow, rollupColumns, UsageSums } from "./usage-sums.ts";
+import { type RollupRow, rollupColumns, tagColumn, UsageSums } from "./usage-sums.ts";
 
 /**
  * Many processes write at once, without turns: a record is added where its id is not there yet, and what is in a roll-up
@@ -55,13 +56,9 @@ export class PostgresUsageWriter implements UsageWriter {
         FROM json_to_recordset(CAST(CAST(${rows} AS TEXT) AS JSON)) AS rows (${tx.unsafe(recordTypes)})
         ON CONFLICT (request_id) DO NOTHING RETURNING request_id`;
       if (added.length === 0) return { added: 0, tooOld };
-      const rollups = JSON.stringify(inOrder(rollUp(newOf(usage, added))).map(toObject));
-      await tx`
-        INSERT INTO usage_rollups (${tx.unsafe(rollupNames)}) SELECT ${tx.unsafe(rollupNames)}
-        FROM json_to_recordset(CAST(CAST(${rollups} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rollupTypes)})
-        ON CONFLICT (${tx.unsafe(rollupColumns.key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp)},
-          first_at = least(usage_rollups.first_at, excluded.first_at),
-          last_at = greatest(usage_rollups.last_at, excluded.last_at)`;
+      const { rows: ofAll, byTag } = rollUp(newOf(usage, added));
+      await addRollups(tx, "usage_rollups", rollupColumns.key, ofAll);
+      if (byTag.length > 0) await addRollups(tx, "usage_tag_rollups", tagRollupKey, byTag);
       return { added: added.length, tooOld };
     });
   }
@@ -78,12 +75,25 @@ function newOf(usage: UsageColumns, added: readonly { request_id: string }[]): U
 }
 
 /** Each row of the roll-ups once: a statement can add to it no more often. */
-function rollUp(usage: UsageColumns): RollupRow[] {
-  return (["hour", "day"] as const).flatMap((span) => {
+function rollUp(usage: UsageColumns): { rows: RollupRow[]; byTag: RollupRow[] } {
+  const rows: RollupRow[] = [];
+  const byTag: RollupRow[] = [];
+  for (const span of ["hour", "day"] as const) {
     const sums = new UsageSums(span);
     sums.add(usage);
-    return Array.from({ length: sums.size }, (_, sum) => sums.rowAt(sum, span));
-  });
+    for (let sum = 0; sum < sums.size; sum++) (sums.isByTag(sum) ? byTag : rows).push(sums.rowAt(sum, span));
+  }
+  return { rows, byTag };
+}
+
+async function addRollups(tx: Database, table: string, key: readonly string[], rows: RollupRow[]): Promise<void> {
+  const { names, types: rowTypes, objects } = rollupRows(key, rows);
+  await tx`
+    INSERT INTO ${tx.unsafe(table)} (${tx.unsafe(names)}) SELECT ${tx.unsafe(names)}
+    FROM json_to_recordset(CAST(CAST(${JSON.stringify(objects)} AS TEXT) AS JSON)) AS rows (${tx.unsafe(rowTypes)})
+    ON CONFLICT (${tx.unsafe(key.join(", "))}) DO UPDATE SET ${tx.unsafe(addedUp(table))},
+      first_at = least(${tx.unsafe(table)}.first_at, excluded.first_at),
+      last_at = greatest(${tx.unsafe(table)}.last_at, excluded.last_at)`;
 }
 
 /**
@@ -111,8 +121,8 @@ function readable(text: string): string {
 }
 
 /** The same for all who write. */
-function inOrder(rows: RollupRow[]): RollupRow[] {
-  const place = (row: RollupRow) => row.slice(0, rollupColumns.key.length).join("\n");
+function inOrder(rows: RollupRow[], keyLength: number): RollupRow[] {
+  const place = (row: RollupRow) => row.slice(0, keyLength).join("\n");
   return rows
     .map((row) => ({ row, place: place(row) }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))
@@ -131,6 +141,7 @@ function toRow(record: UsageRecord, trail: string | undefined, details: string |
     operation: record.operation,
     model: record.model,
     stream: record.stream ? 1 : 0,
+    tags: record.tags && tagsText(record.tags),
     outcome: record.outcome,
     error_code: record.errorCode,
     prompt_tokens: record.promptTokens,
@@ -160,6 +171,7 @@ const types: Record<keyof ReturnType<typeof toRow>, "TEXT" | "BIGINT" | "INTEGER
   operation: "TEXT",
   model: "TEXT",
   stream: "INTEGER",
+  tags: "TEXT",
   outcome: "TEXT",
   error_code: "TEXT",
   prompt_tokens: "BIGINT",
@@ -183,14 +195,19 @@ const recordTypes = Object.entries(types)
   .map((pair) => pair.join(" "))
   .join(", ");
 
-const { key, sums, times } = rollupColumns;
-const rollupList = [...key, ...sums, ...times];
-const rollupNames = rollupList.join(", ");
-const rollupTypes = rollupList
-  .map((name) => `${name} ${key.some((one) => one === name) && name !== "start" ? "TEXT" : "BIGINT"}`)
-  .join(", ");
-const addedUp = sums.map((name) => `${name} = usage_rollups.${name} + excluded.${name}`).join(", ");
+const tagRollupKey = [...rollupColumns.key, tagColumn];
 
-function toObject(row: RollupRow): Record<string, string | number | undefined> {
-  return Object.fromEntries(rollupList.map((name, i) => [name, row[i]]));
+/** Rows whose first columns are those of `key`, as a statement takes them. */
+function rollupRows(key: readonly string[], rows: RollupRow[]) {
+  const columns = [...key, ...rollupColumns.sums, ...rollupColumns.times];
+  const isText = (name: string) => key.includes(name) && name !== "start";
+  return {
+    names: columns.join(", "),
+    types: columns.map((name) => `${name} ${isText(name) ? "TEXT" : "BIGINT"}`).join(", "),
+    objects: inOrder(rows, key.length).map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]))),
+  };
+}
+
+function addedUp(table: string): string {
+  return rollupColumns.sums.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(", ");
 }

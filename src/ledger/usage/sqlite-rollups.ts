@@ -7,7 +7,7 @@ import { type RecordRow, recordOf } from "../../storage/tables/record-row.ts";
 import { add } from "./owner-totals.ts";
 import { UsageColumns } from "./usage-columns.ts";
 import type { LaterRollups } from "./usage-rows.ts";
-import { rollupColumns, type TotalOf, UsageSums } from "./usage-sums.ts";
+import { rollupColumns, type TotalOf, tagColumn, UsageSums } from "./usage-sums.ts";
 
 /** Sums of one batch from which on they are written later. */
 const many = 200;
@@ -179,7 +179,7 @@ export class SqliteRollups implements LaterRollups {
   }
 
   #write(sums: UsageSums, sum: number): void {
-    const add = this.#db.statement(addToRollup);
+    const add = this.#db.statement(sums.isByTag(sum) ? addToTagRollup : addToRollup);
     add.run(sums.rowAt(sum, "hour"));
     add.run(sums.rowAt(sum, "day"));
   }
@@ -197,13 +197,16 @@ const deleteMoved = `
   DELETE FROM usage_unrolled WHERE batch IN (
     SELECT batch FROM usage_unrolled WHERE batch <= ? ORDER BY batch = 0, batch LIMIT ?)`;
 
-const addToRollup = (() => {
-  const { key, sums, times } = rollupColumns;
+const addToRollup = addTo("usage_rollups", rollupColumns.key);
+const addToTagRollup = addTo("usage_tag_rollups", [...rollupColumns.key, tagColumn]);
+
+function addTo(table: string, key: readonly string[]): string {
+  const { sums, times } = rollupColumns;
   const columns = [...key, ...sums, ...times];
   const added = sums.map((column) => `${column} = ${column} + excluded.${column}`);
   return `
-    INSERT INTO usage_rollups (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+    INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
     ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${added.join(", ")},
       first_at = CASE WHEN excluded.first_at < first_at THEN excluded.first_at ELSE first_at END,
       last_at = CASE WHEN excluded.last_at > last_at THEN excluded.last_at ELSE last_at END`;
-})();
+}

@@ -39,6 +39,8 @@ export class UsageColumns {
   readonly #trails = new Map<number, string>();
   /** Details of usage in the text of `details-text.ts`, likewise. */
   readonly #details = new Map<number, string>();
+  /** Tags, likewise. */
+  readonly #tags = new Map<number, readonly string[]>();
 
   /** Makes room for so many rows; there may come more. */
   constructor(capacity: number) {
@@ -75,6 +77,7 @@ export class UsageColumns {
     const details = detailsText(parts?.details);
     if (details !== undefined) this.#details.set(row, details);
     if (end.trail !== undefined) this.#trails.set(row, trailText(end.trail));
+    if (begin.tags !== undefined) this.#tags.set(row, begin.tags);
     return row;
   }
 
@@ -91,6 +94,8 @@ export class UsageColumns {
     if (trail !== undefined) this.#trails.set(copied, trail);
     const details = from.detailsAt(row);
     if (details !== undefined) this.#details.set(copied, details);
+    const tags = from.tagsAt(row);
+    if (tags !== undefined) this.#tags.set(copied, tags);
     return copied;
   }
 
@@ -108,6 +113,15 @@ export class UsageColumns {
   /** Rows that have details, with their text. */
   get details(): ReadonlyMap<number, string> {
     return this.#details;
+  }
+
+  /** Rows that have tags, with them. */
+  get tags(): ReadonlyMap<number, readonly string[]> {
+    return this.#tags;
+  }
+
+  tagsAt(row: number): readonly string[] | undefined {
+    return this.#tags.size === 0 ? undefined : this.#tags.get(row);
   }
 
   detailsAt(row: number): string | undefined {
@@ -162,6 +176,7 @@ export class UsageColumns {
       keyId: this.keyIds[row] ?? "",
       appId: this.appIds[row] ?? null,
       ...{ environment, operation, model, stream },
+      tags: this.tagsAt(row),
       promptTokens: this.number(row, promptTokens),
       completionTokens: this.number(row, completionTokens),
       parts: this.#partsAt(row),
@@ -208,6 +223,7 @@ export class UsageColumns {
     this.length = 0;
     if (this.#trails.size > 0) this.#trails.clear();
     if (this.#details.size > 0) this.#details.clear();
+    if (this.#tags.size > 0) this.#tags.clear();
   }
 
   #grow(): number {

@@ -10,6 +10,7 @@ import { SqlUsageReports } from "./usage-reports.ts";
 
 const day = 86_400;
 const january = Date.UTC(2026, 0, 1) / 1000;
+const untagged = usageGroups.filter((group) => group !== "tag");
 const march = Date.UTC(2026, 2, 1) / 1000;
 
 let opened: TestDatabase;
@@ -353,7 +354,7 @@ onEachDatabase((databases) => {
         const plans = new Set<string>();
         const explained = new SqlUsageReports(explaining(plans));
         for (const bucket of usageBuckets) {
-          for (const groupBy of [[], ["model"], ["key"], usageGroups] as const) {
+          for (const groupBy of [[], ["model"], ["key"], untagged] as const) {
             const after = { start: january, groups: { model: "m", key: "k", environment: "live", app: null } };
             await explained.report(query({ bucket, groupBy }), { after, limit: 10 });
             await explained.report(query({ bucket, groupBy, model: "m" }), { after, limit: 10 });
@@ -363,6 +364,20 @@ onEachDatabase((databases) => {
         expect([...plans]).toEqual([
           "SEARCH usage_rollups USING PRIMARY KEY (account_id=? AND environment=? AND span=? AND start>? AND start<?)",
           "SEARCH usage_rollups USING INDEX usage_rollups_by_app (app_id=? AND span=? AND start>? AND start<?)",
+        ]);
+        plans.clear();
+        for (const more of [{}, { tag: "t" }, { appId: "app_1" }, { keyId: "key_1" }]) {
+          await explained.report(query({ groupBy: ["tag", "model"], ...more }), { after: undefined, limit: 10 });
+        }
+        const searches = [...plans].filter((plan) => /^(SEARCH|SCAN) usage_/.test(plan));
+        const time = "span=? AND start>? AND start<?";
+        expect(searches.sort()).toEqual([
+          `SEARCH usage_rollups USING INDEX usage_rollups_by_app (app_id=? AND ${time})`,
+          `SEARCH usage_rollups USING INDEX usage_rollups_by_key (key_id=? AND ${time})`,
+          `SEARCH usage_rollups USING PRIMARY KEY (account_id=? AND environment=? AND ${time})`,
+          `SEARCH usage_tag_rollups USING INDEX usage_tag_rollups_by_app (app_id=? AND ${time})`,
+          `SEARCH usage_tag_rollups USING INDEX usage_tag_rollups_by_key (key_id=? AND ${time})`,
+          `SEARCH usage_tag_rollups USING PRIMARY KEY (account_id=? AND environment=? AND ${time})`,
         ]);
         plans.clear();
         for (const bucket of usageBuckets) {
@@ -382,7 +397,7 @@ onEachDatabase((databases) => {
       const plans = new Set<string>();
       const explained = new SqlUsageReports(explainedByPostgres(db, plans));
       for (const bucket of usageBuckets) {
-        for (const groupBy of [[], ["model"], usageGroups] as const) {
+        for (const groupBy of [[], ["model"], untagged] as const) {
           const after = { start: january, groups: { model: "m", key: "k", environment: "live", app: null } };
           const week = query({ bucket, groupBy, end: january + 7 * day });
           await explained.report(week, { after, limit: 10 });

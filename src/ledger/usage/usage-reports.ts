@@ -10,6 +10,7 @@ import type {
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
+import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
 
@@ -19,13 +20,23 @@ const columns: Record<UsageGroup, string> = {
   key: "key_id",
   environment: "environment",
   app: "app_id",
+  tag: "tag",
 };
+const sums = rollupColumns.sums;
 
 /**
  * The span that one query reads. SQLite works in the thread that serves all requests: a page is made of several short
  * queries with room for other work between them, whatever the range and however little of it a page needs.
  */
 const windowOf: Record<UsageBucket, UsageBucket> = { hour: "day", day: "month", month: "month" };
+
+const groupColumns = ["start", "environment", "key_id", "app_id", "model"];
+
+/** The columns of a row that a report sums up. */
+const wholes = [...groupColumns, "'' AS tag", ...sums].join(", ");
+const ofTags = [...groupColumns, "tag", ...sums].join(", ");
+/** What is taken away. */
+const lessened = [...groupColumns, "'' AS tag", ...sums.map((name) => `-${name} AS ${name}`)].join(", ");
 
 interface Row {
   earliest: number | string;
@@ -45,6 +56,7 @@ interface Row {
   key_id?: string;
   environment?: string;
   app_id?: string;
+  tag?: string;
 }
 
 interface Window {
@@ -85,16 +97,32 @@ export class SqlUsageReports implements UsageReports {
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
-        sum(requests) AS requests, sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-        sum(nano_usd) AS nano_usd, sum(errors) AS errors, sum(timed) AS timed, sum(first_token_ms) AS first_token_ms,
-        sum(generated_tokens) AS generated_tokens, sum(generation_ms) AS generation_ms,
-        sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-        sum(reasoning_tokens) AS reasoning_tokens
-      FROM usage_rollups
-      WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
-        AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}
+        ${db.unsafe(sums.map((name) => `sum(${name}) AS ${name}`).join(", "))}
+      FROM ${this.#rollups(query, from, until)}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
-      GROUP BY ${order} ORDER BY ${order} LIMIT ${limit}`;
+      GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
+  }
+
+  /** The rows that are summed up, with the condition that they fit. */
+  #rollups(query: UsageQuery, from: number, until: number) {
+    const db = this.#db;
+    const { tag, groupBy } = query;
+    if (tag !== undefined) return db`usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${tag}`;
+    if (!groupBy.includes("tag")) return db`usage_rollups ${this.#fitting(query, from, until)}`;
+    // Those of each tag, and what is left of the whole without all that have any.
+    return db`(
+        SELECT ${db.unsafe(wholes)} FROM usage_rollups ${this.#fitting(query, from, until)}
+        UNION ALL
+        SELECT ${db.unsafe(lessened)} FROM usage_tag_rollups ${this.#fitting(query, from, until)} AND tag = ${anyTag}
+        UNION ALL
+        SELECT ${db.unsafe(ofTags)} FROM usage_tag_rollups ${this.#fitting(query, from, until)} AND tag <> ${anyTag}
+      ) AS found WHERE 1 = 1`;
+  }
+
+  #fitting(query: UsageQuery, from: number, until: number) {
+    const db = this.#db;
+    return db`WHERE ${this.#whose(query)} AND environment = ${query.environment} AND span = ${spans[query.bucket]}
+      AND start >= ${from} AND start < ${until} ${query.model === undefined ? db`` : db`AND model = ${query.model}`}`;
   }
 
   /** The condition with what an index finds first; the rest is written as expressions that no index serves. */
@@ -137,6 +165,7 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
   if (groupBy.includes("key")) groups.key = row.key_id ?? "";
   if (groupBy.includes("environment")) groups.environment = row.environment ?? "";
   if (groupBy.includes("app")) groups.app = row.app_id || null;
+  if (groupBy.includes("tag")) groups.tag = row.tag || null;
   return {
     start,
     end: bucketEnd(bucket, start),

@@ -1,4 +1,4 @@
-// Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model.
+// Sums of usage by hour or by day: one for all that has the same account, key, app, environment and model; and of these by tag.
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import { matchesModel } from "../../domain/models/model-patterns.ts";
@@ -21,8 +21,14 @@ export type UsageSpan = "hour" | "day";
 
 const spanSeconds = { hour: 3_600, day: 86_400 } as const satisfies Record<UsageSpan, number>;
 
-/** A row of the roll-ups, in the order of `rollupColumns`. */
-export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...number[]];
+/** A row of the roll-ups, in the order of `rollupColumns`; of those by tag, with the tag behind the key. */
+export type RollupRow = [string, string, UsageSpan, number, string, string, string, ...(string | number)[]];
+
+/**
+ * Stands for all requests that have tags, each once: in a roll-up by tag one that has several is in several rows, and what is
+ * not under this has none.
+ */
+export const anyTag = "";
 
 /** Those that tell a row from the others, those that add up, and the first and the last second in which something is. */
 export const rollupColumns = {
@@ -43,6 +49,7 @@ export const rollupColumns = {
   ],
   times: ["first_at", "last_at"],
 } as const;
+export const tagColumn = "tag";
 
 const [promptSum, completionSum, nanoUsdSum] = [1, 2, 3];
 /** Place of the times behind the sums of a row, and behind them of the second with which its span starts. */
@@ -60,6 +67,8 @@ interface Whose {
   appId: string;
   environment: string;
   model: string;
+  /** undefined: all of it, whatever tags it has. */
+  tag: string | undefined;
 }
 
 /** The account, or the keys, whose sums are added to a total. */
@@ -69,20 +78,19 @@ export interface TotalOf {
   environment: string;
   /** Ids of models, and beginnings of ids with an asterisk; undefined: all. */
   models?: readonly string[];
+  tag?: string;
   /** Unix seconds: from `since`, before `until`; of a span that `since` is within, all of it. */
   since: number;
   until: number;
 }
 
-/** The texts of a sum, before its numbers. */
-const textNames = 5;
 /** Numbers of a sum, as they were written before parts of tokens were among them. */
 const earlierStride = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
   readonly #seconds: number;
-  /** The newest sum of each key; each names the one before it, or `none`. */
+  /** The newest sum of each key, and of each of its tags; each names the one before it, or `none`. */
   readonly #ofKey = new Map<string, number>();
   readonly #before: number[] = [];
   readonly #keyIds: string[] = [];
@@ -104,23 +112,25 @@ export class UsageSums {
   add(usage: UsageColumns): void {
     this.#lookUp(usage);
     for (let row = 0; row < usage.length; row++) this.#addRow(usage, row);
+    for (const [row, tags] of usage.tags) {
+      this.#addTagged(usage, row, anyTag);
+      for (const tag of tags) this.#addTagged(usage, row, tag);
+    }
   }
 
   /** Adds the sums of a text of `textTakingAway`. Throws where it is not that. */
   addText(text: string): void {
     const values = textSchema.parse(JSON.parse(text));
-    // Before the next sum comes a text.
-    const next = values.findIndex((value, i) => i > textNames && typeof value === "string");
-    const length = next < 0 ? values.length : next;
-    for (let i = 0; i < values.length; i += length) {
-      const [accountId = "", keyId = "", appId = "", environment = "", model] = values
-        .slice(i, i + textNames)
-        .map(String);
-      const numbers = values.slice(i + textNames, i + length).map(Number);
+    for (let i = 0; i < values.length; ) {
+      const [texts, numbers]: [string[], number[]] = [[], []];
+      for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
+      // Before the next sum comes a text.
+      for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
       if (numbers.length === earlierStride)
-        numbers.splice(earlierStride - 3, 0, ...Array(stride - earlierStride).fill(0));
+        numbers.splice(earlierStride - 3, 0, ...Array<number>(stride - earlierStride).fill(0));
+      const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
       if (model === undefined || numbers.length !== stride) throw new Error("It ends in the middle of a sum.");
-      this.#addSum(keyId, { accountId, appId, environment, model }, numbers);
+      this.#addSum(keyId, { accountId, appId, environment, model, tag }, numbers);
     }
   }
 
@@ -128,8 +138,9 @@ export class UsageSums {
   textTakingAway(sums: readonly number[]): string {
     const values: (string | number)[] = [];
     for (const sum of sums) {
-      const { accountId, appId, environment, model } = this.#whoseAt(sum);
+      const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
       values.push(accountId, this.#keyIds[sum] ?? "", appId, environment, model);
+      if (tag !== undefined) values.push(tag);
       const first = sum * stride;
       for (let i = first; i < first + firstAt; i++) values.push(-(this.#numbers[i] ?? 0));
       for (let i = first + firstAt; i < first + stride; i++) values.push(this.#numbers[i] ?? 0);
@@ -142,13 +153,19 @@ export class UsageSums {
    * hour.
    */
   rowAt(sum: number, span: UsageSpan): RollupRow {
-    const { accountId, appId, environment, model } = this.#whoseAt(sum);
+    const { accountId, appId, environment, model, tag } = this.#whoseAt(sum);
     const keyId = this.#keyIds[sum] ?? "";
     const first = sum * stride;
     const from = this.#numbers[first + start] ?? 0;
     const row: RollupRow = [accountId, environment, span, from - (from % spanSeconds[span]), keyId, appId, model];
+    if (tag !== undefined) row.push(tag);
     for (let i = first; i < first + start; i++) row.push(this.#numbers[i] ?? 0);
     return row;
+  }
+
+  /** Whether it belongs to the roll-ups by tag. */
+  isByTag(sum: number): boolean {
+    return this.#whoseAt(sum).tag !== undefined;
   }
 
   /** Whether it adds nothing. */
@@ -185,12 +202,13 @@ export class UsageSums {
     return order;
   }
 
-  totalOf({ accountId, keyIds, environment, models, since, until }: TotalOf): SpanTotals {
+  totalOf({ accountId, keyIds, environment, models, tag, since, until }: TotalOf): SpanTotals {
     const totals: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
     const take = (sum: number) => {
       const first = sum * stride;
       const whose = this.#whoseAt(sum);
-      if (whose.environment !== environment || (this.#numbers[first + start] ?? 0) >= until) return;
+      if (whose.tag !== tag || whose.environment !== environment) return;
+      if ((this.#numbers[first + start] ?? 0) >= until) return;
       if ((this.#numbers[first + lastAt] ?? 0) < since || this.isEmpty(sum)) return;
       if (models !== undefined && !matchesModel(models, whose.model)) return;
       totals.requests += this.#numbers[first] ?? 0;
@@ -200,7 +218,7 @@ export class UsageSums {
       totals.firstAt = Math.min(totals.firstAt ?? from, from);
     };
     for (const keyId of keyIds ?? []) {
-      for (let sum = this.#newestOf(keyId); sum !== none; sum = this.#before[sum] ?? none) take(sum);
+      for (let sum = this.#newestOf(keyId, tag); sum !== none; sum = this.#before[sum] ?? none) take(sum);
     }
     if (accountId !== undefined) {
       for (let sum = 0; sum < this.size; sum++) if (this.#whoseAt(sum).accountId === accountId) take(sum);
@@ -217,14 +235,28 @@ export class UsageSums {
     for (let row = 0; row < length; row++) this.#newest[row] = this.#newestOf(keyIds[row] ?? "");
   }
 
-  #newestOf(keyId: string): number {
-    return this.#ofKey.get(keyId) ?? none;
+  #newestOf(keyId: string, tag?: string): number {
+    return this.#ofKey.get(nameOf(keyId, tag)) ?? none;
   }
 
   #addRow(usage: UsageColumns, row: number): void {
-    const { request, outcome } = usage.kindAt(row);
+    this.#addTo(this.#findFor(usage, row, usage.kindAt(row).request, usage.number(row, at)), usage, row);
+  }
+
+  #addTagged(usage: UsageColumns, row: number, tag: string): void {
+    const { environment, model } = usage.kindAt(row).request;
+    const accountId = usage.accountIds[row] ?? "";
+    const appId = usage.appIds[row] ?? "";
     const second = usage.number(row, at);
-    const first = stride * this.#findFor(usage, row, request, second);
+    const from = second - (second % this.#seconds);
+    const sum = this.#find(usage.keyIds[row] ?? "", accountId, appId, environment, model, tag, from, second);
+    this.#addTo(sum, usage, row);
+  }
+
+  #addTo(sum: number, usage: UsageColumns, row: number): void {
+    const { outcome } = usage.kindAt(row);
+    const second = usage.number(row, at);
+    const first = stride * sum;
     const generated = usage.number(row, completionTokens);
     this.#widen(first, second);
     this.#plus(first, 1);
@@ -255,13 +287,13 @@ export class UsageSums {
     const newest = this.#newest[row] ?? none;
     const known = this.#among(newest, accountId, appId, environment, model, from);
     // A row before it may have begun one since.
-    return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, from, second);
+    return known !== none ? known : this.#find(keyId, accountId, appId, environment, model, undefined, from, second);
   }
 
   /** `numbers` as in a row of the roll-ups from its sums on, and the start of the span. */
-  #addSum(keyId: string, { accountId, appId, environment, model }: Whose, numbers: readonly number[]): void {
+  #addSum(keyId: string, { accountId, appId, environment, model, tag }: Whose, numbers: readonly number[]): void {
     const second = numbers[firstAt] ?? 0;
-    const sum = this.#find(keyId, accountId, appId, environment, model, numbers[start] ?? 0, second);
+    const sum = this.#find(keyId, accountId, appId, environment, model, tag, numbers[start] ?? 0, second);
     const first = sum * stride;
     for (let i = 0; i < firstAt; i++) this.#plus(first + i, numbers[i] ?? 0);
     this.#widen(first, second);
@@ -275,22 +307,23 @@ export class UsageSums {
     appId: string,
     environment: string,
     model: string,
+    tag: string | undefined,
     from: number,
     second: number,
   ): number {
-    const newest = this.#newestOf(keyId);
+    const newest = this.#newestOf(keyId, tag);
     const known = this.#among(newest, accountId, appId, environment, model, from);
     if (known !== none) return known;
     const sum = this.size;
-    this.#ofKey.set(keyId, sum);
+    this.#ofKey.set(nameOf(keyId, tag), sum);
     this.#before.push(newest);
     this.#keyIds.push(keyId);
-    this.#whose.push(this.#shared({ accountId, appId, environment, model }));
+    this.#whose.push(this.#shared({ accountId, appId, environment, model, tag }));
     this.#begin(sum * stride, from, second);
     return sum;
   }
 
-  /** The one that is of all this among those of a key, of which `newest` is one: the key is not looked at. */
+  /** The one that is of all this among those of a key, or of a tag of it, of which `newest` is one: these are not looked at. */
   #among(newest: number, accountId: string, appId: string, environment: string, model: string, from: number): number {
     for (let sum = newest; sum !== none; sum = this.#before[sum] ?? none) {
       const whose = this.#whoseAt(sum);
@@ -307,8 +340,8 @@ export class UsageSums {
   }
 
   #shared(whose: Whose): Whose {
-    const { accountId, appId, environment, model } = whose;
-    const name = `${accountId} ${appId} ${environment} ${model}`;
+    const { accountId, appId, environment, model, tag } = whose;
+    const name = `${nameOf(accountId, tag)} ${appId} ${environment} ${model}`;
     const known = this.#known.get(name);
     if (known !== undefined) return known;
     this.#known.set(name, whose);
@@ -341,6 +374,11 @@ export class UsageSums {
     if (whose === undefined) throw new RangeError(`There is no sum ${sum}.`);
     return whose;
   }
+}
+
+/** No id has a line break in it. */
+function nameOf(id: string, tag: string | undefined): string {
+  return tag === undefined ? id : `${id}\n${tag}`;
 }
 
 /** Sums of one piece of what takes long. */

@@ -7,6 +7,7 @@ import { type Database, dialectOf } from "../../storage/sql/database.ts";
 import { databaseFile } from "../../storage/sql/durable-commits.ts";
 import { PreparedSqlite } from "../../storage/sql/prepared-sqlite.ts";
 import { requestsKeptFrom } from "../../storage/tables/retention-store.ts";
+import { tagsText } from "../../storage/tables/tags-text.ts";
 import { PostgresUsageWriter } from "./postgres-usage-writer.ts";
 import { SqliteRollups } from "./sqlite-rollups.ts";
 import {
@@ -151,6 +152,11 @@ class SqliteUsageWriter implements UsageWriter {
       this.#db
         .statement("UPDATE usage_records SET trail = ? WHERE request_id = ?")
         .run([trail, usage.requestIds[row] ?? ""]);
+    }
+    for (const [row, tags] of usage.tags) {
+      this.#db
+        .statement("UPDATE usage_records SET tags = ? WHERE request_id = ?")
+        .run([tagsText(tags), usage.requestIds[row] ?? ""]);
     }
     for (const [row, details] of usage.details) {
       this.#db

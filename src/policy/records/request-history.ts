@@ -32,12 +32,14 @@ export class RequestHistory {
     { outcome, ...filter }: HistoryFilter,
     page: { after: RequestPosition | undefined; limit: number },
   ): Promise<HistoryPage> {
+    // Tags are looked at once a request is taken: those that were refused have none.
+    if (outcome === "refused" && filter.tag !== undefined) return { requests: [], next: null };
     if (outcome === "refused") {
       const { refused, next } = await this.#refused.list(filter, page);
       return { requests: refused, next };
     }
     const ended = await this.#ended.list(outcome === undefined ? filter : { ...filter, outcome }, page);
-    if (outcome !== undefined) return { requests: ended.records, next: ended.next };
+    if (outcome !== undefined || filter.tag !== undefined) return { requests: ended.records, next: ended.next };
     const others = await this.#refused.list(filter, page);
     return joined(
       { requests: ended.records, next: ended.next },

@@ -656,4 +656,36 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN note TEXT`,
     `ALTER TABLE nodes ADD COLUMN is_local INTEGER NOT NULL DEFAULT 0`,
   ],
+  [
+    // JSON of the tags that a request has.
+    `ALTER TABLE usage_records ADD COLUMN tags TEXT`,
+    // As `usage_rollups`, of the requests that have tags: a row for each tag, and one for all tags, which is ''.
+    `CREATE TABLE usage_tag_rollups (
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      span TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      tag TEXT NOT NULL,
+      key_id TEXT NOT NULL,
+      app_id TEXT NOT NULL,
+      model TEXT NOT NULL,
+      requests BIGINT NOT NULL,
+      prompt_tokens BIGINT NOT NULL,
+      completion_tokens BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      errors BIGINT NOT NULL,
+      timed BIGINT NOT NULL,
+      first_token_ms BIGINT NOT NULL,
+      generated_tokens BIGINT NOT NULL,
+      generation_ms BIGINT NOT NULL,
+      cached_tokens BIGINT NOT NULL,
+      cache_write_tokens BIGINT NOT NULL,
+      reasoning_tokens BIGINT NOT NULL,
+      first_at BIGINT NOT NULL,
+      last_at BIGINT NOT NULL,
+      PRIMARY KEY (account_id, environment, span, start, tag, key_id, app_id, model)
+    ) WITHOUT ROWID`,
+    `CREATE INDEX usage_tag_rollups_by_key ON usage_tag_rollups (key_id, span, start)`,
+    `CREATE INDEX usage_tag_rollups_by_app ON usage_tag_rollups (app_id, span, start) WHERE app_id <> ''`,
+  ],
 ];

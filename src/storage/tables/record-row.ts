@@ -4,6 +4,7 @@ import type { Operation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
 import type { UsageParts } from "../../domain/usage/usage-parts.ts";
 import { readDetails } from "./details-text.ts";
+import { readTags } from "./tags-text.ts";
 import { readTrail } from "./trail-text.ts";
 
 /** PostgreSQL gives its large integers as text. */
@@ -33,6 +34,7 @@ export interface RecordRow {
   cache_write_tokens: number | string;
   reasoning_tokens: number | string;
   details: string | null;
+  tags: string | null;
 }
 
 function partsOf(row: RecordRow): UsageParts | undefined {
@@ -56,6 +58,7 @@ export function recordOf(row: RecordRow): UsageRecord {
     durationMs: Number(row.duration_ms),
     model: row.model,
     stream: Number(row.stream) === 1,
+    tags: readTags(row.tags),
     outcome: row.outcome,
     errorCode: row.error_code,
     promptTokens: Number(row.prompt_tokens),

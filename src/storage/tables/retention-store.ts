@@ -37,16 +37,21 @@ export const hourlyUsageKeptFrom = names.hourly_usage;
 export const usageAgeLock = 0x6865_6105;
 
 interface OwnedTable {
-  name: "usage_rollups" | "refusals";
+  name: "usage_rollups" | "usage_tag_rollups" | "refusals";
   /** Primary key after account and environment. */
   key: string;
   only: string;
 }
 
+const rollupKey = "span, start, key_id, app_id, model";
+/** Whoever has rows in the second of two tables has some in the first as well, which stay longer. */
 const owned = {
-  hourly_usage: { name: "usage_rollups", key: "span, start, key_id, app_id, model", only: "span = 'hour' AND " },
-  refusals: { name: "refusals", key: "start, key_id, app_id, model, reason", only: "" },
-} as const satisfies Partial<Record<RetainedKind, OwnedTable>>;
+  hourly_usage: [
+    { name: "usage_rollups", key: rollupKey, only: "span = 'hour' AND " },
+    { name: "usage_tag_rollups", key: `tag, ${rollupKey}`, only: "span = 'hour' AND " },
+  ],
+  refusals: [{ name: "refusals", key: "start, key_id, app_id, model, reason", only: "" }],
+} as const satisfies Partial<Record<RetainedKind, readonly [OwnedTable, ...OwnedTable[]]>>;
 
 /** All others: their table, in which the column of their time is called `at`, and its primary key. */
 const byTime: Readonly<Record<Exclude<RetainedKind, keyof typeof owned>, readonly [table: string, key: string]>> = {
@@ -143,12 +148,26 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
   }
 
   /** Goes through one account and environment after the other: the primary key begins with them, and no index with the time. */
-  async #purgeOwned({ name, key, only }: OwnedTable, before: number, cursor: PurgeCursor | undefined, limit: number) {
-    const db = this.#db;
+  async #purgeOwned(
+    tables: readonly [OwnedTable, ...OwnedTable[]],
+    before: number,
+    cursor: PurgeCursor | undefined,
+    limit: number,
+  ) {
+    const { name } = tables[0];
     const owner = cursor ?? (await this.#ownerAfter(name, { accountId: "", environment: "" }));
     if (!owner) return { deleted: 0, next: null };
+    let deleted = 0;
+    for (const table of tables) {
+      if (deleted < limit) deleted += await this.#deleteOwned(table, owner, before, limit - deleted);
+    }
+    return { deleted, next: deleted < limit ? ((await this.#ownerAfter(name, owner)) ?? null) : owner };
+  }
+
+  #deleteOwned({ name, key, only }: OwnedTable, owner: PurgeCursor, before: number, limit: number): Promise<number> {
+    const db = this.#db;
     const columns = db.unsafe(`account_id, environment, ${key}`);
-    const deleted = await this.#delete(
+    return this.#delete(
       (tx) => tx`
         DELETE FROM ${tx.unsafe(name)} WHERE (${columns}) IN (
           SELECT ${columns} FROM ${tx.unsafe(name)}
@@ -156,7 +175,6 @@ export class SqlRetentionStore implements RetentionStore, SeenTimesStore {
           LIMIT ${limit})
         RETURNING start`,
     );
-    return { deleted, next: deleted < limit ? ((await this.#ownerAfter(name, owner)) ?? null) : owner };
   }
 
   async #ownerAfter(table: string, { accountId, environment }: PurgeCursor): Promise<PurgeCursor | undefined> {

@@ -4,6 +4,7 @@ import { invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { RequestPosition } from "../../../domain/usage/request-log.ts";
 import type { HistoryFilter } from "../../../policy/records/request-history.ts";
+import { tag } from "../../../wire/tags.ts";
 import { requestOutcomes } from "./request-wire.ts";
 import { time, timeText } from "./usage-query.ts";
 
@@ -30,6 +31,9 @@ export const requestParameters = z.object({
   model: id("a model id; only its requests are listed"),
   key: id("the id of a key, `key_…`, or of what else a request shows as its `key`; only its requests are listed"),
   app: id("the id of an OAuth app, `app_…`; only its requests are listed"),
+  tag: tag
+    .optional()
+    .meta({ description: "a tag; only requests that have it are listed, and none that were refused: these have no tags" }),
   outcome: z
     .enum(requestOutcomes)
     .optional()
@@ -47,7 +51,7 @@ export function requestFilter(
   asked: z.output<typeof requestParameters>,
   principal: Principal,
 ): HistoryFilter | undefined {
-  const { model, key, app, outcome, stream, start = 0, end = endOfTime } = asked;
+  const { model, key, app, tag: ofTag, outcome, stream, start = 0, end = endOfTime } = asked;
   if (start >= end) throw invalidRequest("start: must be before end.");
   if (principal.appId !== null && app !== undefined && app !== principal.appId) return undefined;
   const appId = principal.appId ?? app;
@@ -57,6 +61,7 @@ export function requestFilter(
     ...(appId === undefined ? {} : { appId }),
     ...(key === undefined ? {} : { keyId: key }),
     ...(model === undefined ? {} : { model }),
+    ...(ofTag === undefined ? {} : { tag: ofTag }),
     ...(outcome === undefined ? {} : { outcome }),
     ...(stream === undefined ? {} : { stream }),
     start,

@@ -32,6 +32,7 @@ export const requestShape = z
       ),
     app: z.string().nullable().describe("Id of the OAuth app; null for none."),
     stream: z.boolean().nullable().describe("null as for `model`."),
+    tags: z.array(z.string()).describe("What it is counted under; empty for a refused request, whatever it brought."),
     outcome: z
       .enum(requestOutcomes)
       .describe(
@@ -151,6 +152,7 @@ export function toWire(request: PastRequest): WireRequest {
     key: keyId,
     app: appId,
     stream,
+    tags: isRefused(request) ? [] : [...(request.tags ?? [])],
     outcome: isRefused(request) ? "refused" : request.outcome,
     error_code: errorCode,
     error_status: statusOf(errorCode),

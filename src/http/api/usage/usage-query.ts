@@ -10,6 +10,7 @@ import {
   usageBuckets,
   usageGroups,
 } from "../../../domain/usage/usage.ts";
+import { tag } from "../../../wire/tags.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
 
 const daySeconds = 86_400;
@@ -24,13 +25,21 @@ export const time = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-const groupList = z.string().transform((text, context): UsageGroup[] => {
-  const names = text.split(",").map((name) => name.trim());
-  const groups = names.filter((name) => usageGroups.some((group) => group === name)) as UsageGroup[];
-  if (groups.length === names.length && new Set(names).size === names.length) return groups;
-  context.addIssue({ code: "custom", message: "not a list of groups" });
-  return z.NEVER;
-});
+/** What an app's publisher may know: tags are the accounts' own. */
+const publicGroups = usageGroups.filter((group) => group !== "tag");
+
+function groupList(known: readonly UsageGroup[]) {
+  const list = z.string().transform((text, context): UsageGroup[] => {
+    const names = text.split(",").map((name) => name.trim());
+    const groups = names.filter((name) => known.some((group) => group === name)) as UsageGroup[];
+    if (groups.length === names.length && new Set(names).size === names.length) return groups;
+    context.addIssue({ code: "custom", message: "not a list of groups" });
+    return z.NEVER;
+  });
+  return list.optional().meta({
+    description: `one or several of ${known.join(", ")}, each once, separated by commas`,
+  });
+}
 
 export const timeText =
   "Unix seconds or an ISO 8601 date or date and time, UTC unless it says otherwise, such as 2026-09-01";
@@ -41,9 +50,7 @@ export const usageParameters = z.object({
   }),
   end: time.optional().meta({ description: `${timeText}; not included, rounded up to a whole bucket, by default now` }),
   bucket: z.enum(usageBuckets).default("day").meta({ description: "hour, day or month, in UTC" }),
-  group_by: groupList.optional().meta({
-    description: `one or several of ${usageGroups.join(", ")}, each once, separated by commas`,
-  }),
+  group_by: groupList(publicGroups),
   limit: z.coerce
     .number()
     .int()
@@ -59,8 +66,14 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
+/** Of an account's own usage. */
+export const keyUsageParameters = usageParameters.extend({
+  group_by: groupList(usageGroups),
+  tag: tag.optional().meta({ description: "a tag, to see alone the usage of requests that have it" }),
+});
+
 /** A part can be asked for of an account's whole usage; the reports of one key or app are such parts already. */
-export const accountUsageParameters = usageParameters.extend({
+export const accountUsageParameters = keyUsageParameters.extend({
   key: z
     .string()
     .min(1)
@@ -80,7 +93,8 @@ export type UsageScope = Partial<Pick<UsageQuery, "accountId" | "keyId" | "appId
 
 /** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
 export function usageQuery(
-  asked: z.output<typeof usageParameters> & Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app">>,
+  asked: z.output<typeof usageParameters> &
+    Partial<Pick<z.output<typeof accountUsageParameters>, "key" | "app" | "tag">>,
   principal: Principal,
   nowSeconds: number,
   only: UsageScope = {},
@@ -105,6 +119,7 @@ export function usageQuery(
     accountId: principal.account.id,
     environment: principal.environment,
     ...(asked.model === undefined ? {} : { model: asked.model }),
+    ...(asked.tag === undefined ? {} : { tag: asked.tag }),
     ...(asked.key === undefined ? {} : { keyId: asked.key }),
     ...(asked.app === undefined ? {} : { appId: asked.app }),
     ...only,
@@ -131,7 +146,7 @@ export function decodeCursor({ bucket, groupBy }: UsageQuery, cursor: string): U
   const groups: UsagePosition["groups"] = {};
   for (const [index, group] of groupBy.entries()) {
     const value = values[index];
-    if (typeof value !== "string" && !(value === null && group === "app")) throw badCursor();
+    if (typeof value !== "string" && !(value === null && (group === "app" || group === "tag"))) throw badCursor();
     groups[group] = value;
   }
   return { start, groups };

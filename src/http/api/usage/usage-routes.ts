@@ -27,6 +27,7 @@ import {
   accountUsageParameters,
   decodeCursor,
   encodeCursor,
+  keyUsageParameters,
   maxRows,
   type UsageScope,
   usageParameters,
@@ -56,6 +57,13 @@ const usageRow = z
       ),
     environment: z.string().optional().describe("Where `group_by` has it."),
     app: z.string().nullable().optional().describe("Id of the OAuth app, null for none, where `group_by` has it."),
+    tag: z
+      .string()
+      .nullable()
+      .optional()
+      .describe(
+        "Where `group_by` has it; null: the requests that have none. One that has several is in the row of each, so these rows are no parts of a sum.",
+      ),
     requests: z.int(),
     prompt_tokens: z.int(),
     cached_tokens: z.int().describe("Tokens of the prompts that were read from a cache."),
@@ -121,6 +129,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
       access: "keys:manage",
       doc: {
         ...usageDoc,
+        query: keyUsageParameters,
         operationId: "getKeyUsage",
         summary: "What one key was used for",
         description: `${usageDescription} A member sees that of the member's own alone.`,
@@ -132,7 +141,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         requireKeyManager(principal);
         // Members and apps have their usage under a credential of their own, whose id the report by key shows.
         const key = (await deps.keys.findChainById(id))?.keys[0];
-        if (key && isHere(principal, key)) return answerUsage(deps, exchange, principal, { keyId: id });
+        if (key && isHere(principal, key)) return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);
         throw new GatewayError(
           "not_found",
           "There is no such key in this account and environment; `GET /v1/keys` lists them.",
@@ -148,7 +157,7 @@ export async function answerUsage(
   exchange: Exchange,
   principal: Principal,
   only: UsageScope = {},
-  parameters: typeof usageParameters | typeof accountUsageParameters = usageParameters,
+  parameters: typeof usageParameters | typeof keyUsageParameters | typeof accountUsageParameters = usageParameters,
 ): Promise<Answer> {
   const { req, answerHeaders } = exchange;
   const asked = readQuery(parameters, req.target);
@@ -211,7 +220,7 @@ function drained(client: ClientStream, left: Cancellation): Promise<void> {
 }
 
 function toWire(row: UsageRow): WireRow {
-  const { model, key, environment, app } = row.groups;
+  const { model, key, environment, app, tag } = row.groups;
   return {
     start: row.start,
     end: row.end,
@@ -219,6 +228,7 @@ function toWire(row: UsageRow): WireRow {
     ...(key == null ? {} : { key }),
     ...(environment == null ? {} : { environment }),
     ...(app === undefined ? {} : { app }),
+    ...(tag === undefined ? {} : { tag }),
     requests: row.requests,
     prompt_tokens: row.promptTokens,
     cached_tokens: row.cachedTokens,

@@ -1,0 +1,25 @@
+// Tags of requests: what usage is counted under beside key, app and model, and how many of them there may be.
+import { tagPattern } from "../key-tags.ts";
+
+/** The header in which a client names tags of its request. */
+export const tagHeader = "x-headrace-tags";
+/** Tags that a request may bring beside those of its keys. */
+export const mostRequestTags = 10;
+/** Longer than those of keys: `user:` stands before what often is 64 hexadecimal digits. */
+export const longestRequestTag = 128;
+/** Stands for every further one where an account has used very many in a day. */
+export const otherTag = "other";
+
+export function isTag(text: string): boolean {
+  return text.length <= longestRequestTag && tagPattern.test(text);
+}
+
+/** What the operator wants to be made of members of a request. */
+export interface TagSettings {
+  /** Members of `metadata` that become `name:value`. */
+  readonly metadata: readonly string[];
+  /** Whether the end user that a request names becomes `user:name`. */
+  readonly user: boolean;
+  /** Tags that an account may have in an environment in a day, beside those of its keys and quotas. */
+  readonly mostADay: number;
+}
