@@ -66,6 +66,8 @@ export interface SpentQuota {
   window: "calendar" | "rolling";
   /** null: all models. */
   models: string[] | null;
+  /** null: whatever tags a request has. */
+  tag: string | null;
   /** null: it begins with the next use. */
   starts_at: number | null;
   resets_at: number | null;

@@ -5,6 +5,7 @@ import type { Tier } from "../domain/account.ts";
 import { quotaRuleOf } from "../domain/limits/quota-rules.ts";
 import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
+import type { TagSettings } from "../domain/usage/request-tags.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
@@ -34,6 +35,7 @@ export interface ReloadableConfig {
   readonly models: readonly ModelConfig[];
   readonly tiers: readonly Tier[];
   readonly limits: InCode<FileData["limits"]>;
+  readonly tags: TagSettings;
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
   readonly retention: RetentionSettings;
@@ -58,6 +60,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: { ...inCode(data.limits), heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes) },
+    tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },

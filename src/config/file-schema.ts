@@ -6,6 +6,7 @@ import { logLevels } from "../base/log.ts";
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { tagPattern } from "../domain/key-tags.ts";
 import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import {
   leastSpanSeconds,
@@ -36,6 +37,7 @@ import {
   upstreamApis,
   usualSpeech,
 } from "../domain/models/upstream-speech.ts";
+import { longestRequestTag, metadataNamePattern, mostMetadataTags } from "../domain/usage/request-tags.ts";
 import {
   entry,
   field,
@@ -250,6 +252,8 @@ const amount = (given: Amount): z.ZodNullable<z.ZodNumber> => {
   });
 };
 
+const tagText = `1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit`;
+
 const quota = field(
   z.strictObject({
     unit: said("What is counted; USD by the prices of the models.", oneOf(quotaUnits)),
@@ -284,6 +288,11 @@ const quota = field(
         "Write a list such as [gpt-*], or leave it out.",
       ),
     ).optional(),
+    tag: field(z.string().max(longestRequestTag).regex(tagPattern), {
+      doc: "Only requests that have this tag count. Left out: all.",
+      must: tagText,
+      fix: "Write a tag such as team-a, or leave it out.",
+    }).optional(),
   }),
   entry("A quota per window.", "unit, amount and per"),
 );
@@ -326,6 +335,35 @@ const limits = field(
     ),
   }),
   mapping("What one request may be, how long it may wait, how many one key may have open, and what all hold, at most."),
+);
+
+const tags = field(
+  z.strictObject({
+    metadata: field(
+      z
+        .array(
+          field(z.string().regex(metadataNamePattern), {
+            doc: "A member of `metadata`.",
+            must: "1 to 32 letters, digits, dots, underscores and hyphens, beginning with a letter or digit",
+            fix: "Write a name such as team.",
+          }),
+        )
+        .max(mostMetadataTags),
+      list(
+        "Members of a request's `metadata` under which it is counted as `name:value`. Left out: none.",
+        `${mostMetadataTags} names at most`,
+        "Write a list such as [team, project].",
+      ),
+    ).default([]),
+    user: flag(
+      "Count requests under `user:name` for the end user that they name: `safety_identifier`, `user`, or `user_id` of `metadata`. These stand in the records then, so give them ids that say nothing by themselves.",
+    ).default(false),
+    most_a_day: bound(
+      "Most tags that the requests of one account in one environment bring in a day (UTC), beside those of its keys and quotas, in each server process; further ones count as `other`.",
+      [0, 100_000, 1_000],
+    ),
+  }),
+  mapping("What requests are counted under beside the tags of their keys and those of the header `x-headrace-tags`."),
 );
 
 const storedChats = field(
@@ -468,6 +506,7 @@ export const fileSchema = field(
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
+    tags: tags.prefault({}),
     stored_chats: storedChats.prefault({}),
     retention: retention.prefault({}),
     cors: cors.prefault({}),
@@ -487,6 +526,7 @@ export const reloadableKeys: readonly string[] = [
   "models",
   "tiers",
   "limits",
+  "tags",
   "stored_chats",
   "retention",
   "cors",

@@ -15,6 +15,7 @@ import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage/usage.ts"
 import type { Admitter, LimitListener } from "../policy/admit.ts";
 import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
+import type { RequestTags } from "../policy/request-tags.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Capacity } from "./routing/capacity.ts";
@@ -26,6 +27,8 @@ export interface InferenceCall<Result> extends LimitListener {
   request: DecodedRequest;
   principal: Principal;
   requestId: string;
+  /** `x-headrace-tags` as the client sent it; null: it did not. */
+  tagHeader: string | null;
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
@@ -51,6 +54,7 @@ export interface InferenceDeps {
   router: Router;
   capacity: Capacity;
   admitter: Pick<Admitter, "admit" | "learn" | "learnCached">;
+  requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
   usageDoubts: Pick<UsageDoubts, "understated">;

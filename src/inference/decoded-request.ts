@@ -22,6 +22,11 @@ export class DecodedRequest implements RequestFacts {
   /** Offsets of its value in the bytes; both 0 where nobody looked. */
   readonly modelStart: number;
   readonly modelEnd: number;
+  /** The same of what it says of its end user, and of `metadata`. */
+  readonly userStart: number;
+  readonly userEnd: number;
+  readonly metadataStart: number;
+  readonly metadataEnd: number;
   readonly stream: boolean;
   readonly streamOptions: RequestMarks["streamOptions"];
   readonly width: number;
@@ -49,6 +54,10 @@ export class DecodedRequest implements RequestFacts {
     this.model = marks.model;
     this.modelStart = marks.modelStart;
     this.modelEnd = marks.modelEnd;
+    this.userStart = marks.userStart;
+    this.userEnd = marks.userEnd;
+    this.metadataStart = marks.metadataStart;
+    this.metadataEnd = marks.metadataEnd;
     const newerLimit = limitOf(marks.newerLimit);
     this.stream = dialect.generates && marks.stream;
     this.streamOptions = marks.streamOptions;
@@ -85,6 +94,32 @@ export class DecodedRequest implements RequestFacts {
     return reading.body;
   }
 
+  /** The end user that the client names, in the first of the members for that. */
+  get endUser(): string | undefined {
+    if (this.userEnd > 0)
+      return textOf(this.#valueAt(this.userStart, this.userEnd)) ?? textOf(this.metadata?.["user_id"]);
+    const { safety_identifier: newer, user } = this.#isScanned ? nothing : this.body;
+    return textOf(newer) ?? textOf(user) ?? textOf(this.metadata?.["user_id"]);
+  }
+
+  /** `metadata`, where it is an object, and not longer than it could be meant. */
+  get metadata(): Readonly<Record<string, unknown>> | undefined {
+    const { metadataStart: start, metadataEnd: end } = this;
+    if (end - start > mostMetadataBytes) return undefined;
+    const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.body["metadata"];
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  }
+
+  get #isScanned(): boolean {
+    return this.modelEnd > 0;
+  }
+
+  /** The value of JSON that stands there. */
+  #valueAt(start: number, end: number): unknown {
+    const { buffer, start: first } = this.bytes;
+    return JSON.parse(buffer.toString("utf8", first + start, first + end));
+  }
+
   get bodyBytes(): number {
     return this.bytes.length;
   }
@@ -115,6 +150,14 @@ interface Reading {
   text: string;
   members?: Members;
   body?: Readonly<Record<string, unknown>>;
+}
+
+/** Sixteen pairs of 64 and 512 characters are the most that OpenAI's API takes: what is far longer is not looked into. */
+const mostMetadataBytes = 64 * 1024;
+const nothing: Readonly<Record<string, unknown>> = {};
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** A shorter one may stay until the next. */

@@ -47,6 +47,11 @@ export interface RequestMarks {
   readonly olderLimit: number | null | undefined;
   readonly hasEmptyStop: boolean;
   readonly hasMedia: boolean;
+  /** Offsets of the end user's name, and of `metadata`, in the bytes; both 0 where there is none, or nobody looked. */
+  readonly userStart: number;
+  readonly userEnd: number;
+  readonly metadataStart: number;
+  readonly metadataEnd: number;
   /** Whether the client wants the completion kept, where it says so. */
   readonly store: boolean | null | undefined;
   /** Whether it is to be worked on without its client, where its format has that. */
@@ -64,8 +69,7 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
   const [newer, older] = dialect.limitMembers;
   return {
     model: body["model"] as string,
-    modelStart: 0,
-    modelEnd: 0,
+    ...{ modelStart: 0, modelEnd: 0, userStart: 0, userEnd: 0, metadataStart: 0, metadataEnd: 0 },
     stream: body["stream"] === true,
     streamOptions: options === undefined ? "none" : asksForUsage(options) ? "usage" : "other",
     choices: numberOf(body["n"]) ?? 1,

@@ -118,6 +118,7 @@ function reset(): void {
       learn() {},
       learnCached() {},
     },
+    requestTags: { of: () => undefined },
     ledger: {
       begin: () => ({
         begun: inSteps(2, undefined),
@@ -165,6 +166,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     request: decodedRequest({ messages: [], stream }),
     principal: principalFor(),
     requestId: "req_1",
+    tagHeader: null,
     holder: heldBytes.visitors,
     left: new Cancellation(),
     renderError: (error: GatewayError) => error.message,

@@ -103,6 +103,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
       learn() {},
       learnCached() {},
     },
+    requestTags: { of: () => undefined },
     ledger: {
       begin: () => ({
         begun,
@@ -127,6 +128,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     request: decodedRequest({ messages: [{ role: "user", content: "Hello" }], stream }),
     principal: principalFor(),
     requestId: "req_1",
+    tagHeader: null,
     holder: heldBytes.visitors,
     left,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),

@@ -34,7 +34,8 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   requireServable(model, request);
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width } = request;
-  const size = { model, promptTokens, maxCompletionTokens, width };
+  const tags = deps.requestTags.of(principal, call.tagHeader, request);
+  const size = { model, promptTokens, maxCompletionTokens, width, tags };
   let admission: Admitted | Promise<Admitted>;
   try {
     admission = deps.admitter.admit(principal, size, call);
@@ -42,8 +43,8 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
     tellRefused(call, deps, model, error);
     throw error;
   }
-  if (!(admission instanceof Promise)) return begin(call, deps, model, recorder, admission);
-  return beginLater(call, deps, model, recorder, admission);
+  if (!(admission instanceof Promise)) return begin(call, deps, model, tags, recorder, admission);
+  return beginLater(call, deps, model, tags, recorder, admission);
 }
 
 /** From here on the request has its lease, and is on the ledger. */
@@ -51,6 +52,7 @@ function begin<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
   model: Model,
+  tags: readonly string[] | undefined,
   recorder: AnswerRecorder | undefined,
   admitted: Admitted,
 ): Eventual<Result> {
@@ -65,6 +67,7 @@ function begin<Result>(
     operation: request.operation,
     model: model.id,
     stream: request.stream,
+    tags,
   };
   const meter = new Meter(deps, admitted, usage, model.price, usageBounds(model, request));
   return new OpenRequest(call, deps, model, recorder, usage, meter).start();
@@ -74,6 +77,7 @@ async function beginLater<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
   model: Model,
+  tags: readonly string[] | undefined,
   recorder: AnswerRecorder | undefined,
   admission: Promise<Admitted>,
 ): Promise<Result> {
@@ -87,7 +91,7 @@ async function beginLater<Result>(
   } finally {
     goesOn?.();
   }
-  return await begin(call, deps, model, recorder, admitted);
+  return await begin(call, deps, model, tags, recorder, admitted);
 }
 
 function tellRefused(call: InferenceCall<unknown>, deps: InferenceDeps, model: Model, error: unknown): void {

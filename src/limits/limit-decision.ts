@@ -34,8 +34,9 @@ export function isLimited({ tokens, nanoUsd, requests }: Quota): boolean {
   return tokens !== null || nanoUsd !== null || typeof requests === "number";
 }
 
-/** Whether a quota counts a request that asks for this model. */
-export function isCounted({ filter }: Quota, { model }: Pick<Reservation, "model">): boolean {
+/** Whether a quota counts a request that asks for this model and has these tags. */
+export function isCounted({ filter }: Quota, { model, tags }: Pick<Reservation, "model" | "tags">): boolean {
+  if (filter?.tag !== undefined && !tags?.includes(filter.tag)) return false;
   if (filter?.models === undefined) return true;
   return model !== undefined && matchesModel(filter.models, model);
 }

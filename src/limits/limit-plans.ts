@@ -3,6 +3,9 @@ import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
 import { isCounted } from "./limit-decision.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
+/** A client chooses which of its tags it sends, and each choice may be another plan. */
+const mostPlans = 64;
+
 export class LimitPlans {
   readonly #prefix: string;
   /** By which of the windows count. */
@@ -13,7 +16,7 @@ export class LimitPlans {
     this.#prefix = prefix;
   }
 
-  of(limits: LimitSet, reservation: Pick<Reservation, "model">, now: number): LimitPlan {
+  of(limits: LimitSet, reservation: Pick<Reservation, "model" | "tags">, now: number): LimitPlan {
     const windows = limits.windows?.filter((quota) => isCounted(quota, reservation)) ?? [];
     const name = windows.length === limits.windows?.length ? "all" : windows.map(({ id }) => id).join("\n");
     let plans = this.#plans.get(limits);
@@ -24,6 +27,7 @@ export class LimitPlans {
     let plan = plans.get(name);
     if (!plan || now < plan.time.start || now >= plan.time.end) {
       plan = planOf(limits, windows, now, this.#prefix);
+      if (plans.size >= mostPlans) plans.clear();
       plans.set(name, plan);
     }
     return plan;

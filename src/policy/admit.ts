@@ -18,6 +18,8 @@ export interface RequestSize {
   maxCompletionTokens: number | undefined;
   /** Generations side by side. */
   width: number;
+  /** What it is counted under. */
+  tags?: readonly string[] | undefined;
 }
 
 export type Admitted = Granted;
@@ -88,7 +90,8 @@ export class Admitter {
    * Money is set aside as if nothing were cached, or many requests at a time could all be wrong together; but what is likely
    * to be cheaper is not refused, and has all that is left set aside.
    */
-  #reservation(accountId: string, { model, promptTokens, maxCompletionTokens, width }: RequestSize): Reservation {
+  #reservation(accountId: string, size: RequestSize): Reservation {
+    const { model, promptTokens, maxCompletionTokens, width, tags } = size;
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
@@ -96,7 +99,7 @@ export class Admitter {
     const cached = nanoUsd === 0 ? 0 : this.#likelyCached(accountId, model, promptTokens);
     const isSame = cached === 0 && least === wanted;
     const minNanoUsd = isSame ? nanoUsd : Math.min(nanoUsd, this.#nanoUsd(model, promptTokens, least, cached));
-    return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd, model: model.id };
+    return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd, model: model.id, tags };
   }
 
   #likelyCached(accountId: string, { id, price }: RequestSize["model"], promptTokens: number): number {

@@ -92,16 +92,16 @@ export function windowsOfKey(key: ApiKeyRecord): Quota[] {
 const callings = { key: undefined, membership: "member", grant: "app" } as const;
 
 /**
- * One for each window and choice of models, with all amounts that there are of it. Its id does not have these: changed ones
+ * One for each window and choice of models and tag, with all amounts that there are of it. Its id does not have these: changed ones
  * keep what was used.
  */
 function windowsOf({ id, owner, called, ownerId, environment }: Quota, rules: readonly QuotaRule[]): Quota[] {
   const windows = new Map<string, Quota>();
   for (const rule of rules) {
-    const { per, window, models, unit, amount } = rule;
-    const name = [id, per, window, ...(models ?? [])].join(" ");
+    const { per, window, models, tag, unit, amount } = rule;
+    const name = [id, per, tag === undefined ? window : `${window}@${tag}`, ...(models ?? [])].join(" ");
     const known = windows.get(name);
-    const filter = models && { models };
+    const filter = (models || tag !== undefined) && { ...(models && { models }), ...(tag !== undefined && { tag }) };
     const none = { requests: null, tokens: null, nanoUsd: null, window: windowOf(rule), ...(filter && { filter }) };
     const quota = known ?? { id: name, owner, called, ownerId, environment, ...none, counted: undefined };
     const limit = unit === "usd" ? { nanoUsd: nanoUsdOf(amount) } : { [unit]: amount };

@@ -22,6 +22,7 @@ import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
+import { RequestTags } from "../policy/request-tags.ts";
 import {
   readCredentials,
   removeCredentials,
@@ -199,6 +200,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     stopping,
     openRequests,
     requestLimits: () => sources.config.limits,
+    requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     modelStatus,
     version,
     readiness,

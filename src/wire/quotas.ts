@@ -13,6 +13,7 @@ import {
 } from "../domain/limits/quota-rules.ts";
 import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { unixSeconds } from "./parts.ts";
+import { tag as tagShape } from "./tags.ts";
 
 const unit = z.enum(quotaUnits).describe("`usd` by the prices of the models.");
 const amount = z.number().min(0).describe("Whole requests or tokens, or USD.");
@@ -30,13 +31,15 @@ const models = z
   .max(mostQuotaModels)
   .describe("Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.");
 
+const tag = tagShape.describe("Only requests that have this tag. Left out: whatever tags they have.");
+
 export const givenQuotas = z
-  .array(z.object({ unit, amount, per, window: window.optional(), models: models.optional() }))
+  .array(z.object({ unit, amount, per, window: window.optional(), models: models.optional(), tag: tag.optional() }))
   .max(mostQuotas)
   .describe("Quotas per window, beside those of a calendar month; all of them hold.");
 
 export const shownQuotas = z
-  .array(z.object({ unit, amount, per, window, models: models.optional() }))
+  .array(z.object({ unit, amount, per, window, models: models.optional(), tag: tag.optional() }))
   .describe("Quotas per window, beside those of a calendar month.");
 
 /** Rules as they are shown. */
@@ -56,6 +59,7 @@ export const usedQuotas = z.array(
     per,
     window,
     models: models.nullable().describe("null: all models."),
+    tag: tag.nullable().describe("null: whatever tags a request has."),
     starts_at: unixSeconds.nullable().describe("null: it begins with the next use."),
     resets_at: unixSeconds.nullable(),
   }),
@@ -72,6 +76,7 @@ export const spentQuota = z
     per,
     window,
     models: models.nullable().describe("null: all models."),
+    tag: tag.nullable().describe("null: whatever tags a request has."),
     starts_at: unixSeconds.nullable(),
     resets_at: unixSeconds.nullable().describe("null: none is in use, and waiting does not help."),
   })

@@ -388,11 +388,11 @@ describe("quotas of a key", () => {
     expect(found.quotas_used).toEqual([
       {
         ...{ owner: "key", owner_id: body.id, unit: "requests", amount: 100, used: 2, per: "5h", window: "rolling" },
-        ...{ models: null, starts_at: now - 60, resets_at: now - 60 + 18_000 },
+        ...{ models: null, tag: null, starts_at: now - 60, resets_at: now - 60 + 18_000 },
       },
       {
         ...{ owner: "key", owner_id: body.id, unit: "usd", amount: 2.5, used: 0.4, per: "week", window: "calendar" },
-        ...{ models: ["gpt-*"], starts_at: monday, resets_at: monday + 604_800 },
+        ...{ models: ["gpt-*"], tag: null, starts_at: monday, resets_at: monday + 604_800 },
       },
     ]);
     const changed = await call("PATCH", `/v1/keys/${body.id}`, { quotas: [{ ...shown[0], amount: 50 }] });
@@ -415,6 +415,7 @@ describe("quotas of a key", () => {
     [[{ unit: "tokens", amount: 1, per: "5h", window: "calendar" }], "quotas[0].window: must be rolling"],
     [[{ unit: "tokens", amount: 1, per: "day", models: [] }], "quotas[0].models: must"],
     [[{ unit: "tokens", amount: 1, per: "day", models: ["a*b"] }], "quotas[0].models[0]: must"],
+    [[{ unit: "tokens", amount: 1, per: "day", tag: "a b" }], "quotas[0].tag: must"],
     [[quotas[0], quotas[0]], "quotas[1].per: must not be that of another quota"],
     [Array.from({ length: 17 }, (_, i) => ({ unit: "tokens", amount: 1, per: 60 + i })), "quotas: must"],
   ])("quotas that mean nothing are told by place and field: %j", async (wrong, message) => {

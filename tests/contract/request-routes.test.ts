@@ -201,6 +201,7 @@ describe("GET /v1/requests", () => {
       key: "key_1",
       app: null,
       stream: true,
+      tags: [],
       outcome: "completed",
       error_code: null,
       error_status: null,

@@ -297,6 +297,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       request: decodedRequest({ model: "upstream-model", messages: [question] }),
       principal,
       requestId: "req_left",
+      tagHeader: null,
       left: gone,
       holder: heldBytes.visitors,
       renderError: String,
@@ -316,6 +317,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       stopping: new Stopping(),
       heartbeatMs: 10_000,
       sealFor: () => noSeal,
+      requestTags: { of: () => undefined },
     },
   );
   await expect((async () => await left)()).rejects.toBeInstanceOf(DOMException);

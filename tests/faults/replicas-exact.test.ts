@@ -275,13 +275,20 @@ for (const quotas of [
     { unit: "requests", amount: 200, per: "month" },
     { unit: "requests", amount: 120, per: 900, models: ["upstream-model", "other"] },
   ],
+  [
+    { unit: "requests", amount: 120, per: "5h", tag: "team-a" },
+    { unit: "requests", amount: 10, per: "day", tag: "team-b" },
+  ],
 ]) {
-  const name = quotas.map(({ amount, per }) => `${amount} per ${per}`).join(" and ");
+  const shown = quotas.map(
+    ({ amount, per, ...which }) => `${amount} per ${per}${"tag" in which ? ` of ${which.tag}` : ""}`,
+  );
+  const name = shown.join(" and ");
   test(
     `requests of a key per window, ${name}: 300 clients on three replicas get exactly as many`,
     () =>
       undisturbed(async () => {
-        const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, quotas });
+        const { key = "", id = "" } = await made("/v1/keys", { name: "x", scopes, quotas, tags: ["team-a"] });
         const { statuses } = await load([key], loadMs);
         console.log({ statuses });
         // A calendar hour that ends meanwhile grants as many again.

@@ -44,9 +44,9 @@ async function start(quotas: readonly GivenQuotaRule[], at = begin) {
     await stack.pop()?.[Symbol.asyncDispose]();
     return open();
   };
-  const ask = (from: TestServer, more: object = {}) =>
+  const ask = (from: TestServer, more: object = {}, headers: Record<string, string> = {}) =>
     from.request("/v1/chat/completions", {
-      headers: { authorization: `Bearer ${key}` },
+      headers: { authorization: `Bearer ${key}`, ...headers },
       body: { model: "upstream-model", max_tokens: 9, messages: [{ role: "user", content: "x" }], ...more },
     });
   const volley = async (from: TestServer, count = 300) => {
@@ -83,6 +83,29 @@ for (const rule of [
     expect(await volley(again)).toEqual({ 200: 40, 403: 260 });
   });
 }
+
+test("300 clients at once, each with some of three tags, against quotas of two of them: exactly these, also after a restart, and no others are held", async () => {
+  const { server, restart, ask, used } = await start([
+    { unit: "requests", amount: 30, per: "day", tag: "a" },
+    { unit: "requests", amount: 50, per: "week", tag: "b" },
+  ]);
+  const volley = async (from: TestServer) => {
+    const served = { a: 0, b: 0, c: 0 };
+    await Promise.all(
+      Array.from({ length: 300 }, async (_, i) => {
+        const tag = (["a", "b", "c"] as const)[i % 3] ?? "c";
+        const response = await ask(from, {}, { "x-headrace-tags": `${tag},all` });
+        await response.text();
+        if (response.status === 200) served[tag]++;
+      }),
+    );
+    return served;
+  };
+  expect(await volley(server)).toEqual({ a: 30, b: 50, c: 100 });
+  const again = await restart();
+  expect(await used(again)).toMatchObject([{ used: 30 }, { used: 50 }]);
+  expect(await volley(again)).toEqual({ a: 0, b: 0, c: 100 });
+});
 
 test("300 clients at once against tokens and money per window: what is used is never more than the amount, and all of it", async () => {
   const { server, volley, used } = await start([
@@ -128,7 +151,7 @@ test("a spent quota is 403, with which one it is and when it opens as text and a
       ...{ type: "insufficient_quota", param: null, code: "insufficient_quota" },
       quota: {
         ...{ owner: "account", unit: "requests", limit: 1, used: 1, reserved: 0, needed: 1, per: "5h" },
-        ...{ window: "rolling", models: ["upstream-*"], starts_at: begin, resets_at: begin + 18_000 },
+        ...{ window: "rolling", models: ["upstream-*"], tag: null, starts_at: begin, resets_at: begin + 18_000 },
       },
     },
   });

@@ -19,15 +19,15 @@ import { manualClock } from "./manual-clock.ts";
 const begin = Date.UTC(2026, 10, 20, 10, 30) / 1000;
 
 /** A quota of the account `a`, as its rule says. */
-export function windowQuota({ unit, amount, per, window, models }: QuotaRule, more: Partial<Quota> = {}): Quota {
-  const name = `account:a:live ${per} ${window} ${models ?? ""}`;
+export function windowQuota({ unit, amount, per, window, models, tag }: QuotaRule, more: Partial<Quota> = {}): Quota {
+  const name = `account:a:live ${per} ${window} ${tag ?? ""} ${models ?? ""}`;
   return {
     ...{ id: name, owner: "account", ownerId: "a", environment: "live" },
     requests: unit === "requests" ? amount : null,
     tokens: unit === "tokens" ? amount : null,
     nanoUsd: unit === "usd" ? amount * 1e9 : null,
     window: windowOf({ per, window }),
-    ...(models && { filter: { models } }),
+    ...((models || tag) && { filter: { ...(models && { models }), ...(tag && { tag }) } }),
     ...more,
   };
 }
@@ -121,8 +121,51 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       );
       expect(error.quota).toEqual({
         ...{ owner: "member", unit: "tokens", limit: 100, used: 70, reserved: 10, needed: 30 },
-        ...{ per: "5h", window: "rolling", models, starts_at: begin, resets_at: begin + 18_000 },
+        ...{ per: "5h", window: "rolling", models, tag: null, starts_at: begin, resets_at: begin + 18_000 },
       });
+    });
+
+    test("a quota of a tag counts requests that have it alone, with others or without, and its refusal names it", async () => {
+      const { limits, ledger } = await setUp();
+      const set = withWindows(
+        windowQuota({ unit: "requests", amount: 2, per: "day", window: "calendar", tag: "team-a" }),
+        windowQuota({ unit: "requests", amount: 3, per: "day", window: "calendar", tag: "team-b", models: ["gpt-*"] }),
+        windowQuota({ unit: "requests", amount: 8, per: "day", window: "calendar" }),
+      );
+      const ask =
+        (tags: string[] | undefined, model = "gpt-6") =>
+        () =>
+          limits.admit(set, reserve(1, { model, tags }));
+      expect(await admittedOf(3, ask(["team-b", "team-a"]))).toBe(2);
+      expect(await admittedOf(3, ask(["team"], "tiny"))).toBe(3);
+      const error = await refusal(ask(["team-a"])());
+      expect(error.quota).toMatchObject({ limit: 2, used: 0, reserved: 2, tag: "team-a", models: null });
+      expect(error.message).toStartWith(
+        "This request is more than the quota of the account with the tag team-a per day",
+      );
+      expect(await admittedOf(3, ask(["team-b"]))).toBe(1);
+      expect(await admittedOf(9, ask(undefined))).toBe(2);
+      const of = (more: object) => expect.objectContaining({ type: "account", ...more });
+      expect(ledger.reads).toEqual(
+        expect.arrayContaining([of({ tag: "team-a" }), of({ tag: "team-b", models: ["gpt-*"] })]),
+      );
+    });
+
+    test("300 requests at once, each with one of three tags, are admitted up to the quota of each tag and no further", async () => {
+      const { limits } = await setUp();
+      const quotas = ["a", "b", "c"].map((tag, i) =>
+        windowQuota({ unit: "requests", amount: 20 + i, per: "day", window: "calendar", tag }),
+      );
+      const set = withWindows(...quotas);
+      const admitted: Record<string, number> = { a: 0, b: 0, c: 0 };
+      await Promise.all(
+        Array.from({ length: 300 }, async (_, i) => {
+          const tag = "abc".charAt(i % 3);
+          const answer = await limits.admit(set, reserve(1, { tags: [tag] }));
+          if ("lease" in answer) admitted[tag] = (admitted[tag] ?? 0) + 1;
+        }),
+      );
+      expect(admitted).toEqual({ a: 20, b: 21, c: 22 });
     });
 
     test("a quota of some models counts requests for these alone", async () => {

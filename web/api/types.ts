@@ -1113,6 +1113,10 @@ export interface Error {
        * null: all models.
        */
       models: string[] | null;
+      /**
+       * null: whatever tags a request has.
+       */
+      tag: string | null;
       starts_at: number | null;
       /**
        * null: none is in use, and waiting does not help.
@@ -1169,6 +1173,10 @@ export interface AnthropicError {
        * null: all models.
        */
       models: string[] | null;
+      /**
+       * null: whatever tags a request has.
+       */
+      tag: string | null;
       starts_at: number | null;
       /**
        * null: none is in use, and waiting does not help.
@@ -3179,6 +3187,10 @@ export interface AccountOverview {
      */
     models: string[] | null;
     /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    /**
      * null: it begins with the next use.
      */
     starts_at: number | null;
@@ -3645,6 +3657,10 @@ export interface TierOverview {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Where the limits hold; elsewhere there are none.
@@ -3697,6 +3713,10 @@ export interface CreateKeyRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   models?: string[] | null;
@@ -3765,6 +3785,10 @@ export interface CreatedApiKey {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -3858,6 +3882,10 @@ export interface ApiKey {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -3931,6 +3959,10 @@ export interface ApiKeyDetails {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -3975,6 +4007,10 @@ export interface ApiKeyDetails {
      * null: all models.
      */
     models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
     /**
      * null: it begins with the next use.
      */
@@ -4028,6 +4064,10 @@ export interface UpdateKeyRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   models?: string[] | null;
@@ -4105,6 +4145,10 @@ export interface RotatedApiKey {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -4783,6 +4827,10 @@ export interface Authorization {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * The first time that still counts.
@@ -4819,6 +4867,10 @@ export interface UpdateAuthorizationRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
 }
@@ -5174,6 +5226,10 @@ export interface Member {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Unix time in seconds.
@@ -5217,6 +5273,10 @@ export interface UpdateMemberRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
 }
@@ -5475,6 +5535,10 @@ export interface Account {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   /**
@@ -5541,6 +5605,10 @@ export interface AccountDetails {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   /**
@@ -5616,6 +5684,10 @@ export interface AccountDetails {
          */
         models: string[] | null;
         /**
+         * null: whatever tags a request has.
+         */
+        tag: string | null;
+        /**
          * null: it begins with the next use.
          */
         starts_at: number | null;
@@ -5676,6 +5748,10 @@ export interface UpdateAccountRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   /**
@@ -5727,6 +5803,10 @@ export interface CreateAccountKeyRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   models?: string[] | null;
@@ -5788,6 +5868,10 @@ export interface Tier {
      * @maxItems 32
      */
     models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
   }[];
   /**
    * Where the limits hold; elsewhere there are none.
@@ -5843,6 +5927,10 @@ export interface TierRequest {
          * @maxItems 32
          */
         models?: string[];
+        /**
+         * Only requests that have this tag. Left out: whatever tags they have.
+         */
+        tag?: string;
       }[]
     | null;
   /**

@@ -11,6 +11,7 @@ export const givenQuota = z.object({
   per,
   window: z.string().nullish(),
   models: z.array(z.string()).nullish(),
+  tag: z.string().nullish(),
 });
 export const usedQuota = z.object({
   owner: z.string(),
@@ -19,6 +20,7 @@ export const usedQuota = z.object({
   used: z.number(),
   per,
   models: z.array(z.string()).nullish(),
+  tag: z.string().nullish(),
   resets_at: z.number().nullish(),
 });
 type UsedQuota = z.infer<typeof usedQuota>;
@@ -46,13 +48,12 @@ export function quotaFacts(
   nowSeconds: number,
 ): [name: string, value: string][] {
   return quotas.map((quota) => {
-    const { unit, amount, used, models, resets_at: opens } = quota;
+    const { unit, amount, used, resets_at: opens } = quota;
     const share = shareOf({ limit: amount, used }, unit === "usd" ? formatUsd : formatCount, unicode);
     const counted = unit === "usd" ? "" : ` ${unit}`;
-    const of = models ? ` for ${models.join(", ")}` : "";
     return [
       nameOf(quota),
-      `${share}${counted}${of}${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
+      `${share}${counted}${countedOf(quota, ", ")}${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
     ];
   });
 }
@@ -60,11 +61,16 @@ export function quotaFacts(
 /** Quotas of which it is not known what was used, in the words in which they are given. */
 export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): string {
   return quotas
-    .map(({ unit, amount, per: span, window, models }) => {
-      const of = models ? ` for ${models.join(" ")}` : "";
-      return `${amount} ${unit} per ${typeof span === "number" ? `${span}s` : span}${window ? ` ${window}` : ""}${of}`;
+    .map(({ unit, amount, per: span, window, ...which }) => {
+      const text = `${amount} ${unit} per ${typeof span === "number" ? `${span}s` : span}`;
+      return `${text}${window ? ` ${window}` : ""}${countedOf(which, " ")}`;
     })
     .join(", ");
+}
+
+/** What of its owner's requests it counts, where not all of them. */
+function countedOf({ models, tag }: Pick<z.infer<typeof givenQuota>, "models" | "tag">, between: string): string {
+  return (models ? ` for ${models.join(between)}` : "") + (tag == null ? "" : ` tagged ${tag}`);
 }
 
 function nameOf({ owner, per: span }: UsedQuota): string {
@@ -76,11 +82,12 @@ function nameOf({ owner, per: span }: UsedQuota): string {
 export const quotasHelp = `\
 Quotas are separated by commas, each an amount, what it is of, and per how long:
 "200 requests per 5h, 5 usd per day, 1000000 tokens per 12h rolling for gpt-* tiny".
+With "tagged team-a" at its end a quota counts only what has this tag.
 Spans are hour, 5h, day, week, month, or such as 90s, 12h and 30d; a window is that
 of the calendar (UTC) where there is one, else it begins with its first use.`;
 
 const quotaPattern =
-  /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?: for (?<models>.+))?$/;
+  /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?: for (?<models>.+?))?(?: tagged (?<tag>\S+))?$/;
 
 export function parseQuotas(text: string): GivenQuotaRule[] {
   return text.split(",").map((part) => {
@@ -89,13 +96,14 @@ export function parseQuotas(text: string): GivenQuotaRule[] {
     if (!groups || span === undefined) {
       throw new InvalidArgumentError('Write quotas such as "200 requests per 5h, 5 usd per day for gpt-*".');
     }
-    const { amount, unit, window, models } = groups;
+    const { amount, unit, window, models, tag } = groups;
     return {
       unit: unit as GivenQuotaRule["unit"],
       amount: Number(amount),
       per: span,
       ...(window && { window: window as "calendar" | "rolling" }),
       ...(models && { models: models.split(" ") }),
+      ...(tag && { tag }),
     };
   });
 }

@@ -59,7 +59,8 @@ export function quotaRefusal(quota: Quota, period: Period | undefined, shortage:
 function nameOf({ owner, called, window, filter }: Quota): string {
   if (window === undefined) return `the monthly quota of the ${called ?? owner}`;
   const models = filter?.models === undefined ? "" : ` for ${listOf(filter.models)}`;
-  return `the quota of the ${called ?? owner}${models} per ${spanText(window.per)}`;
+  const tag = filter?.tag === undefined ? "" : ` with the tag ${filter.tag}`;
+  return `the quota of the ${called ?? owner}${models}${tag} per ${spanText(window.per)}`;
 }
 
 const mostShownModels = 5;
@@ -91,6 +92,7 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
     per: window?.per ?? "month",
     window: window?.kind ?? "calendar",
     models: filter?.models ? [...filter.models] : null,
+    tag: filter?.tag ?? null,
     starts_at: period?.start ?? null,
     resets_at: period?.end ?? null,
   };

@@ -39,6 +39,7 @@ export interface Quota {
 export interface QuotaFilter {
   /** Ids of models, and beginnings of ids with an asterisk. */
   readonly models?: readonly string[];
+  readonly tag?: string;
 }
 
 export interface LimitSet {
@@ -63,6 +64,8 @@ export interface Reservation {
   minNanoUsd: number;
   /** The model that is asked for; undefined: no quota of certain models counts it. */
   model?: string;
+  /** What it is counted under; undefined: no quota of a tag counts it. */
+  tags?: readonly string[] | undefined;
 }
 
 /** State of the tightest limit of a kind, for headers. */

@@ -28,12 +28,15 @@ export interface QuotaRule {
   readonly window: WindowKind;
   /** Ids of models, and beginnings of ids with an asterisk; undefined: all models. */
   readonly models?: readonly string[];
+  /** Only requests that have this tag; undefined: whatever tags they have. */
+  readonly tag?: string;
 }
 
 /** A rule in the form in which it may be written: `window` follows from the span where nothing is said. */
-export type GivenQuotaRule = Omit<QuotaRule, "window" | "models"> & {
+export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag"> & {
   readonly window?: WindowKind | undefined;
   readonly models?: readonly string[] | undefined;
+  readonly tag?: string | undefined;
 };
 
 /** Unix seconds: from `start`, before `end`. */
@@ -72,9 +75,10 @@ export function calendarPeriod({ per, seconds }: QuotaWindow, unixSeconds: numbe
 }
 
 /** With the usual window where none is said, and each model once, in order. */
-export function quotaRuleOf({ unit, amount, per, window, models }: GivenQuotaRule): QuotaRule {
+export function quotaRuleOf({ unit, amount, per, window, models, tag }: GivenQuotaRule): QuotaRule {
   const kind = window ?? (hasCalendar(per) ? "calendar" : "rolling");
-  return { unit, amount, per, window: kind, ...(models ? { models: [...new Set(models)].sort() } : {}) };
+  const which = { ...(models && { models: [...new Set(models)].sort() }), ...(tag !== undefined && { tag }) };
+  return { unit, amount, per, window: kind, ...which };
 }
 
 /** What is wrong with rules that have the right shape: the place, and the rest of a sentence about it. */
@@ -91,9 +95,9 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
       return { at, field: "amount", must: `must be at most ${mostAmount[given.unit]} ${given.unit}` };
     }
     const rule = quotaRuleOf(given);
-    const place = JSON.stringify([rule.unit, rule.per, rule.window, rule.models]);
+    const place = JSON.stringify([rule.unit, rule.per, rule.window, rule.models, rule.tag]);
     if (seen.has(place)) {
-      return { at, field: "per", must: "must not be that of another quota of the same unit, window and models" };
+      return { at, field: "per", must: "must not be that of another quota of the same unit, window, models and tag" };
     }
     seen.add(place);
   }
@@ -104,6 +108,7 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
 export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   const isSame = inner.unit === outer.unit && inner.per === outer.per && inner.window === outer.window;
   if (!isSame || inner.amount > outer.amount) return false;
+  if (inner.tag !== undefined && inner.tag !== outer.tag) return false;
   if (inner.models === undefined) return true;
   return outer.models?.every((model) => inner.models?.some((pattern) => coversPattern(pattern, model))) ?? false;
 }

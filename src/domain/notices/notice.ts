@@ -40,6 +40,8 @@ export interface NoticeData {
     /** Only where the quota is per window: a span with a name, or seconds; and the models that it is for, where not for all. */
     per?: string | number;
     models?: string[];
+    /** Only of a quota of one tag. */
+    tag?: string;
   };
   "key.unused": {
     key_id: string;

@@ -7,6 +7,9 @@ export const tagHeader = "x-headrace-tags";
 export const mostRequestTags = 10;
 /** Longer than those of keys: `user:` stands before what often is 64 hexadecimal digits. */
 export const longestRequestTag = 128;
+/** Members of `metadata` that become tags. */
+export const mostMetadataTags = 4;
+export const metadataNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 /** Stands for every further one where an account has used very many in a day. */
 export const otherTag = "other";
 

@@ -10,6 +10,7 @@ import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
+import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
@@ -203,6 +204,10 @@ class HttpCall implements InferenceCall<Answer> {
 
   get requestId(): string {
     return this.#exchange.requestId;
+  }
+
+  get tagHeader(): string | null {
+    return this.#exchange.req.headers.get(tagHeader);
   }
 
   get left(): Cancellation {

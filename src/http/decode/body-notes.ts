@@ -9,6 +9,7 @@ export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
   ...{ background: 10, previous: 11, conversation: 12, sealed: 13 },
+  ...{ user: 14, safetyIdentifier: 15, metadata: 16 },
 } as const;
 const places = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
@@ -103,6 +104,29 @@ export class BodyNotes implements RequestMarks {
 
   get maySeal(): boolean {
     return this.#kindOf(notes.sealed) !== noKind;
+  }
+
+  get userStart(): number {
+    return this.#starts[this.#userNote] as number;
+  }
+
+  get userEnd(): number {
+    return this.#ends[this.#userNote] as number;
+  }
+
+  get metadataStart(): number {
+    return this.#starts[notes.metadata] as number;
+  }
+
+  get metadataEnd(): number {
+    return this.#ends[notes.metadata] as number;
+  }
+
+  /** The newer name of the two, where that says something. */
+  get #userNote(): number {
+    const length = (this.#ends[notes.safetyIdentifier] as number) - (this.#starts[notes.safetyIdentifier] as number);
+    const isSaid = length > 2 && this.#kindOf(notes.safetyIdentifier) === textKind;
+    return isSaid ? notes.safetyIdentifier : notes.user;
   }
 
   /** Counted like `countTexts`. */

@@ -45,7 +45,8 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 /** All that is known of the request, or why it is refused. */
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
-    const { modelStart: _, modelEnd: __, maySeal: ___, ...marks } = decode(operation, behindHead(text), within);
+    const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
+    const { userStart: ___, userEnd: ____, metadataStart: _____, metadataEnd: ______, ...marks } = all;
     return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -53,8 +54,9 @@ function told(decode: Decode, operation: Operation, text: string | Uint8Array, w
   }
 }
 
-function bodyOf({ text, body, members, bodyBytes, maxCompletionTokens }: DecodedRequest) {
-  return { text, body, members: [...members], bodyBytes, maxCompletionTokens };
+function bodyOf(request: DecodedRequest) {
+  const { endUser, metadata, text, body, members, bodyBytes, maxCompletionTokens } = request;
+  return { endUser, metadata, text, body, members: [...members], bodyBytes, maxCompletionTokens };
 }
 
 /** For which all is sealed by us that may be. */
@@ -263,6 +265,31 @@ const messageTool = {
 const message = (more: Record<string, unknown>) =>
   JSON.stringify({ model: "m", max_tokens: 256, messages: [user], ...more });
 const chat = (more: Record<string, unknown>) => JSON.stringify({ model: "m", messages: [user], ...more });
+
+test.each<[unknown, string | undefined]>([
+  [{}, undefined],
+  [{ user: "ada" }, "ada"],
+  [{ user: 'gr\u00fc\u00df"e' }, 'gr\u00fc\u00df"e'],
+  [{ user: null, safety_identifier: null }, undefined],
+  [{ user: "", metadata: { user_id: "m" } }, "m"],
+  [{ user: "ada", safety_identifier: "s", metadata: { user_id: "m" } }, "s"],
+  [{ user: "ada", safety_identifier: "" }, "ada"],
+  [{ metadata: { user_id: 7 } }, undefined],
+  [{ metadata: { user_id: "m", team: "a" } }, "m"],
+])("the end user of %j is %j, in one pass or not, for chats, Responses and Messages", (said, endUser) => {
+  const chat = Buffer.from(
+    JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], ...(said as object) }),
+  );
+  const request = decodeRequest("chat", amongOthers(chat), limits);
+  expect(request.modelEnd).toBeGreaterThan(0);
+  expect(request.endUser).toBe(endUser);
+  const response = JSON.stringify({ model: "m", input: "Hi", ...(said as object) });
+  expect(decodeRequest("response", behindHead(response), limits).endUser).toBe(endUser);
+  const message = { model: "m", max_tokens: 1, messages: [{ role: "user", content: "Hi" }], ...(said as object) };
+  if (typeof (said as { metadata?: { user_id?: unknown } }).metadata?.user_id !== "number") {
+    expect(decodeRequest("message", behindHead(JSON.stringify(message)), limits).endUser).toBe(endUser);
+  }
+});
 
 describe("one pass is enough for", () => {
   test.each<[string, Operation, string | Uint8Array]>([

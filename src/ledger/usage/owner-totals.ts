@@ -151,7 +151,12 @@ function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose
 }
 
 function ownerOf({ accountId, keyIds, environment, models, tag }: Whose): Omit<TotalOf, "since" | "until"> {
-  return { ...(keyIds === undefined ? { accountId } : { keyIds }), environment, ...(models && { models }), ...(tag !== undefined && { tag }) };
+  return {
+    ...(keyIds === undefined ? { accountId } : { keyIds }),
+    environment,
+    ...(models && { models }),
+    ...(tag !== undefined && { tag }),
+  };
 }
 
 function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: UsageColumns, row: number): boolean {

@@ -96,8 +96,7 @@ export class MemoryWindows {
     const lastStart = isRolling ? this.#starts?.lastOf(id, now) : undefined;
     const span = isRolling || !counter.period ? rollingSpan(now, seconds, lastStart) : spanOf(counter.period);
     const isOpen = lastStart !== undefined && lastStart === span.since;
-    const { models } = filter ?? {};
-    const asked = { type: owner, id: ownerId, environment, ...span, ...(models && { models }) };
+    const asked = { type: owner, id: ownerId, environment, ...span, ...filter };
     try {
       await this.#ledger.readTotals(asked, (totals) => {
         counter.usedRequests = totals.requests;

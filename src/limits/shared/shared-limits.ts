@@ -383,8 +383,7 @@ export class SharedLimits implements LimitStore {
     tell: (used: QuotaUse, firstAt: number | undefined) => void,
   ): Promise<void> {
     const { ledger } = this.#options;
-    const { models } = filter ?? {};
-    const asked = { type: owner, id: ownerId, environment, ...span, ...(models && { models }) };
+    const asked = { type: owner, id: ownerId, environment, ...span, ...filter };
     let isRead = false;
     try {
       await ledger.readTotals(asked, ({ firstAt, ...used }) => {

@@ -4,9 +4,9 @@ import type { MailMessage } from "../../domain/people/mail.ts";
 
 /** One line each: a name in a subject has no line break, as names have no control characters. */
 const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: string; text: string } } = {
-  "quota.threshold": ({ owner, owner_id: id, unit, limit, used, threshold, window }) => ({
+  "quota.threshold": ({ owner, owner_id: id, unit, limit, used, threshold, window, tag }) => ({
     subject: `${threshold} % of a quota in ${unit} is used`,
-    text: `${used} of ${limit} ${unit} of the ${owner} ${id} are used in the time from ${time(window.starts_at)} to ${time(window.ends_at)}. Requests that do not fit into what is left are refused until then.`,
+    text: `${used} of ${limit} ${unit} of the ${owner} ${id}${tag === undefined ? "" : ` with the tag ${tag}`} are used in the time from ${time(window.starts_at)} to ${time(window.ends_at)}. Requests that do not fit into what is left are refused until then.`,
   }),
   "key.unused": ({ key_id: id, name, last_used_at: last, created_at: made, days }) => ({
     subject: `An API key was not used for ${days} days`,

@@ -113,7 +113,11 @@ function measuresOf(
   used: QuotaUse,
   { start, end }: Period,
 ): Measure[] {
-  const which = { ...(window && { per: window.per }), ...(filter?.models && { models: [...filter.models] }) };
+  const which = {
+    ...(window && { per: window.per }),
+    ...(filter?.models && { models: [...filter.models] }),
+    ...(filter?.tag !== undefined && { tag: filter.tag }),
+  };
   const measure = (unit: Measure["data"]["unit"], limit: number, amount: number, perUnit: number): Measure => ({
     place: `quota ${id} ${unit} ${start} ${limit}`,
     // Whole numbers on both sides; of a limit of nothing there is no part.

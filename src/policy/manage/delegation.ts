@@ -220,8 +220,9 @@ function windowExcess({ quotas }: Partial<Authority>, bound: ApiKeyRecord, bound
   if (quotas === undefined || bounded) return undefined;
   const missing = bound.quotas.find((outer) => !quotas.some((inner) => isWithinRule(inner, outer)));
   if (missing === undefined) return undefined;
-  const { unit, amount, per, window, models } = missing;
-  const of = models === undefined ? "" : ` for ${models.join(", ")}`;
+  const { unit, amount, per, window, models, tag } = missing;
+  const ofTag = tag === undefined ? "" : ` with the tag ${tag}`;
+  const of = (models === undefined ? "" : ` for ${models.join(", ")}`) + ofTag;
   return { field: "quotas", must: `at most ${amount} ${unit} per ${spanText(per)} (${window})${of}, a quota` };
 }
 

@@ -7,6 +7,7 @@ import type { Eventual } from "../../../base/later.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import { responseFormat } from "../../../dialects/response/format.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
@@ -182,6 +183,7 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
     deps,
     message: () => exchange.message("websocket"),
     holder: req.holder,
+    tagHeader: req.headers.get(tagHeader),
     // What has ended since the last message, ends here as well.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);

@@ -32,6 +32,8 @@ export interface ResponseSocketOptions {
   /** The principal that the credential of the connection gives now; throws where it ended. */
   principal(): Principal | Promise<Principal>;
   holder: Holder;
+  /** Of the request that opened the connection. */
+  tagHeader: string | null;
 }
 
 /** Throws `invalid_request` where the request is none for a WebSocket. */
@@ -121,7 +123,7 @@ class ResponseSocket implements MessageLinkListener {
 
   /** Never rejects. */
   async #answer(bytes: Buffer): Promise<void> {
-    const { deps } = this.#options;
+    const { deps, tagHeader } = this.#options;
     const exchange = this.#options.message();
     let principal: Principal | undefined;
     let streamId: string | undefined;
@@ -133,7 +135,7 @@ class ResponseSocket implements MessageLinkListener {
       const fault = await answerMessage(
         readMessage(message),
         {
-          ...{ exchange, principal, holder, streamId, left: this.#left, held: this.#held, link: this.#link },
+          ...{ exchange, principal, holder, streamId, tagHeader, left: this.#left, held: this.#held, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;
           },

@@ -39,6 +39,8 @@ export interface SocketRequestOptions {
   held: HeldResponses;
   link: WebSocketLink;
   streamId: string | undefined;
+  /** Of the request that opened the connection. */
+  tagHeader: string | null;
   /** Told of the stream, once there is one. */
   begun(stream: SocketStream): void;
 }
@@ -119,6 +121,10 @@ class SocketCall implements InferenceCall<void> {
 
   get requestId(): string {
     return this.#options.exchange.requestId;
+  }
+
+  get tagHeader(): string | null {
+    return this.#options.tagHeader;
   }
 
   get left(): Cancellation {

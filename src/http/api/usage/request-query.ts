@@ -33,7 +33,9 @@ export const requestParameters = z.object({
   app: id("the id of an OAuth app, `app_…`; only its requests are listed"),
   tag: tag
     .optional()
-    .meta({ description: "a tag; only requests that have it are listed, and none that were refused: these have no tags" }),
+    .meta({
+      description: "a tag; only requests that have it are listed, and none that were refused: these have no tags",
+    }),
   outcome: z
     .enum(requestOutcomes)
     .optional()

@@ -10,8 +10,8 @@ import {
   usageBuckets,
   usageGroups,
 } from "../../../domain/usage/usage.ts";
-import { tag } from "../../../wire/tags.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
+import { tag } from "../../../wire/tags.ts";
 
 const daySeconds = 86_400;
 const defaultDays = 30;

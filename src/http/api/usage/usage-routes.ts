@@ -141,7 +141,8 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         requireKeyManager(principal);
         // Members and apps have their usage under a credential of their own, whose id the report by key shows.
         const key = (await deps.keys.findChainById(id))?.keys[0];
-        if (key && isHere(principal, key)) return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);
+        if (key && isHere(principal, key))
+          return answerUsage(deps, exchange, principal, { keyId: id }, keyUsageParameters);
         throw new GatewayError(
           "not_found",
           "There is no such key in this account and environment; `GET /v1/keys` lists them.",

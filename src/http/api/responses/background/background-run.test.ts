@@ -56,6 +56,7 @@ function make(store: UnsteadyRunStore, insert: () => Promise<void>, on: Clock = 
   const message = messageFor();
   const first = stored("resp_1", { status: "queued", background: true, response: { id: "resp_1", output: [] } });
   const run = new BackgroundRun({
+    tagHeader: null,
     ...{ message, principal: principalFor(), holder: held.holder(new AccountBytes()) },
     ...{ request: decodedRequest({ input: "Hi" }, "response"), stored: first, responses: { insert } },
     ...{ background: store, turns: new StoreTurns(on), clock: on, onNotStored() {} },

@@ -32,6 +32,7 @@ const mostUnstored = 1_000_000;
 export interface BackgroundRunOptions {
   message: MessageRequest;
   principal: Principal;
+  tagHeader: string | null;
   holder: Holder;
   request: DecodedRequest;
   /** What is kept before a model was asked, its response included. */
@@ -116,6 +117,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   get requestId(): string {
     return this.#options.message.requestId;
+  }
+
+  get tagHeader(): string | null {
+    return this.#options.tagHeader;
   }
 
   get holder(): Holder {

@@ -13,6 +13,7 @@ import type {
   StoredResponse,
 } from "../../../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts";
+import { tagHeader } from "../../../../domain/usage/request-tags.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { run } from "../../../../inference/run.ts";
@@ -94,6 +95,7 @@ export class BackgroundRuns {
       const stored = queued(exchange.requestId, principal, asked, deps);
       const { responseKeeper } = deps;
       const one = new BackgroundRun({
+        tagHeader: exchange.req.headers.get(tagHeader),
         ...{ message, principal, holder, request: asked, stored, turns: this.#turns, ...this.#options },
         onNotStored: () => responseKeeper.notStored(principal.account.id, "store_failed"),
       });

@@ -1,0 +1,97 @@
+// Which tags a request gets: those of its keys always, those that it brings within bounds, those of its body where wanted.
+import { beforeEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import { manualClock } from "../../tests/support/manual-clock.ts";
+import { principalFor } from "../../tests/support/principal.ts";
+import type { Quota } from "../domain/limits/limits.ts";
+import { isTag, type TagSettings } from "../domain/usage/request-tags.ts";
+import { RequestTags, type SaidOfRequest } from "./request-tags.ts";
+
+const nothing: SaidOfRequest = { endUser: undefined, metadata: undefined };
+let settings: TagSettings;
+let clock: ReturnType<typeof manualClock>;
+let tags: RequestTags;
+
+beforeEach(() => {
+  settings = { metadata: [], user: false, mostADay: 1_000 };
+  clock = manualClock(Date.UTC(2026, 10, 20, 10) / 1000);
+  tags = new RequestTags({ settings: () => settings, clock });
+});
+
+const ofKey = (...own: string[]) => ({ ...principalFor(), tags: own });
+
+test("a request without tags of its key, or a header, has none, whatever its body says", () => {
+  const said = { endUser: "ada", metadata: { team: "a", user_id: "x" } };
+  expect(tags.of(principalFor(), null, said)).toBeUndefined();
+  expect(tags.of(principalFor(), " , ,", said)).toBeUndefined();
+});
+
+test("the tags of a key always apply: a header adds to them, and takes none away", () => {
+  expect(tags.of(ofKey("team-a"), null, nothing)).toEqual(["team-a"]);
+  expect(tags.of(ofKey("team-a"), "", nothing)).toEqual(["team-a"]);
+  expect(tags.of(ofKey("team-a"), "team-b, team-a,x:1", nothing)).toEqual(["team-a", "team-b", "x:1"]);
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom("a", "b", "", " ", "c:1")),
+      fc.uniqueArray(fc.constantFrom("a", "k")),
+      (given, own) => {
+        const found = tags.of(ofKey(...own), given.join(","), nothing);
+        const all = new Set([...own, ...given.filter((tag) => tag.trim() !== "")]);
+        expect(new Set(found)).toEqual(all);
+        expect(found?.length ?? 0).toBe(own.length > 0 || all.size > 0 ? all.size : 0);
+      },
+    ),
+  );
+});
+
+test("a header that holds what is no tag, or too many, is refused by its name", () => {
+  const refusal = (header: string) => {
+    try {
+      return tags.of(principalFor(), header, nothing);
+    } catch (error) {
+      return (error as { param: string; message: string }).message;
+    }
+  };
+  for (const wrong of ["a b", "-a", "é", 'a"b', "a".repeat(129), "a;b"]) {
+    expect(refusal(`ok, ${wrong}`)).toStartWith("x-headrace-tags: must be tags separated by commas, each of 1 to 128 ");
+  }
+  expect(refusal("a".repeat(128))).toHaveLength(1);
+  const many = Array.from({ length: 11 }, (_, i) => `t${i}`);
+  expect(refusal(many.join(","))).toBe("x-headrace-tags: must have at most 10 tags (got 11).");
+  expect(refusal(many.slice(1).join(","))).toHaveLength(10);
+});
+
+test("members of metadata become tags where an operator named them, and the end user where that is wanted", () => {
+  settings = { ...settings, metadata: ["team", "size", "missing"], user: true };
+  const metadata = { team: "a", size: 3, other: "x", missing: "" };
+  expect(tags.of(principalFor(), "h", { endUser: "ada@example.com", metadata })).toEqual([
+    ...["h", "team:a", "size:3", "user:ada@example.com"],
+  ]);
+  expect(tags.of(principalFor(), null, nothing)).toBeUndefined();
+});
+
+test("a value of the body that can be no tag is counted as other, and never refused", () => {
+  settings = { ...settings, metadata: ["team"], user: true };
+  fc.assert(
+    fc.property(fc.string(), fc.jsonValue(), (endUser, team) => {
+      for (const tag of tags.of(principalFor(), null, { endUser, metadata: { team } }) ?? []) {
+        expect(isTag(tag)).toBe(true);
+        expect(tag).toMatch(/^(team|user|other)/);
+      }
+    }),
+  );
+  const said = { endUser: "u".repeat(200), metadata: { team: { a: 1 } } };
+  expect(tags.of(principalFor(), null, said)).toEqual(["team:other", "user:other"]);
+});
+
+test("of very many tags of an account in a day the further ones are other, but never those of keys and quotas", () => {
+  settings = { ...settings, mostADay: 3 };
+  const filter = { tag: "late" };
+  const principal = { ...ofKey("own"), limits: { ...principalFor().limits, windows: [{ filter } as Quota] } };
+  expect(tags.of(principal, "a, b, c", nothing)).toEqual(["own", "a", "b", "c"]);
+  expect(tags.of(principal, "d, e, late, a, own", nothing)).toEqual(["own", "other", "late", "a"]);
+  const another = { ...principal, account: { ...principal.account, id: "acct_other" } };
+  expect(tags.of(another, "d", nothing)).toEqual(["own", "d"]);
+  clock.jump(86_400);
+  expect(tags.of(principal, "d", nothing)).toEqual(["own", "d"]);
+});

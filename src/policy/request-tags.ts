@@ -1,0 +1,114 @@
+// Which tags a request is counted under: those of its keys, those that its client names, and what its body says of it.
+import type { Clock } from "../base/clock.ts";
+import { fieldError } from "../base/errors.ts";
+import { shown } from "../base/text/shown.ts";
+import type { Principal } from "../domain/principal.ts";
+import {
+  isTag,
+  longestRequestTag,
+  mostRequestTags,
+  otherTag,
+  type TagSettings,
+  tagHeader,
+} from "../domain/usage/request-tags.ts";
+
+/** What a body says of the request beside what it asks. */
+export interface SaidOfRequest {
+  /** The end user, where it names one. */
+  readonly endUser: string | undefined;
+  /** Its `metadata`, where that is an object. */
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface RequestTagsOptions {
+  /** Read for every request: a reload may change them. */
+  settings(): TagSettings;
+  clock: Pick<Clock, "nowSeconds">;
+}
+
+/** Those of all accounts together that are remembered: a few ten megabytes. */
+const mostRemembered = 200_000;
+const daySeconds = 86_400;
+
+export class RequestTags {
+  readonly #options: RequestTagsOptions;
+  /** Tags that requests brought today, by account and environment. */
+  readonly #used = new Map<string, Set<string>>();
+  #remembered = 0;
+  #day = 0;
+
+  constructor(options: RequestTagsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Each once, those of the keys first, which nothing takes away; undefined: none. `header`: as it was sent. Throws
+   * `invalid_request` where that is wrong. A value of the body that can be no tag is counted as `name:other`, as its client
+   * did not mean it for one.
+   */
+  of(principal: Principal, header: string | null, said: SaidOfRequest): readonly string[] | undefined {
+    const { metadata, user } = this.#options.settings();
+    const own = principal.tags;
+    if (header === null && metadata.length === 0 && !user) return own;
+    const brought = header === null ? [] : tagsIn(header);
+    if (metadata.length > 0) addMetadata(brought, said.metadata, metadata);
+    if (user) addNamed(brought, "user", said.endUser);
+    if (brought.length === 0) return own;
+    const tags = new Set(own);
+    for (const tag of brought) if (!tags.has(tag)) tags.add(this.#counted(principal, tag));
+    return [...tags];
+  }
+
+  /** The tag under which it is counted: itself, or what stands for very many. */
+  #counted({ account, environment, limits }: Principal, tag: string): string {
+    const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
+    if (isOfQuota) return tag;
+    return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().mostADay) ? tag : otherTag;
+  }
+
+  /** Whether it is known today, or there is room for it still. */
+  #isTaken(owner: string, tag: string, most: number): boolean {
+    const day = Math.floor(this.#options.clock.nowSeconds() / daySeconds);
+    if (day !== this.#day) {
+      this.#used.clear();
+      this.#remembered = 0;
+      this.#day = day;
+    }
+    const used = this.#used.get(owner);
+    if (used?.has(tag)) return true;
+    if ((used?.size ?? 0) >= most || this.#remembered >= mostRemembered) return false;
+    if (used) used.add(tag);
+    else this.#used.set(owner, new Set([tag]));
+    this.#remembered++;
+    return true;
+  }
+}
+
+function tagsIn(header: string): string[] {
+  const tags = header
+    .split(",")
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== "");
+  const wrong = tags.find((tag) => !isTag(tag));
+  if (wrong !== undefined) {
+    throw fieldError(
+      tagHeader,
+      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit (got ${shown(wrong)}).`,
+    );
+  }
+  const once = [...new Set(tags)];
+  if (once.length <= mostRequestTags) return once;
+  throw fieldError(tagHeader, `must have at most ${mostRequestTags} tags (got ${once.length}).`);
+}
+
+function addMetadata(tags: string[], said: SaidOfRequest["metadata"], names: readonly string[]): void {
+  if (!said) return;
+  for (const name of names) if (Object.hasOwn(said, name)) addNamed(tags, name, said[name]);
+}
+
+/** What stands for nothing is left out. */
+function addNamed(tags: string[], name: string, value: unknown): void {
+  if (value === undefined || value === null || value === "") return;
+  const tag = typeof value === "object" ? undefined : `${name}:${String(value)}`;
+  tags.push(tag !== undefined && isTag(tag) ? tag : `${name}:${otherTag}`);
+}
