@@ -89,6 +89,12 @@ limits:
   queue: 512                           # requests waiting for one upstream
   queue_seconds: 30
 
+# What requests are counted under beside the tags of their keys and those of the header x-headrace-tags.
+tags:
+  metadata: [team, project]            # members of "metadata", as team:search
+  user: false                          # true: the end user that a request names, as user:…
+  most_a_day: 1000                     # of one account; further ones count as other
+
 # Chat completions with store: true; 0 days: nothing is kept.
 stored_chats:
   retention_days: 30

@@ -64,6 +64,38 @@ test("a month is grouped by model, sorted by any column, and narrowed by a click
   await until(async () => (await column(visitor, 1)).join() === "ember-code", "the address shows the same");
 });
 
+test("usage is grouped by tag with those that have none apart, no sum counts a request twice, and one tag is shown alone, on the page of its requests as well", async () => {
+  await using visitor = await arrive("/usage?range=90d&group=none");
+  const { page } = visitor;
+  await page.getByRole("region", { name: "Requests", exact: true }).waitFor();
+  const whole = await total(visitor, "Requests");
+  await page.getByText("Tag", { exact: true }).last().click();
+  await table(visitor).getByText("team:search").waitFor();
+  expect(visitor.path()).toBe("/usage?range=90d&group=tag");
+  expect(await total(visitor, "Requests")).toBe(whole);
+  const rows = new Map<string, number>();
+  const counts = (await column(visitor, 2)).map(figure);
+  for (const [i, name] of (await column(visitor, 1)).entries()) rows.set(name, counts[i] ?? 0);
+  expect([...rows.keys()].sort()).toEqual([
+    ...["No tags", "customer:acme", "project:assistant-2", "team:research", "team:search", "team:support"],
+  ]);
+  const of = (start: string) =>
+    [...rows].filter(([name]) => name.startsWith(start)).reduce((sum, [, requests]) => sum + requests, 0);
+  expect(of("team:") + of("No tags")).toBe(3_000);
+  await page.getByText("A request that has several tags is in the row of each").waitFor();
+  await look(visitor, "usage-tags");
+  await table(visitor).getByRole("button", { name: "team:search" }).click();
+  await until(
+    async () => (await total(visitor, "Requests"))?.includes(of("team:search").toLocaleString("en")),
+    "one tag",
+  );
+  await visitor.go("/requests?range=&tag=team%3Asearch");
+  expect(await page.getByRole("combobox", { name: "Tag" }).inputValue()).toBe("team:search");
+  await page.getByRole("region", { name: "Requests" }).locator("tbody tr a").first().click();
+  await page.getByRole("dialog").getByRole("link", { name: "team:search" }).waitFor();
+  await look(visitor, "request-tags");
+});
+
 test("several groups, steps and dates are chosen by hand, and the sums stay those of the whole", async () => {
   await using visitor = await arrive("/usage?range=7d");
   const { page } = visitor;

@@ -149,7 +149,15 @@ function someRequest(
           ),
     durationMs: Math.floor((firstTokenMs ?? queueMs + 40 + random() * 400) + generationMs),
     ...{ firstTokenMs, queueMs },
+    tags: tagsAt(at),
   };
+}
+
+/** Of most requests a team, of some the project and the customer; by their time, so that nothing else is another for it. */
+function tagsAt(at: number): string[] | undefined {
+  if (at % 4 === 0) return undefined;
+  const team = ["team:search", "team:support", "team:research"][at % 3] ?? "";
+  return [team, ...(at % 5 === 0 ? ["project:assistant-2"] : []), ...(at % 7 === 0 ? ["customer:acme"] : [])];
 }
 
 function pick<Value>(values: readonly Value[], weights: readonly number[], random: () => number): Value {

@@ -6,7 +6,8 @@ import type { UsageReport, UsageRow } from "./types.ts";
 export type { UsageRow } from "./types.ts";
 
 export type UsageBucket = "hour" | "day" | "month";
-export const usageGroups = ["model", "key", "app", "environment"] as const;
+/** By tag, a request that has several is in the row of each. */
+export const usageGroups = ["model", "key", "app", "tag", "environment"] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
 /** What a row counts, and what several together do. */
@@ -21,6 +22,7 @@ export interface UsageAsk {
   model?: string | undefined;
   key?: string | undefined;
   app?: string | undefined;
+  tag?: string | undefined;
   /** Asks for each of these; otherwise for that of the session alone. */
   environments?: readonly Environment[] | undefined;
 }
@@ -45,8 +47,8 @@ const pageRows = 1000;
 const atOnce = 4;
 
 /** `ask` as the query of the endpoint. */
-export function usageQuery({ start, end, bucket, groupBy, model, key, app }: UsageAsk) {
-  return { start, end, bucket, group_by: groupBy, model, key, app };
+export function usageQuery({ start, end, bucket, groupBy, model, key, app, tag }: UsageAsk) {
+  return { start, end, bucket, group_by: groupBy, model, key, app, tag };
 }
 
 export async function loadUsage(

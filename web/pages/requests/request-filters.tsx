@@ -5,18 +5,20 @@ import type { Names } from "../../api/names.ts";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
+import { TagFilter } from "../../parts/filters/tag-filter.tsx";
 import { anyTime, type Span, TimeRange } from "../../parts/filters/time-range.tsx";
 import { oneOf } from "../../parts/page/address.ts";
 import { outcomeLooks, outcomes } from "./outcome.tsx";
 
 /** The parameters of the address. */
-export const noFilter = { model: "", key: "", app: "", outcome: "", stream: "", ...anyTime };
+export const noFilter = { model: "", key: "", app: "", tag: "", outcome: "", stream: "", ...anyTime };
+const tagPattern = /^[A-Za-z0-9][\w.:@/=+-]{0,127}$/;
 type RequestFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
 /** What the server is asked: whatever it would refuse is left out. */
-export function queryOf({ model, key, app, outcome, stream }: RequestFilter, span: Span): Query {
+export function queryOf({ model, key, app, tag, outcome, stream }: RequestFilter, span: Span): Query {
   return {
-    ...{ model, key, app, ...span },
+    ...{ model, key, app, tag: tagPattern.test(tag) ? tag : "", ...span },
     outcome: oneOf(["", ...outcomes], outcome),
     stream: oneOf(["", "true", "false"], stream),
   };
@@ -29,12 +31,12 @@ interface RequestFiltersProps {
 }
 
 export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
-  const { model, key, app, outcome, stream, range, start, end } = filter;
+  const { model, key, app, tag, outcome, stream, range, start, end } = filter;
   const apps =
     names.apps.some(({ value }) => value === app) || app === "" ? names.apps : [known(app, names), ...names.apps];
   return (
     <Paper withBorder p="sm" component="section" aria-label="Filters">
-      <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm" verticalSpacing="xs">
+      <SimpleGrid cols={{ base: 2, sm: 4, lg: 7 }} spacing="sm" verticalSpacing="xs">
         <TimeRange value={{ range, start, end }} change={change} />
         <ModelFilter value={model} choose={(chosen) => change({ model: chosen })} />
         <KeyFilter value={key || undefined} nameOf={names.key} choose={(chosen) => change({ key: chosen })} />
@@ -44,6 +46,7 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
           nothing="No such app"
           choose={(chosen) => change({ app: chosen })}
         />
+        <TagFilter value={tag} choose={(chosen) => change({ tag: chosen })} />
         <NativeSelect
           label="Outcome"
           size="xs"

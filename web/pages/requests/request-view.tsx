@@ -76,13 +76,14 @@ function Remedy({ code }: { code: string }) {
 
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
-  const { model, key, app, operation, stream, cost, tokens_per_second, estimated, capped } = request;
+  const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped } = request;
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
     ["Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
     ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
     ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
+    ...(tags.length === 0 ? [] : [["Tags", <Tags key="tags" tags={tags} />] satisfies Fact]),
     ["Operation", operations[operation] + (stream ? ", streamed" : "")],
   ];
   if (request.outcome === "refused") return <Facts facts={asked} />;
@@ -156,8 +157,18 @@ function Remark({ children }: { children: ReactNode }) {
   return <SmallNote mt="xs">{children}</SmallNote>;
 }
 
+function Tags({ tags }: { tags: readonly string[] }) {
+  return (
+    <Group gap={8}>
+      {tags.map((tag) => (
+        <Only key={tag} name="tag" value={tag} label={tag} />
+      ))}
+    </Group>
+  );
+}
+
 /** Leads to the requests that have this in common. */
-function Only({ name, value, label }: { name: "model" | "key" | "app"; value: string; label: string }) {
+function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; value: string; label: string }) {
   return (
     <PlainLink href={`/requests?${new URLSearchParams({ [name]: value })}`} title={`Only requests with this ${name}`}>
       {label}

@@ -6,7 +6,7 @@ import { type MetricName, metrics } from "../../parts/usage/usage-metrics.ts";
 
 export const defaults = {
   ...{ range: "30d", from: "", to: "", bucket: "auto", group: "model", metric: "requests" },
-  ...{ model: "", key: "", app: "", rows: "groups", sort: "-requests" },
+  ...{ model: "", key: "", app: "", tag: "", rows: "groups", sort: "-requests" },
 };
 export type Said = Readonly<Record<keyof typeof defaults, string>>;
 
@@ -23,7 +23,7 @@ export const ranges: Readonly<Record<RangeName, { title: string; seconds: number
 };
 
 export const groupTitles: Readonly<Record<UsageGroup, string>> = {
-  ...{ model: "Model", key: "Key", app: "App", environment: "Environment" },
+  ...{ model: "Model", key: "Key", app: "App", tag: "Tag", environment: "Environment" },
 };
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
@@ -57,7 +57,8 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
     ...{ range, start, end, bucket, groupBy, hoursFit, problem: dates?.problem },
     days: { from: (dates && said.from) || dateText(start), to: (dates && said.to) || dateText(end - 1) },
     metric: (Object.keys(metrics) as MetricName[]).find((name) => name === said.metric) ?? "requests",
-    ...{ model: said.model || undefined, key: said.key || undefined, app: said.app || undefined },
+    ...{ model: said.model || undefined, key: said.key || undefined },
+    ...{ app: said.app || undefined, tag: said.tag || undefined },
     ...(groupBy.includes("environment") ? { environments } : {}),
   };
 }

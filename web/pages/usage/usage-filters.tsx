@@ -1,4 +1,4 @@
-// What the explorer shows: time, groups, and one model, key or app alone.
+// What the explorer shows: time, groups, and one model, key, app or tag alone.
 import { Chip, Group, Paper, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import { nowSeconds } from "../../api/server-time.ts";
@@ -9,6 +9,7 @@ import { Choice } from "../../parts/editing/choice.tsx";
 import { ChoiceFilter } from "../../parts/filters/choice-filter.tsx";
 import { KeyFilter } from "../../parts/filters/key-filter.tsx";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
+import { TagFilter } from "../../parts/filters/tag-filter.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { type Asked, bucketNames, dateText, groupText, groupTitles, rangeNames, ranges } from "./usage-ask.ts";
 
@@ -25,7 +26,7 @@ interface UsageFiltersProps {
 
 export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageFiltersProps) {
   const apps = useRead<AppList>("/v1/apps", { limit: 100 });
-  const { range, days, groupBy, model, key, app, hoursFit, problem } = asked;
+  const { range, days, groupBy, model, key, app, tag, hoursFit, problem } = asked;
   const appNames = new Map([
     ...(app ? [[app, appName(app)] as const] : []),
     ...(apps.data?.data.map(({ id, name }) => [id, name] as const) ?? []),
@@ -33,7 +34,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
   const today = dateText(nowSeconds());
   return (
     <Paper withBorder p="md" component="section" aria-label="What is shown">
-      <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="sm">
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm">
         <Choice
           label="Time"
           size="xs"
@@ -65,6 +66,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           nothing="No such app"
           choose={(chosen) => change({ app: chosen })}
         />
+        <TagFilter value={tag ?? ""} choose={(chosen) => change({ tag: chosen })} />
       </SimpleGrid>
       {range === "custom" && (
         <Group mt="sm" gap="sm" align="start">

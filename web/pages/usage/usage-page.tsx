@@ -1,4 +1,4 @@
-// The page Usage: an explorer of what was used, by time, model, key, app and environment.
+// The page Usage: an explorer of what was used, by time, model, key, app, tag and environment.
 import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
 import { useNames } from "../../api/names.ts";
@@ -26,8 +26,8 @@ export function UsagePage() {
   const [said, change] = useAddress(defaults);
   const [opened] = useState(() => Math.floor(nowSeconds()));
   const asked = askOf(said, opened, environments);
-  const { range, from, to, bucket, group, model, key, app } = said;
-  const text = JSON.stringify({ range, from, to, bucket, group, model, key, app });
+  const { range, from, to, bucket, group, model, key, app, tag } = said;
+  const text = JSON.stringify({ range, from, to, bucket, group, model, key, app, tag });
   const { data, error, refetch, isPlaceholderData } = useExplored(
     text,
     (now) => askOf(said, now, environments),
@@ -36,13 +36,13 @@ export function UsagePage() {
   const names = useNames(asked.groupBy.some((one) => one === "key" || one === "app") || key !== "" || app !== "");
   const nameOf = useCallback(
     (of: UsageGroup, id: string | null) =>
-      of === "key" ? names.key(id ?? "") : of === "app" ? names.app(id) : (id ?? ""),
+      of === "key" ? names.key(id ?? "") : of === "app" ? names.app(id) : (id ?? (of === "tag" ? "No tags" : "")),
     [names],
   );
   return (
     <Page
       title="Usage"
-      about="What the account used, by model, key, app and environment. The address of this page leads back to what it shows."
+      about="What the account used, by model, key, app, tag and environment. The address of this page leads back to what it shows."
       actions={<UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />}
     >
       <Stack gap="md">
@@ -74,6 +74,7 @@ const metricNames = Object.keys(metrics) as MetricName[];
 function Results({ data, said, asked, change, nameOf }: ResultsProps) {
   const { ask, rows, totals, times, cut, now } = data;
   const { groupBy, bucket } = ask;
+  const overlap = groupBy.includes("tag");
   const metric: Metric = metrics[asked.metric];
   const groups = useMemo(
     () => (groupBy.length === 0 ? [] : groupsOf(rows, groupBy, metric.kind === "stack" ? asked.metric : "requests")),
@@ -83,7 +84,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
   const nameOfGroup = (id: string) =>
     id
       .split("\n")
-      .map((value, at) => nameOf(groupBy[at] ?? "model", value === "" && groupBy[at] === "app" ? null : value))
+      .map((value, at) => nameOf(groupBy[at] ?? "model", value === "" ? null : value))
       .join(" · ");
   const all = metric.of(sum);
   const byTime = said.rows === "times" || groupBy.length === 0;
@@ -96,7 +97,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
       {cut && (
         <Alert color="yellow" title="There is more than a page can show">
           {count(rows.length)} rows were read, and there are more: the sums above are of all, but those of single groups
-          are not whole. Choose larger steps, a shorter time, fewer groups or one model, key or app; or export CSV,
+          are not whole. Choose larger steps, a shorter time, fewer groups or one model, key, app or tag; or export CSV,
           which has all rows.
         </Alert>
       )}
@@ -111,8 +112,15 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
           onChange={(chosen) => chosen && change({ metric: chosen })}
         />
         <TimeChart
-          {...{ title: metric.title, times, bucket, kind: metric.kind, format: metric.format, whole: metric.whole }}
-          series={seriesOf({ times, totals, groups, nameOf: nameOfGroup }, asked.metric)}
+          {...{
+            title: metric.title,
+            times,
+            bucket,
+            kind: overlap ? "line" : metric.kind,
+            format: metric.format,
+            whole: metric.whole,
+          }}
+          series={seriesOf({ times, totals, groups, nameOf: nameOfGroup, overlap }, asked.metric)}
           height={280}
           until={ask.end > now ? now : undefined}
           {...(all === null ? {} : { aside: metric.format(all) })}
@@ -137,6 +145,12 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
           />
         )}
       </Group>
+      {overlap && (
+        <Note>
+          A request that has several tags is in the row of each: the rows may add up to more than the figures above,
+          which count it once.
+        </Note>
+      )}
       <UsageTable
         {...{ rows, groupBy, bucket, byTime, nameOf }}
         sort={said.sort}

@@ -64,10 +64,12 @@ interface Shown {
   /** Where there is none, only the totals are shown. */
   groups: Groups;
   nameOf(id: string): string;
+  /** Whether what one group has may be another's as well: then nobody can tell what the others have together. */
+  overlap?: boolean;
 }
 
 /** A series for each of the first groups, in their order. */
-export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricName): Series[] {
+export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Shown, name: MetricName): Series[] {
   const metric: Metric = metrics[name];
   const place = new Map(times.map((time, index) => [time, index]));
   const valuesOf = (rows: readonly UsageRow[]) => {
@@ -95,7 +97,7 @@ export function seriesOf({ times, totals, groups, nameOf }: Shown, name: MetricN
   });
   // What is not measured of a group at all, such as the speed of an embedding, has no line.
   if (metric.kind === "line") return series.filter(({ values }) => values.some((value) => value !== null));
-  if (groups.length > first.length) {
+  if (groups.length > first.length && !overlap) {
     // What all have together is known whole, so that what the others have is so, too.
     const rest = all.map((value, at) =>
       Math.max(

@@ -11,10 +11,10 @@ export function spanOfQuota(per: Quota["per"]): string {
   return typeof per === "number" ? span(per) : (spans[per] ?? per);
 }
 
-/** "200 requests per 5 hours from the first use on", "$5.00 per day for gpt-*". */
-export function quotaInWords({ unit, amount, per, window, models }: Quota): string {
+/** "200 requests per 5 hours from the first use on", "$5.00 per day for gpt-* with the tag team-a". */
+export function quotaInWords({ unit, amount, per, window, models, tag }: Quota): string {
   const figure = unit === "usd" ? money(amount) : `${count(amount)} ${unit}`;
   const kind = window === "rolling" ? " from the first use on" : "";
-  const of = models ? ` for ${models.join(", ")}` : "";
+  const of = (models ? ` for ${models.join(", ")}` : "") + (tag ? ` with the tag ${tag}` : "");
   return `${figure} per ${spanOfQuota(per)}${kind}${of}`;
 }
