@@ -92,6 +92,7 @@ test("all records move, and a server on the new database answers the same key an
   expect(stderr).not.toContain("not");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^usage_records +3.001 +3.001 +the same$/m);
+  expect(stdout).toMatch(/^usage_tag_rollups +([1-9]\S*) +\1 +the same$/m);
   expect(stdout).toMatch(/Tokens of all requests: ([^;]+?) and \1; spend: (\S+) and \2\./);
   expect(stdout).toContain(`export HEADRACE_SECRET="$(cat ${join(dataDir, "secret")})"`);
   for (const secret of [secretOf(dataDir), new URL(url).password]) expect(stdout + stderr).not.toContain(secret);

@@ -22,7 +22,7 @@ test("200 warm chats, by key and by token, streamed or not, use the database no 
   const chat = async (credential: string, stream: boolean) => {
     const response = await server.request("/v1/chat/completions", {
       body: { model: "upstream-model", messages: [{ role: "user", content: "x" }], max_tokens: 9, stream },
-      headers: { authorization: `Bearer ${credential}` },
+      headers: { authorization: `Bearer ${credential}`, "x-headrace-tags": stream ? "team-a,x" : "" },
     });
     expect(response.status).toBe(200);
     await response.text();
