@@ -99,7 +99,14 @@ export class Admitter {
     const cached = nanoUsd === 0 ? 0 : this.#likelyCached(accountId, model, promptTokens);
     const isSame = cached === 0 && least === wanted;
     const minNanoUsd = isSame ? nanoUsd : Math.min(nanoUsd, this.#nanoUsd(model, promptTokens, least, cached));
-    return { tokens: promptTokens + wanted, nanoUsd, minTokens: promptTokens + least, minNanoUsd, model: model.id, tags };
+    return {
+      tokens: promptTokens + wanted,
+      nanoUsd,
+      minTokens: promptTokens + least,
+      minNanoUsd,
+      model: model.id,
+      tags,
+    };
   }
 
   #likelyCached(accountId: string, { id, price }: RequestSize["model"], promptTokens: number): number {

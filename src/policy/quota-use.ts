@@ -31,6 +31,17 @@ async function useOf(quota: Quota, limits: Pick<LimitStore, "usedInWindow">): Pr
       starts_at: period?.start ?? null,
       resets_at: period?.end ?? null,
     };
-    return [{ owner: called ?? owner, owner_id: ownerId, unit, amount, used: ofUnit, ...time, models, tag: filter?.tag ?? null }];
+    return [
+      {
+        owner: called ?? owner,
+        owner_id: ownerId,
+        unit,
+        amount,
+        used: ofUnit,
+        ...time,
+        models,
+        tag: filter?.tag ?? null,
+      },
+    ];
   });
 }

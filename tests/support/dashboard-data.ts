@@ -153,7 +153,7 @@ function someRequest(
   };
 }
 
-/** Of most requests a team, of some the project and the customer; by their time, so that nothing else is another for it. */
+/** A team of most requests, of some the project and the customer; by their time, so that nothing else is another for it. */
 function tagsAt(at: number): string[] | undefined {
   if (at % 4 === 0) return undefined;
   const team = ["team:search", "team:support", "team:research"][at % 3] ?? "";

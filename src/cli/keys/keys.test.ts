@@ -219,7 +219,7 @@ describe("create", () => {
       "--monthly-spend",
       "2.50",
       "--quotas",
-      "200 requests per 5h, 2.5 usd per week rolling for gpt-* tiny,10 tokens per 12h",
+      "200 requests per 5h, 2.5 usd per week rolling for gpt-* tiny,10 tokens per 12h, 5 requests per day for gpt-* tagged team-a,1 usd per hour tagged x",
     ];
     expect((await keys(["create", "ci", ...settings, ...limits])).code).toBe(0);
     expect(sent("POST")[0]?.body).toEqual({
@@ -235,6 +235,8 @@ describe("create", () => {
         { unit: "requests", amount: 200, per: "5h" },
         { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["gpt-*", "tiny"] },
         { unit: "tokens", amount: 10, per: 43_200 },
+        { unit: "requests", amount: 5, per: "day", models: ["gpt-*"], tag: "team-a" },
+        { unit: "usd", amount: 1, per: "hour", tag: "x" },
       ],
     });
   });

@@ -85,16 +85,24 @@ describe("headrace requests", () => {
 
   test("headrace requests asks for what the filters say, and for no more than was wanted", async () => {
     await run(
-      ["--model", "m", "--key", "key_9", "--app", "app_1", "--outcome", "refused", "--stream", "false"].concat([
-        "--start",
-        "2026-11-20",
-        "--limit",
-        "1",
-      ]),
+      [
+        "--model",
+        "m",
+        "--key",
+        "key_9",
+        "--tag",
+        "team-a",
+        "--app",
+        "app_1",
+        "--outcome",
+        "refused",
+        "--stream",
+        "false",
+      ].concat(["--start", "2026-11-20", "--limit", "1"]),
     );
     expect(queries().map((query) => Object.fromEntries(query))).toEqual([
       {
-        ...{ model: "m", key: "key_9", app: "app_1", outcome: "refused", stream: "false", limit: "1" },
+        ...{ model: "m", key: "key_9", tag: "team-a", app: "app_1", outcome: "refused", stream: "false", limit: "1" },
         start: String(Date.UTC(2026, 10, 20) / 1000),
       },
     ]);

@@ -50,6 +50,27 @@ test("usage is a table of all pages with a sum, days being those of UTC", async 
   });
 });
 
+test("usage by tag has a request that has several in each row, and once in the total", async () => {
+  const [two, ten] = [row(0, 2, { tag: "team-a" }), row(0, 10, { tag: null })];
+  const { answer } = api;
+  api.answer = (method, path, url) => {
+    rows = url.searchParams.has("group_by") ? [two, { ...two, tag: "x" }, ten] : [row(0, 12)];
+    return answer?.(method, path, url);
+  };
+  const { stdout } = await run(["usage", "--group-by", "tag", "--tag", "team-a"]);
+  const lines = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(/ {2,}/).slice(0, 3).join(" | "));
+  const date = "2026-11-20";
+  expect(lines).toEqual([
+    "DAY (UTC) | TAG | REQUESTS",
+    ...[`${date} | team-a | 2`, `${date} | x | 2`, `${date} | - | 10`],
+    "total | 12 | 12,000",
+  ]);
+  expect(asked()).toEqual({ tag: "team-a" });
+});
+
 test("usage with --json is the rows of all pages as the API gives them", async () => {
   expect(JSON.parse((await run(["usage", "--json"])).stdout)).toEqual(rows);
 });

@@ -659,7 +659,7 @@ const migrations: readonly (readonly string[])[] = [
   [
     // JSON of the tags that a request has.
     `ALTER TABLE usage_records ADD COLUMN tags TEXT`,
-    // As `usage_rollups`, of the requests that have tags: a row for each tag, and one for all tags, which is ''.
+    // The same as `usage_rollups`, of the requests that have tags: a row for each tag, and one for all tags, which is ''.
     `CREATE TABLE usage_tag_rollups (
       account_id TEXT NOT NULL,
       environment TEXT NOT NULL,

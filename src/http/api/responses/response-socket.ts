@@ -32,7 +32,7 @@ export interface ResponseSocketOptions {
   /** The principal that the credential of the connection gives now; throws where it ended. */
   principal(): Principal | Promise<Principal>;
   holder: Holder;
-  /** Of the request that opened the connection. */
+  /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
 }
 

@@ -39,7 +39,7 @@ export interface SocketRequestOptions {
   held: HeldResponses;
   link: WebSocketLink;
   streamId: string | undefined;
-  /** Of the request that opened the connection. */
+  /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
   /** Told of the stream, once there is one. */
   begun(stream: SocketStream): void;

@@ -31,11 +31,9 @@ export const requestParameters = z.object({
   model: id("a model id; only its requests are listed"),
   key: id("the id of a key, `key_…`, or of what else a request shows as its `key`; only its requests are listed"),
   app: id("the id of an OAuth app, `app_…`; only its requests are listed"),
-  tag: tag
-    .optional()
-    .meta({
-      description: "a tag; only requests that have it are listed, and none that were refused: these have no tags",
-    }),
+  tag: tag.optional().meta({
+    description: "a tag; only requests that have it are listed, and none that were refused: these have no tags",
+  }),
   outcome: z
     .enum(requestOutcomes)
     .optional()

@@ -66,7 +66,7 @@ export const usageParameters = z.object({
     .meta({ description: "the `next` of the page before, to get what comes after it" }),
 });
 
-/** Of an account's own usage. */
+/** What may be asked of an account's own usage. */
 export const keyUsageParameters = usageParameters.extend({
   group_by: groupList(usageGroups),
   tag: tag.optional().meta({ description: "a tag, to see alone the usage of requests that have it" }),
