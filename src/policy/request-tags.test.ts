@@ -3,6 +3,7 @@ import { beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import { principalFor } from "../../tests/support/principal.ts";
+import { generateApiKey } from "../domain/api-key.ts";
 import type { Quota } from "../domain/limits/limits.ts";
 import { isTag, type TagSettings } from "../domain/usage/request-tags.ts";
 import { RequestTags, type SaidOfRequest } from "./request-tags.ts";
@@ -82,6 +83,20 @@ test("a value of the body that can be no tag is counted as other, and never refu
   );
   const said = { endUser: "u".repeat(200), metadata: { team: { a: 1 } } };
   expect(tags.of(principalFor(), null, said)).toEqual(["team:other", "user:other"]);
+});
+
+test("an API key is no tag: it is refused in the header, and other in the body", () => {
+  const key = generateApiKey("live");
+  settings = { ...settings, user: true };
+  let message = "";
+  try {
+    tags.of(principalFor(), `ok,x:${key}`, nothing);
+  } catch (error) {
+    ({ message } = error as Error);
+  }
+  expect(message).toStartWith("x-headrace-tags: must be tags");
+  expect(message).not.toContain(key);
+  expect(tags.of(principalFor(), null, { endUser: key, metadata: undefined })).toEqual(["user:other"]);
 });
 
 test("of very many tags of an account in a day the further ones are other, but never those of keys and quotas", () => {

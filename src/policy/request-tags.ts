@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { fieldError } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
+import { maskKeys } from "../domain/api-key.ts";
 import type { Principal } from "../domain/principal.ts";
 import {
   isTag,
@@ -93,7 +94,7 @@ function tagsIn(header: string): string[] {
   if (wrong !== undefined) {
     throw fieldError(
       tagHeader,
-      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit (got ${shown(wrong)}).`,
+      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit, and no API key (got ${maskKeys(shown(wrong))}).`,
     );
   }
   const once = [...new Set(tags)];
