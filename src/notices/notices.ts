@@ -20,10 +20,16 @@ export interface Teller {
 
 export class Notices implements Teller {
   readonly #options: NoticesOptions;
+  readonly #figures = { told: 0, failures: 0 };
   #isFailing = false;
 
   constructor(options: NoticesOptions) {
     this.#options = options;
+  }
+
+  /** Events that this process told, and times that one could not be kept. */
+  get figures(): Readonly<{ told: number; failures: number }> {
+    return this.#figures;
   }
 
   async tell(tidings: Tidings): Promise<boolean> {
@@ -32,11 +38,13 @@ export class Notices implements Teller {
       const deliveries = await store.add(noticeOf(tidings, clock.nowSeconds()), { mails });
       this.#isFailing = false;
       if (deliveries === undefined) return true;
+      this.#figures.told++;
       log.info("notice", { type: tidings.type, account_id: tidings.accountId, deliveries });
       if (deliveries > 0) wake();
       return true;
     } catch (error) {
       const { detail } = error as { detail?: unknown };
+      this.#figures.failures++;
       if (!this.#isFailing) log.warn("notice_not_kept", { type: tidings.type, detail: String(detail ?? error) });
       this.#isFailing = true;
       return false;

@@ -103,6 +103,7 @@ export function openNotices(options: NoticeOptions) {
     keyWatch,
     deliverer,
     teller,
+    figures: () => ({ told: teller.figures, deliveries: deliverer.figures }),
     routes: {
       webhooks: new Webhooks({ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, wake }),
       webhookDeliveries: deliveries,

@@ -35,6 +35,7 @@ export interface ObservationOptions {
   routing: Pick<ModelRouting, "catalog" | "router" | "capacity" | "sources" | "network">;
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
+  notices: ServerMetricsOptions["notices"];
   isDraining(): boolean;
   /** The bounds by which spans are sent; undefined: as usual. */
   spanBounds: Partial<ExportBounds> | undefined;
@@ -76,6 +77,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     nodes: network.directory,
     readiness: () => readinessNow(checked),
     http: options.http,
+    notices: options.notices,
   });
   const readiness = () => readinessOf(checked);
   const health = opened.add(

@@ -164,12 +164,13 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const observation = await openObservation({
     ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
     http: (): Http1Server => server,
+    notices: () => notices.figures(),
     isDraining: () => draining,
     spanBounds: options.spanBounds,
     opened,
   });
   const { tracer, readiness, health, answered, metrics } = observation;
-  const notices = openNotices({
+  const notices: NoticeParts = openNotices({
     ...{ db, config, governance, people, routing, replicas, clock, log, opened },
     observer: observation.observer,
     times: options.noticeTimes,

@@ -14,6 +14,8 @@ import { Buckets, Histogram } from "../metrics/histogram.ts";
 import { readProcess, writeProcess } from "../metrics/process-figures.ts";
 import { Traffic } from "../metrics/traffic.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
+import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notices/delivery/deliverer.ts";
+import type { Notices } from "../notices/notices.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
@@ -40,6 +42,7 @@ export interface ServerMetricsOptions {
   /** The readiness as far as it is known without asking anybody. */
   readiness(): Readiness;
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
+  notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
@@ -92,6 +95,7 @@ export class ServerMetrics {
     this.#writeServer(out);
     this.#writeUpstreams(out);
     this.#writeStores(out);
+    this.#writeNotices(out);
     const delay = "headrace_event_loop_delay_seconds";
     out.family(delay, "histogram", "How late a timer was, ten times a second: for so long, nothing could be answered.");
     out.lines(this.#loopDelay.lines(delay, ""));
@@ -251,5 +255,27 @@ export class ServerMetrics {
     );
     out.sample(labelText({ reason: "bound" }), refused.leftOut);
     out.sample(labelText({ reason: "lost" }), refused.lost);
+  }
+
+  #writeNotices(out: Exposition): void {
+    const { told, deliveries } = this.#options.notices();
+    out.counter("headrace_notices_total", "Events that accounts and operators are told of.", told.told);
+    const notKept = "headrace_notices_write_failures_total";
+    out.counter(notKept, "Times that the database could not take one; it is told again.", told.failures);
+    const { waiting, overdueSeconds, underWay, attempts } = deliveries;
+    const waits = "headrace_notice_deliveries_waiting";
+    out.gauge(
+      waits,
+      "Deliveries that wait in the database, those tried again later among them; 10000: or more.",
+      waiting,
+    );
+    const overdue = "headrace_notice_deliveries_overdue_seconds";
+    out.gauge(overdue, "Since when the oldest delivery is due that nobody has begun.", overdueSeconds);
+    out.gauge("headrace_notice_deliveries_under_way", "Attempts that this process makes.", underWay);
+    const ended = "headrace_notice_attempts_total";
+    out.family(ended, "counter", "Attempts of this process: `again` is made another time, `failed` was the last.");
+    for (const way of deliveryWays) {
+      for (const result of attemptEnds) out.sample(labelText({ way, result }), attempts[way][result]);
+    }
   }
 }

@@ -20,7 +20,7 @@ const day = 86_400;
 const secret = newWebhookSecret();
 const bounds: ClaimBounds = {
   ...{ limit: 16, perTarget: 2, perOwner: 4, leaseSeconds: 60 },
-  ...{ busyTargets: [], busyOwners: [], underWay: [] },
+  underWay: [],
 };
 
 let opened: TestDatabase;
@@ -146,19 +146,78 @@ onEachDatabase((databases) => {
     expect(listed).toMatchObject({ state: "delivered", tries: [{ status: 200 }], type: "upstream.down" });
   });
 
-  test("a claim leaves places to every receiver and owner, and takes none of those that have no place", async () => {
+  test("a claim leaves places to every receiver and owner, those that are taken already among them", async () => {
     const store = new SqlNoticeStore(opened.db);
-    const targets = [await webhook(), await webhook(), await webhook()];
     const live = { accountId: "acct_1", environment: "live" } as const;
-    const ofAccount = await webhook(live);
+    const targets = [await webhook(), await webhook(), await webhook(), await webhook(live)];
     for (let told = 0; told < 5; told++) await store.add(notice(), { mails: false });
     await store.add(notice({ ...live, type: "key.unused" }), { mails: false });
     const deliveries = new SqlDeliveryStore(opened.db);
-    const taken = await deliveries.claim(clock.nowSeconds(), { ...bounds, busyTargets: [targets[0] ?? ""] });
-    const counts = (some: typeof taken) => some.map(({ target }) => [...targets, ofAccount].indexOf(target)).sort();
-    expect(counts(taken)).toEqual([1, 1, 2, 2, 3]);
-    const rest = await deliveries.claim(clock.nowSeconds(), { ...bounds, busyOwners: ["operators"] });
-    expect(rest).toEqual([]);
+    const taking = (from: SqlDeliveryStore, more: Partial<ClaimBounds>) =>
+      from.claim(clock.nowSeconds(), { ...bounds, ...more });
+    const counts = (some: { target: string }[]) => some.map(({ target }) => targets.indexOf(target)).sort();
+    const taken = await taking(deliveries, {});
+    expect([taken.length, taken.filter(({ owner }) => owner === "operators").length]).toEqual([5, 4]);
+    for (const target of targets) expect(taken.filter((one) => one.target === target).length).toBeLessThan(3);
+    expect(await taking(deliveries, { underWay: taken })).toEqual([]);
+    // One has ended: there is one place for its owner, and one for its target at most.
+    const left = taken.filter(({ owner }) => owner === "operators").slice(1);
+    expect(await taking(deliveries, { underWay: left })).toHaveLength(1);
+    const busy = { id: "dlv_other", target: targets[0] ?? "", owner: "operators" };
+    const beside = await taking(deliveries, { underWay: [busy, { ...busy, id: "dlv_another" }, busy], limit: 9 });
+    expect(counts(beside)).not.toContain(0);
+    expect(beside).toHaveLength(1);
+  });
+
+  test("whoever has most waiting for longest keeps nobody from a turn", async () => {
+    const store = new SqlNoticeStore(opened.db);
+    for (let i = 0; i < 3; i++) await webhook();
+    for (let told = 0; told < 20; told++) await store.add(notice(), { mails: false });
+    clock.advance(60_000);
+    const late = await webhook({ accountId: "acct_1", environment: "live" });
+    await store.add(notice({ accountId: "acct_1", environment: "live", type: "key.unused" }), { mails: false });
+    const deliveries = new SqlDeliveryStore(opened.db);
+    const taken: string[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      const [one] = await deliveries.claim(clock.nowSeconds(), { ...bounds, limit: 1 });
+      taken.push(one?.target ?? "");
+    }
+    expect(new Set(taken).size).toBe(4);
+    expect(taken).toContain(late);
+  });
+
+  test("what is claimed and told costs the same however much waits", async () => {
+    const { db, dialect } = opened;
+    const store = new SqlNoticeStore(db);
+    const deliveries = new SqlDeliveryStore(db);
+    const targets = await Promise.all(Array.from({ length: 20 }, () => webhook()));
+    await store.add(notice(), { mails: false });
+    const taken: number[] = [];
+    const measured = async () => {
+      const times: number[] = [];
+      for (let turn = 0; turn < 7; turn++) {
+        const began = performance.now();
+        await deliveries.claim(clock.nowSeconds(), { ...bounds, perTarget: 1, limit: 1 });
+        await store.add(notice({ type: "node.away" }), { mails: false });
+        times.push(performance.now() - began);
+      }
+      taken.push(times.toSorted((a, b) => a - b)[3] ?? 0);
+    };
+    await measured();
+    // Of each receiver as many as may wait, nearly; all are due.
+    const numbers =
+      dialect === "sqlite"
+        ? "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 4000) SELECT i FROM c"
+        : "SELECT generate_series AS i FROM generate_series(1, 4000)";
+    for (const target of targets) {
+      await db.unsafe(`INSERT INTO notice_deliveries
+        SELECT 'dlv_0' || i || '${target}', 'evt_1', '${target}', NULL, '${target}', 'operators', 'pending', '[]', 1, 1, NULL, NULL, 0
+        FROM (${numbers}) AS many`);
+    }
+    if (dialect === "postgres") await db`ANALYZE notice_deliveries`;
+    await measured();
+    expect(taken[1]).toBeLessThan(5 * (taken[0] ?? 0) + 2);
+    expect(await deliveries.length(clock.nowSeconds())).toMatchObject({ waiting: 10_000 });
   });
 
   // hardening: F37

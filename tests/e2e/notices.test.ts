@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { SMTPServer } from "smtp-server";
 import { Webhook } from "standardwebhooks";
+import { scrape } from "../support/exposition.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ShiftedClock, shiftedClock } from "../support/manual-clock.ts";
 import { adminOf } from "../support/operated.ts";
@@ -189,6 +190,15 @@ describe("a receiver", () => {
       const [one] = await deliveriesOf(server, id);
       return (one?.next_attempt_at ?? 0) - (one?.attempts[0]?.at ?? 0) === 4_000;
     }, "it is left alone");
+    const { samples } = await scrape(server);
+    const ended = samples.filter(
+      ({ name, labels }) => name === "headrace_notice_attempts_total" && labels["way"] === "webhook",
+    );
+    expect(ended.map(({ labels, value }) => [labels["result"], value])).toEqual([
+      ["delivered", 0],
+      ["again", 10],
+      ["failed", 1],
+    ]);
     // Whatever it says beside its status is nobody's to see.
     expect(JSON.stringify(await deliveriesOf(server, id))).not.toContain("inside");
   }, 30_000);

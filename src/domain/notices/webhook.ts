@@ -101,14 +101,11 @@ export interface ListedDelivery extends Delivery {
 /** What a claim may take: places that are free. */
 export interface ClaimBounds {
   limit: number;
-  /** For one webhook or person, and for one owner. */
+  /** For one webhook or person, and for one owner, with those that are under way. */
   perTarget: number;
   perOwner: number;
-  /** Targets and owners that have no place at the moment. */
-  busyTargets: readonly string[];
-  busyOwners: readonly string[];
-  /** Deliveries that this process has under way: a clock that jumps makes their claims look old. */
-  underWay: readonly string[];
+  /** What this process has under way: they take places, and a clock that jumps makes their claims look old. */
+  underWay: readonly Pick<ClaimedDelivery, "id" | "target" | "owner">[];
   /** Seconds after which another process may take what this one has not said the end of. */
   leaseSeconds: number;
 }
@@ -128,10 +125,19 @@ export interface TriedDelivery {
   dueAt: number;
 }
 
+/** How long the queue is. */
+export interface QueueLength {
+  /** Deliveries that wait, those that are tried again later among them; counted up to a bound. */
+  waiting: number;
+  /** Seconds for which the oldest one that nobody has taken is due; 0 where none is. */
+  overdueSeconds: number;
+}
+
 export interface DeliveryStore {
-  /** Takes what is due, oldest first. */
+  /** Takes what is due: of each target in turn, its oldest. */
   claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]>;
   tried(delivery: ClaimedDelivery, outcome: TriedDelivery): Promise<void>;
+  length(nowSeconds: number): Promise<QueueLength>;
   /** Newest first; those before `after`. */
   list(webhookId: string, page: { after: string | undefined; limit: number }): Promise<ListedDelivery[]>;
 }

@@ -3,7 +3,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Notice, NoticeStore } from "../../domain/notices/notice.ts";
-import type { ClaimedDelivery, DeliveryStore, WebhookStore } from "../../domain/notices/webhook.ts";
+import type { ClaimedDelivery, DeliveryStore, QueueLength, WebhookStore } from "../../domain/notices/webhook.ts";
 import type { MailSender } from "../../domain/people/mail.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
 import type { SealFor } from "../../domain/seal.ts";
@@ -31,6 +31,16 @@ export interface DelivererOptions {
   random?: () => number;
 }
 
+export const deliveryWays = ["webhook", "mail"] as const;
+/** What attempts end with: `again`: it failed, and is made again later; `failed`: no other is made. */
+export const attemptEnds = ["delivered", "again", "failed"] as const;
+type AttemptEnd = (typeof attemptEnds)[number];
+
+export interface DeliveryFigures extends QueueLength {
+  underWay: number;
+  attempts: Readonly<Record<(typeof deliveryWays)[number], Readonly<Record<AttemptEnd, number>>>>;
+}
+
 /** What came of an attempt. */
 interface Outcome {
   status: number | null;
@@ -47,6 +57,8 @@ const mostOfTarget = 2;
 const mostOfOwner = 4;
 /** Longer than an attempt takes, of whatever process. */
 const leaseSeconds = 60;
+/** How often the length of the queue is looked at, for the metrics. */
+const measuredMs = 15_000;
 /** How long a stop waits for receivers that are about to answer, and then for what is left. */
 const graceMs = 1_000;
 
@@ -59,11 +71,19 @@ export class Deliverer {
   #isFailing = false;
   readonly #stop = new Cancellation();
   #isClosed = false;
+  #queue: QueueLength = { waiting: 0, overdueSeconds: 0 };
+  #measuredMs = Number.NEGATIVE_INFINITY;
+  readonly #attempts = { webhook: noAttempts(), mail: noAttempts() };
 
   constructor(options: DelivererOptions) {
     this.#options = options;
     this.#timer = setInterval(() => this.wake(), options.everyMs ?? defaultEveryMs);
     this.#timer.unref();
+  }
+
+  /** As of a moment ago. */
+  get figures(): DeliveryFigures {
+    return { ...this.#queue, underWay: this.#underWay.size, attempts: this.#attempts };
   }
 
   /** There may be something to deliver. */
@@ -95,13 +115,12 @@ export class Deliverer {
   async #take(): Promise<void> {
     const { deliveries, clock, log } = this.#options;
     const limit = mostAtOnce - this.#underWay.size;
-    if (limit <= 0) return;
     try {
+      await this.#measure();
+      if (limit <= 0) return;
       const claimed = await deliveries.claim(clock.nowSeconds(), {
         ...{ limit, leaseSeconds, perTarget: mostOfTarget, perOwner: mostOfOwner },
-        busyTargets: this.#busy("target", mostOfTarget),
-        underWay: [...this.#underWay.keys()].map(({ id }) => id),
-        busyOwners: this.#busy("owner", mostOfOwner),
+        underWay: [...this.#underWay.keys()],
       });
       this.#isFailing = false;
       for (const delivery of claimed) {
@@ -118,10 +137,12 @@ export class Deliverer {
     }
   }
 
-  #busy(what: "target" | "owner", most: number): string[] {
-    const counts = new Map<string, number>();
-    for (const delivery of this.#underWay.keys()) counts.set(delivery[what], (counts.get(delivery[what]) ?? 0) + 1);
-    return [...counts].filter(([, count]) => count >= most).map(([name]) => name);
+  async #measure(): Promise<void> {
+    const { deliveries, clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#measuredMs < measuredMs) return;
+    this.#measuredMs = nowMs;
+    this.#queue = await deliveries.length(clock.nowSeconds());
   }
 
   /** Never rejects: what cannot be written is tried again once the claim has ended, with the same `webhook-id`. */
@@ -135,6 +156,7 @@ export class Deliverer {
       const failed = delivery.tries.length + 1;
       const wait = result === "again" ? waitAfter(failed, retryAfterSeconds, random) : undefined;
       const state = result === "delivered" ? "delivered" : wait === undefined ? "failed" : "pending";
+      this.#attempts[delivery.webhookId === null ? "mail" : "webhook"][state === "pending" ? "again" : state]++;
       await deliveries.tried(delivery, { state, lastTry: { at, ...said }, dueAt: at + (wait ?? 0) });
       if (state === "failed") {
         const { webhookId, noticeId } = delivery;
@@ -199,6 +221,10 @@ export class Deliverer {
     const durationMs = Math.round(clock.monotonicMs() - startMs);
     return { status: null, error, durationMs, result: error === null ? "delivered" : "again" };
   }
+}
+
+function noAttempts(): Record<AttemptEnd, number> {
+  return { delivered: 0, again: 0, failed: 0 };
 }
 
 /** What it was for is gone. */

@@ -11,6 +11,9 @@ const deliveriesKeptSeconds = 30 * daySeconds;
 const noticesKeptSeconds = 100 * daySeconds;
 /** Deliveries that wait for one webhook: more are not made while it is away. */
 const mostWaiting = 10_000;
+/** How long it is known how many those are: to count them takes a while where they are many. */
+const countedSeconds = 10;
+const mostCounted = 1_000;
 /** Mails to one person in an hour: more of them are read by nobody. */
 const mostMailsPerHour = 30;
 const hourSeconds = 3_600;
@@ -20,6 +23,8 @@ type Target = Pick<QueuedDelivery, "webhookId" | "personId" | "target">;
 
 export class SqlNoticeStore implements NoticeStore {
   readonly #db: Database;
+  /** Deliveries that wait, by target, as of a moment ago. */
+  readonly #waiting = new Map<string, { count: number; at: number }>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -33,7 +38,7 @@ export class SqlNoticeStore implements NoticeStore {
       const added: unknown[] = await tx`
         INSERT INTO notices ${tx(notices.row(notice))} ON CONFLICT (once) DO NOTHING RETURNING id`;
       if (added.length === 0) return undefined;
-      const targets = [...(await webhooksFor(tx, notice, reach)), ...(await peopleFor(tx, notice, reach))];
+      const targets = [...(await this.#webhooksFor(tx, notice, reach)), ...(await peopleFor(tx, notice, reach))];
       const rows = targets.map((target) => deliveries.row(deliveryOf(notice, target)));
       if (rows.length > 0) await tx`INSERT INTO notice_deliveries ${tx(rows)}`;
       return rows.length;
@@ -60,6 +65,30 @@ export class SqlNoticeStore implements NoticeStore {
       return Math.max(delivered.length, told.length);
     });
   }
+
+  async #webhooksFor(tx: Database, notice: Notice, reach: NoticeReach): Promise<Target[]> {
+    const targets: Target[] = [];
+    for (const id of await webhookIdsFor(tx, notice, reach)) {
+      const waiting = await this.#waitingFor(tx, id, notice.at);
+      if (waiting.count >= mostWaiting) continue;
+      waiting.count++;
+      targets.push({ webhookId: id, personId: null, target: id });
+    }
+    return targets;
+  }
+
+  async #waitingFor(tx: Database, target: string, now: number): Promise<{ count: number; at: number }> {
+    const known = this.#waiting.get(target);
+    if (known && Math.abs(now - known.at) < countedSeconds) return known;
+    const [row]: { n: number | string }[] = await tx`
+      SELECT count(*) AS n FROM (
+        SELECT 1 FROM notice_deliveries WHERE target = ${target} AND state = 'pending' LIMIT ${mostWaiting}
+      ) AS found`;
+    const counted = { count: Number(row?.n), at: now };
+    if (this.#waiting.size >= mostCounted) this.#waiting.clear();
+    this.#waiting.set(target, counted);
+    return counted;
+  }
 }
 
 function deliveryOf(notice: Notice, target: Target): QueuedDelivery {
@@ -78,7 +107,7 @@ function deliveryOf(notice: Notice, target: Target): QueuedDelivery {
   };
 }
 
-async function webhooksFor(tx: Database, notice: Notice, { webhookId }: NoticeReach): Promise<Target[]> {
+async function webhookIdsFor(tx: Database, notice: Notice, { webhookId }: NoticeReach): Promise<string[]> {
   const { accountId, environment, type } = notice;
   const found = await webhooks.all(
     webhookId === undefined
@@ -88,14 +117,9 @@ async function webhooksFor(tx: Database, notice: Notice, { webhookId }: NoticeRe
           ${environment === null ? tx`` : tx`AND (environment IS NULL OR environment = ${environment})`}`
       : tx`SELECT * FROM webhooks WHERE id = ${webhookId}`,
   );
-  const wanting = found.filter(({ events }) => webhookId !== undefined || events.length === 0 || events.includes(type));
-  const targets: Target[] = [];
-  for (const { id } of wanting) {
-    const waiting: unknown[] = await tx`
-      SELECT id FROM notice_deliveries WHERE target = ${id} AND state = 'pending' LIMIT 1 OFFSET ${mostWaiting - 1}`;
-    if (waiting.length === 0) targets.push({ webhookId: id, personId: null, target: id });
-  }
-  return targets;
+  const isWanted = ({ events }: (typeof found)[number]) =>
+    webhookId !== undefined || events.length === 0 || events.includes(type);
+  return found.filter(isWanted).map(({ id }) => id);
 }
 
 /** Owners and admins of the account, or operators, but for those who want no mail. */
@@ -114,8 +138,8 @@ async function peopleFor(
         : tx`p.id IN (SELECT person_id FROM memberships WHERE account_id = ${accountId} AND role IN ('owner', 'admin'))`
     }
       AND p.id NOT IN (SELECT person_id FROM notice_mutes)
-      AND (SELECT COUNT(*) FROM notice_deliveries d
-        WHERE d.target = p.id AND d.created_at > ${since}) < ${mostMailsPerHour}
+      AND coalesce((SELECT d.created_at FROM notice_deliveries d WHERE d.target = p.id
+        ORDER BY d.id DESC LIMIT 1 OFFSET ${mostMailsPerHour - 1}), 0) <= ${since}
     ORDER BY p.id`;
   return rows.map(({ id }) => ({ webhookId: null, personId: id, target: id }));
 }
