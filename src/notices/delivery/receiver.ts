@@ -1,5 +1,5 @@
 // The address of a receiver: what may be given as one, and where it leads at an attempt.
-import { lookup } from "node:dns/promises";
+import { dns } from "bun";
 import { fieldError } from "../../base/errors.ts";
 import { parseRange } from "../../base/text/ip-range.ts";
 import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
@@ -57,12 +57,15 @@ export async function addressesOf(url: URL, { allowLoopback }: ReceiverRules, re
   return [...found].sort((a, b) => Number(a.includes(":")) - Number(b.includes(":")));
 }
 
-/** Asks the system, as everything on this machine does. */
+/**
+ * Asks as the system is configured, over sockets: the system's own look-up takes one of the few threads that files, and the
+ * names of model servers, need as well, for as long as the servers of a name say nothing.
+ */
 export const resolveBySystem: Resolve = async (name) => {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new ReceiverRefused("name_not_found")), resolvePatienceMs);
   try {
-    const found = await Promise.race([lookup(name, { all: true }), late]);
+    const found = await Promise.race([dns.lookup(name, { backend: "c-ares" }), late]);
     return found.map(({ address }) => address);
   } catch {
     throw new ReceiverRefused("name_not_found");
