@@ -78,7 +78,7 @@ export function openNotices(options: NoticeOptions) {
     new ExpirySweep({ what: "notice", store, deletionClock: governance.deletionClock, log, everyMs: sweepMs }),
   );
 
-  const quotaWatch = opened.add(new QuotaWatch({ limits: governance.limits, teller, clock, log, ...often }));
+  const quotaWatch = opened.add(new QuotaWatch({ limits: governance.limits, teller, log, ...often }));
   const errorWatch = new ErrorWatch(options.observer, clock);
   const outages = new Outages(outageSources(options.routing), clock);
   const incidentWatch = opened.add(

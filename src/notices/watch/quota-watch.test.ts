@@ -1,6 +1,5 @@
 // Quotas that were used are looked at later: once for each threshold, and again where they could not be asked.
 import { expect, test } from "bun:test";
-import { manualClock } from "../../../tests/support/manual-clock.ts";
 import type { LimitSet, Quota } from "../../domain/limits/limits.ts";
 import type { Tidings } from "../../domain/notices/notice.ts";
 import { QuotaWatch } from "./quota-watch.ts";
@@ -9,21 +8,18 @@ const silent = { info() {}, warn() {}, error() {} };
 
 function start() {
   const told: Tidings[] = [];
-  const state = { used: 0, isAway: false, isKept: true, asked: 0, start: undefined as number | undefined };
+  const month = { start: 1_000, end: 2_000 };
+  const state = { used: 0, isAway: false, isKept: true, asked: 0, start: undefined as number | undefined, month };
   const watch = new QuotaWatch({
-    ...{ clock: manualClock(), log: silent, everyMs: 1e9 },
+    ...{ log: silent, everyMs: 1e9 },
     limits: {
-      async used() {
+      async usedInWindow({ window }) {
         state.asked++;
         if (state.isAway) throw new Error("away");
-        return { tokens: state.used, nanoUsd: state.used * 1e9 };
-      },
-      async usedInWindow() {
         const used = { requests: state.used, tokens: state.used, nanoUsd: state.used * 1e9 };
-        return {
-          ...used,
-          period: state.start === undefined ? undefined : { start: state.start, end: state.start + 60 },
-        };
+        const { start } = state;
+        if (window === undefined) return { ...used, period: state.month };
+        return { ...used, period: start === undefined ? undefined : { start, end: start + 60 } };
       },
     },
     teller: {
@@ -91,6 +87,30 @@ test("a quota per window is told once in each window, with its span and models, 
     { ...data, window: { starts_at: 100, ends_at: 160 } },
     { ...data, window: { starts_at: 160, ends_at: 220 } },
   ]);
+});
+
+test("a month that ends while it is looked at, or by another clock, is told with its own figures, and the next one by its own", async () => {
+  const { use, told, state } = start();
+  await use(1_000, quota());
+  state.month = { start: 2_000, end: 3_000 };
+  await use(500, quota());
+  expect(told.map(({ data }) => data)).toMatchObject([
+    { threshold: 100, window: { starts_at: 1_000, ends_at: 2_000 } },
+    { threshold: 50, window: { starts_at: 2_000, ends_at: 3_000 } },
+  ]);
+});
+
+test("a window that rolls is told once, also where its beginning is read otherwise while Redis is away", async () => {
+  const { use, reached, state } = start();
+  const perMinute = quota({ tokens: null, requests: 10, window: { per: 60, kind: "rolling", seconds: 60 } });
+  for (const begun of [100, 99, 130, 101]) {
+    state.start = begun;
+    await use(9, perMinute);
+  }
+  await use(10, perMinute);
+  state.start = 161;
+  await use(9, perMinute);
+  expect(reached()).toEqual([90, 100, 90]);
 });
 
 test("a quota that could not be asked, and a threshold that could not be kept, come again by themselves", async () => {

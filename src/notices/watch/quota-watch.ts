@@ -1,6 +1,4 @@
 // Looks at the quotas that were used lately, apart from any request, and tells which thresholds they have reached.
-import { calendarMonthOf } from "../../base/calendar-month.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/limits.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
@@ -10,9 +8,8 @@ import type { Teller } from "../notices.ts";
 import { Rounds } from "./rounds.ts";
 
 export interface QuotaWatchOptions {
-  limits: Pick<LimitStore, "used" | "usedInWindow">;
+  limits: Pick<LimitStore, "usedInWindow">;
   teller: Teller;
-  clock: Clock;
   log: Log;
   /** Default five seconds. */
   everyMs?: number;
@@ -31,6 +28,9 @@ const nanoUsdPerUsd = 1e9;
 interface Measure {
   /** Names subject, window and limit: another of them is told anew. */
   place: string;
+  /** The same without the window. */
+  series: string;
+  period: Period;
   isAt(percent: number): boolean;
   data: Omit<NoticeData["quota.threshold"], "threshold">;
 }
@@ -40,7 +40,7 @@ export class QuotaWatch {
   readonly #rounds: Rounds;
   /** Account ids by what was used in its name. */
   #touched = new Map<LimitSet, string>();
-  readonly #told = new Map<string, number>();
+  readonly #told = new Map<string, { period: Period; threshold: number }>();
 
   constructor(options: QuotaWatchOptions) {
     this.#options = options;
@@ -90,20 +90,26 @@ export class QuotaWatch {
     for (const measure of await this.#measuresOf(quota)) {
       const threshold = quotaThresholds.findLast((percent) => measure.isAt(percent));
       // Only the highest: who is at 95 % need not hear of 50.
-      if (threshold === undefined || (this.#told.get(measure.place) ?? 0) >= threshold) continue;
+      if (threshold === undefined || this.#toldIn(measure) >= threshold) continue;
       if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
       if (this.#told.size >= mostRemembered) this.#told.clear();
-      this.#told.set(measure.place, threshold);
+      this.#told.set(measure.series, { period: measure.period, threshold });
     }
   }
 
-  /** Nothing where no window is in use. */
+  /**
+   * The threshold that was told in this window. One that rolls is the same where it begins a little otherwise: that is read
+   * from the ledger where Redis cannot say it, and anew where the clock of that was set back.
+   */
+  #toldIn({ series, period }: Measure): number {
+    const told = this.#told.get(series);
+    if (told === undefined) return 0;
+    return period.start < told.period.end && told.period.start < period.end ? told.threshold : 0;
+  }
+
+  /** Nothing where no window is in use. The window is that of the figures, whatever the clock of this process says. */
   async #measuresOf(quota: Quota): Promise<Measure[]> {
-    const { limits, clock } = this.#options;
-    if (quota.window === undefined) {
-      return measuresOf(quota, { requests: 0, ...(await limits.used(quota)) }, calendarMonthOf(clock.nowSeconds()));
-    }
-    const { period, ...used } = await limits.usedInWindow(quota);
+    const { period, ...used } = await this.#options.limits.usedInWindow(quota);
     return period === undefined ? [] : measuresOf(quota, used, period);
   }
 }
@@ -111,8 +117,9 @@ export class QuotaWatch {
 function measuresOf(
   { id, owner, called, ownerId, environment, tokens, nanoUsd, requests = null, window, filter }: Quota,
   used: QuotaUse,
-  { start, end }: Period,
+  period: Period,
 ): Measure[] {
+  const { start, end } = period;
   const which = {
     ...(window && { per: window.per }),
     ...(filter?.models && { models: [...filter.models] }),
@@ -120,6 +127,8 @@ function measuresOf(
   };
   const measure = (unit: Measure["data"]["unit"], limit: number, amount: number, perUnit: number): Measure => ({
     place: `quota ${id} ${unit} ${start} ${limit}`,
+    series: `${id} ${unit} ${limit}`,
+    period,
     // Whole numbers on both sides; of a limit of nothing there is no part.
     isAt: (percent) => limit > 0 && amount * 100 >= limit * percent,
     data: {
