@@ -25,6 +25,8 @@ export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly numbe
 }
 
 export interface AnsweredQuota extends QuotaFigures {
+  /** It is to be read again, and was known until a moment ago. */
+  readonly isForgotten: boolean;
   /** The window of one that rolls: when it began, in seconds of the server, 0 where none is open, and what it is called. */
   readonly start: number;
   readonly name: number;
@@ -35,7 +37,15 @@ export function quotaAt(answer: readonly number[], at: number, quota: Quota, tim
   const [usedRequests = 0, leases = 0, start = 0, name = 0] = answer.slice(at + 5);
   const used = { usedRequests, usedTokens, usedNanoUsd };
   const held = { leases, heldTokens, heldNanoUsd };
-  return { period: periodAt(quota, start, time), ...used, ...held, isRead: readAt > 0, start, name };
+  return {
+    period: periodAt(quota, start, time),
+    ...used,
+    ...held,
+    isRead: readAt > 0,
+    isForgotten: readAt < 0,
+    start,
+    name,
+  };
 }
 
 /** The time that it is, in Unix seconds, and how far that is ahead of the server's seconds, which is not at all but in a test. */

@@ -113,6 +113,11 @@ export class LimitsLink {
     return this.#aheadMs === undefined ? 0 : Math.floor((clock.monotonicMs() + this.#aheadMs) * 1000);
   }
 
+  /** The server's time at a moment of the monotonic clock. */
+  microsAt(monotonicMs: number): number {
+    return this.nowMicros() - (this.#options.clock.monotonicMs() - monotonicMs) * 1000;
+  }
+
   /** `lease`: its number, `peek`, or empty for none. Rejects where nobody answers. */
   async admit(keys: readonly string[], lease: string, args: readonly string[]): Promise<number[]> {
     const leases = `${this.#options.prefix}leases:${this.#replica}`;

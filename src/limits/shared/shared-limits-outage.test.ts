@@ -16,6 +16,7 @@ import {
 import { withinMs } from "../../../tests/support/long.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { type RedisServer, startRedis } from "../../../tests/support/redis.ts";
+import { windowQuota, withWindows } from "../../../tests/support/windows-contract.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { LimitSet } from "../../domain/limits/limits.ts";
 import { SharedLimits, type SharedLimitsOptions } from "./shared-limits.ts";
@@ -395,6 +396,57 @@ test("quotas that are forgotten are read from the ledger again, what is held sta
   expect((await refusal(limits.admit(set, reserve(151)))).message).toContain("650 tokens of 1000 tokens are used in");
   await granted(limits.admit(set, reserve(150)));
 });
+
+for (const quota of [quotaOf(1_000), windowQuota({ unit: "tokens", amount: 1_000, per: "5h", window: "rolling" })]) {
+  const kind = quota.window ? "window" : "month";
+  const set = quota.window ? withWindows(quota) : { ...none, quotas: [quota] };
+  const use = async (limits: SharedLimits, tokens: number) =>
+    (await granted(limits.admit(set, reserve(tokens)))).lease.settle(tokens, 0);
+
+  test(`what a replica used of a ${kind} while another one had read it from the ledger already is not lost`, async () => {
+    const server = await startRedis();
+    try {
+      const [prefix, url] = [world(), server.url];
+      // What the late one has settled is not in the database yet.
+      const early = await open(prefix, { url });
+      const late = await open(prefix, { url, retryMs: 1_000 });
+      for (const replica of [early, late]) await replica.beat();
+      await server.stop();
+      await until(() => !isOk(early) && !isOk(late), "it is missed");
+      await use(late, 40);
+      await server.start();
+      await until(() => isOk(early), "it is back for one");
+      await use(early, 5);
+      expect((await early.usedInWindow(quota)).tokens).toBe(5);
+      await use(late, 30);
+      expect(isOk(late)).toBe(false);
+      await until(() => isOk(late), "it is back for both");
+      for (const replica of [early, late]) expect((await replica.usedInWindow(quota)).tokens).toBe(75);
+    } finally {
+      await server[Symbol.asyncDispose]();
+    }
+  });
+
+  test(`what replicas settle of a ${kind} around a reading of another one counts, whether the database has it or not`, async () => {
+    const prefix = world();
+    const ledger = ledgerWith();
+    const [reader, other] = [await open(prefix, { ledger }), await open(prefix)];
+    for (const replica of [reader, other]) await replica.beat();
+    await use(other, 7);
+    const running = await granted(other.admit(set, reserve(20)));
+    reader.forgetQuotas([quota]);
+    // As the other one writes what it had settled before, a moment later.
+    setTimeout(() => {
+      ledger.totals = { ...ledger.totals, tokens: 7, requests: 1, firstAt: systemClock.nowSeconds() };
+    }, 200);
+    const reading = reader.usedInWindow(quota);
+    await reader.beat();
+    running.lease.settle(13, 0);
+    expect((await reading).tokens).toBe(20);
+    await use(other, 1);
+    expect(await reader.usedInWindow(quota)).toMatchObject({ tokens: 21 });
+  });
+}
 
 test("the month is the server's, whatever the wall clock of the gateway says", async () => {
   const ledger = ledgerWith();

@@ -237,10 +237,10 @@ test("an operation that arrives twice is carried out once", async () => {
   const run = (first: number, ...operations: string[]) =>
     redis.command("EVAL", limitScripts.apply, "0", "twice:", "me", "5000000", String(first), ...operations);
   await redis.command("HSET", "twice:leases:me", "s", "1");
-  await run(1, "1", "load", "4", key, "100", "0", "1");
-  await run(2, "2", "use", "4", key, "10", "0", "6000000", "use", "4", key, "5", "0", "6000000");
-  await run(2, "2", "use", "4", key, "10", "0", "6000000", "use", "4", key, "5", "0", "6000000");
-  await run(3, "2", "use", "4", key, "5", "0", "6000000", "use", "4", key, "1", "0", "6000000");
+  await run(1, "1", "load", "6", key, "100", "0", "1", "0", "0");
+  await run(2, "2", "use", "5", key, "5000000", "10", "0", "1", "use", "5", key, "5000000", "5", "0", "1");
+  await run(2, "2", "use", "5", key, "5000000", "10", "0", "1", "use", "5", key, "5000000", "5", "0", "1");
+  await run(3, "2", "use", "5", key, "5000000", "5", "0", "1", "use", "5", key, "5000000", "1", "0", "1");
   const used = await redis.command("EVAL", `return cmsgpack.unpack(redis.call('GET', '${key}'))[1]`, "0");
   expect(used).toBe(116);
 });

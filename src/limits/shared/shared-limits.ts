@@ -43,6 +43,7 @@ import { readInTime } from "../read-in-time.ts";
 import { rollingSpan } from "../rolling-span.ts";
 import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
+import { OutageUse } from "./outage-use.ts";
 import { SharedLease, type SharedLeaseFacts, type SharedLeaseListener } from "./shared-lease.ts";
 import { UntoldQuotas } from "./untold-quotas.ts";
 
@@ -73,13 +74,19 @@ export type SharedLimitsState =
 
 /** A server that forgets between two questions, again and again, is none. */
 const mostAttempts = 4;
+/** What another replica has settled is in the ledger after so long; the scripts have the same. */
+const writtenMs = 400;
+
+/** What the ledger said that was asked from a moment on, in microseconds of the server. */
+interface LoadedUse extends QuotaUse {
+  readFrom: number;
+}
+
 interface Outage {
   share: LimitShare;
   replicas: number;
   since: number;
-  sinceMicros: number;
-  /** Usage by key of the quota. */
-  used: Map<string, QuotaUse>;
+  used: OutageUse;
 }
 
 export class SharedLimits implements LimitStore {
@@ -269,14 +276,8 @@ export class SharedLimits implements LimitStore {
     // Noted before its record can be in the database.
     this.#untold.add(keys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
-    for (const key of keys) {
-      const used = outage.used.get(key);
-      if (used) {
-        used.requests++;
-        used.tokens += tokens;
-        used.nanoUsd += nanoUsd;
-      } else outage.used.set(key, { requests: 1, tokens, nanoUsd });
-    }
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const key of keys) outage.used.add(key, nowMs, { requests: 1, tokens, nanoUsd });
   }
 
   #tell(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
@@ -342,7 +343,11 @@ export class SharedLimits implements LimitStore {
     const key = quotaKey(this.#prefix, quota, now);
     let reading = this.#reading.get(key);
     if (!reading) {
-      const later = isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
+      const load = () =>
+        isRolling(quota) ? this.#loadRolling(quota, key, figures) : this.#loadPeriod(quota, key, figures);
+      // What others settled while it was known is told again by the ledger alone, which they write a moment later.
+      const isElsewhere = figures.isForgotten && (this.#link.live ?? 1) > 1;
+      const later = isElsewhere ? Bun.sleep(writtenMs).then(load) : load();
       reading = later.finally(() => this.#reading.delete(key));
       this.#reading.set(key, reading);
     }
@@ -370,24 +375,25 @@ export class SharedLimits implements LimitStore {
     });
   }
 
-  #tellLoad(key: string, { tokens, nanoUsd, requests }: QuotaUse): void {
+  #tellLoad(key: string, { tokens, nanoUsd, requests, readFrom }: LoadedUse): void {
     if (this.#outage) return;
     const { session, operations } = this.#link;
-    operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests));
+    operations.add("load", key, String(tokens), String(nanoUsd), session, String(requests), String(readFrom));
   }
 
   /** Loads are told in the order of settlements: those before are among these, those after are told after this. */
   async #load(
     { owner, ownerId, environment, filter }: Quota,
     span: { since: number; until: number },
-    tell: (used: QuotaUse, firstAt: number | undefined) => void,
+    tell: (used: LoadedUse, firstAt: number | undefined) => void,
   ): Promise<void> {
     const { ledger } = this.#options;
     const asked = { type: owner, id: ownerId, environment, ...span, ...filter };
     let isRead = false;
+    const readFrom = Math.floor(this.#link.nowMicros());
     try {
       await ledger.readTotals(asked, ({ firstAt, ...used }) => {
-        tell(used, firstAt);
+        tell({ ...used, readFrom }, firstAt);
         isRead = true;
       });
     } catch (error) {
@@ -412,8 +418,7 @@ export class SharedLimits implements LimitStore {
       }),
       replicas,
       since: clock.nowSeconds(),
-      sinceMicros: this.#link.nowMicros(),
-      used: new Map(),
+      used: new OutageUse(),
     };
     // Each operation has the keys that it is about among its arguments.
     const before = quotaKeys(this.#prefix);
@@ -430,11 +435,12 @@ export class SharedLimits implements LimitStore {
       this.#tell("extend", lease);
     }
     if (!outage) return;
-    // One that was emptied reads all of it from the ledger.
-    if (!isEmptied) {
-      for (const [key, { tokens, nanoUsd, requests }] of outage.used) {
-        operations.add("use", key, ...[tokens, nanoUsd, outage.sinceMicros, requests].map(String));
-      }
+    for (const [key, slots] of outage.used) {
+      const told = slots.flatMap(({ endMs, tokens, nanoUsd, requests }) => [
+        Math.round(this.#link.microsAt(endMs)),
+        ...[tokens, nanoUsd, requests],
+      ]);
+      operations.add("use", key, ...told.map(String));
     }
     for (const { kind, rule, count } of outage.share.charges(isEmptied)) {
       const isOfTokens = kind === "tokens" ? "1" : "0";

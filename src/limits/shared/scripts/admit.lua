@@ -4,7 +4,8 @@
 -- tokens, least nano-USD; how many keys of each kind; limit and window in milliseconds of each bucket; of each quota tokens,
 -- nano-USD and requests, or '-', and of one that rolls its span in seconds, else 0.
 -- Result: verdict, time in microseconds, tokens and nano-USD set aside, then backlog and time of refill of each bucket, and of
--- each quota: used and held tokens, used and held nano-USD, when it was read, or 0, used and held requests, when its window began,
+-- each quota: used and held tokens, used and held nano-USD, when it was read, or 0, or -1 where
+-- it was known before, used and held requests, when its window began,
 -- or 0, and what the counter of that is called. To a stranger the verdict alone.
 local session, lease = ARGV[4], ARGV[5]
 local tokens, nano, minTokens, minNano = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -54,7 +55,7 @@ local function answer(verdict)
   for i = 1, quotaCount do
     local q, w = quotas[i], windows[i]
     reply[size + 1], reply[size + 2], reply[size + 3] = q[USED], q[HELD], q[USED_NANO]
-    reply[size + 4], reply[size + 5] = q[HELD_NANO], q[READ_AT]
+    reply[size + 4], reply[size + 5] = q[HELD_NANO], q[READ_AT] == 0 and -q[FORGOTTEN] or q[READ_AT]
     reply[size + 6], reply[size + 7] = q[USED_REQUESTS], q[HELD_REQUESTS]
     reply[size + 8] = w and not begins[i] and w[START] or 0
     reply[size + 9] = w and w[NAME] or 0

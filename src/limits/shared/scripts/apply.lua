@@ -41,6 +41,12 @@ local function counterAt(key)
   return isOpen and counterOf(key, w) or nil
 end
 
+local function addUsed(key, q, tokens, nano, requests)
+  q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
+  q[USED_REQUESTS] = q[USED_REQUESTS] + requests
+  keepQuota(key, q)
+end
+
 -- extend: the lease holds at least this much; where nothing is known of it, it holds that of quotas from here on.
 -- settle: it ends, and used this much. release: it ends; what it used is told in another way, or is nothing.
 local function onLease(name)
@@ -72,15 +78,12 @@ local function onLease(name)
   end
   if name == 'release' then return end
   for i = 1, quotaCount do
-    local key = counterAt(text())
-    at = at + 1
+    local told, isLimited = text(), text()
+    local key = counterAt(told)
     local q = quotaOf(key and call('GET', key))
-    -- Where it is not read yet, the ledger's figures will stand in its place, this request included.
-    if q[READ_AT] > 0 then
-      q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
-      q[USED_REQUESTS] = q[USED_REQUESTS] + 1
-      keepQuota(key, q)
-    end
+    if q[READ_AT] > 0 then addUsed(key, q, tokens, nano, 1)
+    -- Nobody asks for one that limits nothing.
+    elseif isLimited == '1' then noteLate(told, micros, tokens, nano, 1) end
   end
 end
 
@@ -93,28 +96,37 @@ local function charge()
   keep(key, b)
 end
 
--- use: used elsewhere, after a moment. What was read from the ledger since then may have it already, or not: read it again.
--- load: read from the ledger; not by an earlier session, as what was settled since counted nowhere. forget: read it again.
+-- load: read from the ledger, from a moment on; not by an earlier session, as what was settled since counted nowhere. forget: read
+-- it again.
 local function onQuota(name, size, counter)
   local key = text()
   key = counter or key
   local q = quotaOf(call('GET', key))
   if name == 'load' then
-    local tokens, nano, session = number(), number(), text()
+    local tokens, nano, session, requests, readFrom = number(), number(), text(), number(), number()
     if q[READ_AT] > 0 or call('HGET', leases, 's') ~= session then return end
-    q[USED], q[USED_NANO], q[READ_AT] = tokens, nano, micros
-    q[USED_REQUESTS] = size > 4 and number() or 0
+    if readFrom <= 0 or readFrom > micros then readFrom = micros end
+    local lateTokens, lateNano, lateRequests = lateOf(key, readFrom)
+    q[USED], q[USED_NANO], q[READ_AT], q[FORGOTTEN] = tokens + lateTokens, nano + lateNano, readFrom, 0
+    q[USED_REQUESTS] = requests + lateRequests
   elseif q[READ_AT] == 0 then return
-  elseif name == 'forget' then q[READ_AT] = 0
-  else
-    local tokens, nano, since = number(), number(), number()
-    local requests = size > 4 and number() or 0
-    if q[READ_AT] < since then
-      q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
-      q[USED_REQUESTS] = q[USED_REQUESTS] + requests
-    else q[READ_AT] = 0 end
-  end
+  else q[READ_AT], q[FORGOTTEN] = 0, 1 end
   keepQuota(key, q)
+end
+
+-- use: used elsewhere while nobody could be asked here, by moment: when, tokens, nano-USD, requests. The ledger had it where it was
+-- read long enough afterwards.
+local function onUse(size)
+  local told = text()
+  local key = counterAt(told)
+  local q = quotaOf(key and call('GET', key))
+  for _ = 1, (size - 1) / 4 do
+    local moment, tokens, nano, requests = number(), number(), number(), number()
+    if q[READ_AT] == 0 then noteLate(told, moment, tokens, nano, requests)
+    elseif moment >= q[READ_AT] - WRITTEN then addUsed(key, q, tokens, nano, requests) end
+  end
+  -- A window may have begun that nobody has told of: it is read from the ledger.
+  if not key then call('DEL', told) end
 end
 
 -- begin: the ledger says when the window that is open began, 0: none is. All else is about the counter of the window that is open;
@@ -137,6 +149,7 @@ for i = first, first + count - 1 do
   if i > last then
     if name == 'settle' or name == 'extend' or name == 'release' then onLease(name)
     elseif name == 'charge' then charge()
+    elseif name == 'use' then onUse(size)
     elseif isRolling(ARGV[at + 1]) then onWindow(name, size)
     else onQuota(name, size) end
   end

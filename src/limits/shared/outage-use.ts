@@ -1,0 +1,45 @@
+// What was used of quotas while the shared store could not be told, by moment.
+import type { QuotaUse } from "../../domain/limits/limits.ts";
+
+/** What was used up to a moment, monotonic milliseconds, and since the one before it. */
+export interface UseSlot extends QuotaUse {
+  endMs: number;
+}
+
+const slotMs = 100;
+/** Of one quota; beyond it the oldest ones are taken together. */
+const mostSlots = 64;
+
+export class OutageUse {
+  readonly #slots = new Map<string, UseSlot[]>();
+
+  /** `key`: of the quota in the shared store. */
+  add(key: string, nowMs: number, { requests, tokens, nanoUsd }: QuotaUse): void {
+    let slots = this.#slots.get(key);
+    if (!slots) {
+      slots = [];
+      this.#slots.set(key, slots);
+    }
+    const last = slots.at(-1);
+    if (last && Math.floor(last.endMs / slotMs) === Math.floor(nowMs / slotMs)) {
+      addTo(last, { requests, tokens, nanoUsd, endMs: nowMs });
+      return;
+    }
+    slots.push({ requests, tokens, nanoUsd, endMs: nowMs });
+    if (slots.length <= mostSlots) return;
+    const [first, second] = slots.splice(0, 2);
+    if (first && second) slots.unshift(addTo(first, second));
+  }
+
+  [Symbol.iterator](): Iterator<[key: string, slots: UseSlot[]]> {
+    return this.#slots.entries();
+  }
+}
+
+function addTo(slot: UseSlot, { requests, tokens, nanoUsd, endMs }: UseSlot): UseSlot {
+  slot.requests += requests;
+  slot.tokens += tokens;
+  slot.nanoUsd += nanoUsd;
+  slot.endMs = endMs;
+  return slot;
+}
