@@ -20,6 +20,7 @@ function storeThat(refusal?: GatewayError) {
     },
     peek: () => status,
     used: async () => ({ tokens: 0, nanoUsd: 0 }),
+    forgetQuotas() {},
     usedInWindow: async () => ({ requests: 0, tokens: 0, nanoUsd: 0, period: undefined }),
   };
   return { asked, store };

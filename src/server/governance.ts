@@ -24,6 +24,7 @@ import { openContentKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
 import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
+import { DroppedQuotas } from "../policy/dropped-quotas.ts";
 import { LearnedLengths } from "../policy/learned-lengths.ts";
 import { limitsOf, quotasOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
@@ -201,6 +202,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
   const limits = ofReplicas ?? new MemoryLimits({ clock, ledger, starts: windowStarts(config.dataDir, clock, log) });
+  const droppedQuotas = new DroppedQuotas(limits);
   if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
 
   const signingKeys = new SigningKeys({
@@ -232,7 +234,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     activity,
     refusals,
     unknown: unknownCredentials,
-    limitsOf: limitsOfChain,
+    limitsOf: (chain) => droppedQuotas.seen(limitsOfChain(chain)),
     reread,
     clock,
     log,

@@ -267,6 +267,21 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       expect(await admittedOf(9, () => limits.admit(set, reserve(1)))).toBe(5);
     });
 
+    test("a quota that nobody counted for a while is read again, with what still runs", async () => {
+      const { limits, ledger } = await setUp();
+      const daily = windowQuota({ unit: "requests", amount: 5, per: "day", window: "calendar" });
+      const rolling = windowQuota({ unit: "requests", amount: 6, per: "5h", window: "rolling" });
+      const set = withWindows(daily, rolling);
+      const running = await granted(limits.admit(set, reserve(1)));
+      (await granted(limits.admit(set, reserve(1)))).lease.settle(1, 0);
+      limits.forgetQuotas([daily, rolling]);
+      ledger.totals = { ...ledger.totals, requests: 3, firstAt: begin };
+      expect(await admittedOf(9, () => limits.admit(set, reserve(1)))).toBe(1);
+      running.lease.settle(1, 0);
+      expect(await limits.usedInWindow(daily)).toMatchObject({ requests: 4 });
+      expect(await limits.usedInWindow(rolling)).toMatchObject({ requests: 4, period: { start: begin } });
+    });
+
     test("a changed amount holds at once, and keeps what was used", async () => {
       const { limits } = await setUp();
       const rule = { unit: "requests", amount: 5, per: "day", window: "calendar" } as const;

@@ -124,4 +124,6 @@ export interface LimitStore {
   used(quota: Quota): Promise<{ tokens: number; nanoUsd: number }>;
   /** The same of a quota that has a window. */
   usedInWindow(quota: Quota): Promise<WindowUse>;
+  /** Has what was used of quotas with a window read from the ledger at their next use, as it is not counted meanwhile. */
+  forgetQuotas(quotas: Iterable<Quota>): void;
 }

@@ -166,6 +166,10 @@ export class MemoryLimits implements LimitStore {
     return isRead ? { requests, tokens, nanoUsd } : undefined;
   }
 
+  forgetQuotas(quotas: Iterable<Quota>): void {
+    for (const quota of quotas) if (quota.window) this.#windows.forget(quota);
+  }
+
   /** When the window of a quota began, in Unix seconds; undefined where none did. */
   startOf(quota: Quota): number | undefined {
     return this.#counter(quota).period?.start;

@@ -78,6 +78,12 @@ export class MemoryWindows {
     this.#starts?.add(id, start, seconds);
   }
 
+  /** It is read again at its next use, where it has a counter; what running requests hold of it stays held. */
+  forget(quota: Quota): void {
+    const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window))) as WindowCounter | undefined;
+    if (counter) counter.isRead = false;
+  }
+
   /**
    * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
    * that takes too long.
@@ -130,15 +136,24 @@ export class MemoryWindows {
   }
 
   #find(quota: Quota, window: QuotaWindow, nowMs: number): WindowCounter {
-    const period = window.kind === "calendar" ? calendarPeriod(window, this.#clock.nowSeconds()) : undefined;
-    const key = period ? `${quota.id} ${period.start}` : quota.id;
+    const period = this.#periodOf(window);
+    const key = this.#keyOf(quota, period);
     const known = this.#counters.get(key) as WindowCounter | undefined;
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
-    // All that was used is within windows that have passed.
-    if (known) counter.isRead = true;
+    // All that was used is within windows that have passed, unless it was not counted for a while.
+    if (known) counter.isRead = known.isRead;
     this.#counters.set(key, counter);
     return counter;
+  }
+
+  #periodOf(given: QuotaWindow | undefined): Period | undefined {
+    const window = windowIn(given);
+    return window.kind === "calendar" ? calendarPeriod(window, this.#clock.nowSeconds()) : undefined;
+  }
+
+  #keyOf({ id }: Quota, period: Period | undefined): string {
+    return period ? `${id} ${period.start}` : id;
   }
 
   /** One that rolls stays for as long as its window: nobody else knows when that began. */
