@@ -1,17 +1,21 @@
 // Keeps what is to be told, once, and lets it be delivered: the way of all that watches.
-import type { Clock } from "../base/clock.ts";
+import { type Clock, elapsedMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type NoticeStore, noticeOf, type Tidings } from "../domain/notices/notice.ts";
 
 export interface NoticesOptions {
   store: Pick<NoticeStore, "add">;
-  clock: Pick<Clock, "nowSeconds">;
+  clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
   /** Whether people are told by mail. */
   mails: boolean;
   /** Called once there are new deliveries. */
   wake(): void;
 }
+
+/** On SQLite the thread that serves requests keeps it: that has at least so many times as long for these after each. */
+const restFactor = 4;
+const longestRestMs = 100;
 
 /** Tells what it is given. Never rejects; false where it could not be kept, and has to be told again. */
 export interface Teller {
@@ -22,6 +26,8 @@ export class Notices implements Teller {
   readonly #options: NoticesOptions;
   readonly #figures = { told: 0, failures: 0 };
   #isFailing = false;
+  /** One after the other, with a rest behind each. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: NoticesOptions) {
     this.#options = options;
@@ -32,7 +38,18 @@ export class Notices implements Teller {
     return this.#figures;
   }
 
-  async tell(tidings: Tidings): Promise<boolean> {
+  tell(tidings: Tidings): Promise<boolean> {
+    const { clock } = this.#options;
+    let startMs = 0;
+    const told = this.#turn.then(() => {
+      startMs = clock.monotonicMs();
+      return this.#tell(tidings);
+    });
+    this.#turn = told.then(() => Bun.sleep(Math.min(longestRestMs, restFactor * elapsedMs(clock, startMs))));
+    return told;
+  }
+
+  async #tell(tidings: Tidings): Promise<boolean> {
     const { store, clock, log, mails, wake } = this.#options;
     try {
       const deliveries = await store.add(noticeOf(tidings, clock.nowSeconds()), { mails });
