@@ -114,7 +114,7 @@ export const layers: Layers = {
   },
   "src/notices": {
     may: ["src/base", "src/domain", "src/http1", "src/policy", "src/wire"],
-    packages: ["node:dns", "standardwebhooks"],
+    packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
   "src/oauth": {

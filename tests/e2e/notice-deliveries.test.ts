@@ -204,7 +204,7 @@ onEachDatabase((databases) => {
       taken.push(times.toSorted((a, b) => a - b)[3] ?? 0);
     };
     await measured();
-    // Of each receiver as many as may wait, nearly; all are due.
+    // For each receiver as many as may wait, nearly; all are due.
     const numbers =
       dialect === "sqlite"
         ? "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 4000) SELECT i FROM c"

@@ -48,7 +48,7 @@ async function timesOf(server: TestServer): Promise<number[]> {
   return times;
 }
 
-/** As after a day of it: of each receiver 2,000 events wait, all due. */
+/** Has 2,000 events wait for each receiver, all due, as after a day of it. */
 function waitMore(server: TestServer): void {
   using db = new Database(join(server.dataDir, "headrace.db"));
   db.run("PRAGMA busy_timeout = 5000");

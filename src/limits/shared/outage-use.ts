@@ -7,7 +7,7 @@ export interface UseSlot extends QuotaUse {
 }
 
 const slotMs = 100;
-/** Of one quota; beyond it the oldest ones are taken together. */
+/** Slots of one quota; beyond it the oldest ones are taken together. */
 const mostSlots = 64;
 
 export class OutageUse {

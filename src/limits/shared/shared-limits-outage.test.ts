@@ -435,7 +435,7 @@ for (const quota of [quotaOf(1_000), windowQuota({ unit: "tokens", amount: 1_000
     await use(other, 7);
     const running = await granted(other.admit(set, reserve(20)));
     reader.forgetQuotas([quota]);
-    // As the other one writes what it had settled before, a moment later.
+    // The other one writes what it had settled before a moment later.
     setTimeout(() => {
       ledger.totals = { ...ledger.totals, tokens: 7, requests: 1, firstAt: systemClock.nowSeconds() };
     }, 200);

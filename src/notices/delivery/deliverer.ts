@@ -81,7 +81,7 @@ export class Deliverer {
     this.#timer.unref();
   }
 
-  /** As of a moment ago. */
+  /** The figures of a moment ago. */
   get figures(): DeliveryFigures {
     return { ...this.#queue, underWay: this.#underWay.size, attempts: this.#attempts };
   }

@@ -1,5 +1,4 @@
 // The address of a receiver: what may be given as one, and where it leads at an attempt.
-import { dns } from "bun";
 import { fieldError } from "../../base/errors.ts";
 import { parseRange } from "../../base/text/ip-range.ts";
 import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
@@ -65,7 +64,7 @@ export const resolveBySystem: Resolve = async (name) => {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new ReceiverRefused("name_not_found")), resolvePatienceMs);
   try {
-    const found = await Promise.race([dns.lookup(name, { backend: "c-ares" }), late]);
+    const found = await Promise.race([Bun.dns.lookup(name, { backend: "c-ares" }), late]);
     return found.map(({ address }) => address);
   } catch {
     throw new ReceiverRefused("name_not_found");

@@ -689,7 +689,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX usage_tag_rollups_by_app ON usage_tag_rollups (app_id, span, start) WHERE app_id <> ''`,
   ],
   [
-    // Of each target what is due first, without a look at what else waits.
+    // Finds what is due first of each target, without a look at what else waits.
     `CREATE INDEX notice_deliveries_queue ON notice_deliveries (target, due_at) WHERE state = 'pending'`,
     `DROP INDEX notice_deliveries_waiting`,
   ],
