@@ -4,7 +4,7 @@ import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
 import { operated } from "../support/operated.ts";
 import { type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
-import { kinds, paths, usualTime, vendorBody, vendorScript, vendors } from "../support/vendor-usage.ts";
+import { failing, kinds, paths, usualTime, vendorBody, vendorScript, vendors } from "../support/vendor-usage.ts";
 
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -13,7 +13,7 @@ beforeAll(async () => {
   clock = manualClock(Date.parse(usualTime) / 1000);
   upstream = await startUpstream(vendorScript);
   const ofKind = (kind: string) => `  - { name: ${kind}, url: "${upstream.url}", discover: false, apis: [${kind}] }\n`;
-  const models = Object.entries(vendors).map(
+  const models = Object.entries({ ...vendors, ...failing }).map(
     ([id, { kind, price }]) =>
       `  - { id: ${id}, price: ${price}, deployments: [{ upstream: ${kind}, model: ${id} }] }\n`,
   );
@@ -151,3 +151,22 @@ test("what a vendor says that it charges is shown to operators alone", async () 
   const shown = await (await server.request(`/v1/requests/${id}`, { headers })).json();
   expect(shown).toMatchObject({ usage_details: { billed: 0.0232856 } });
 });
+
+test.each(kinds)(
+  "a stream that fails is charged for as its server tells with its failure, asked by %s",
+  async (asked) => {
+    const [[model = "", vendor] = []] = Object.entries(failing);
+    const { prompt = 0, completion = 0 } = vendor?.tokens ?? {};
+    const answer = await server.request(paths[asked], { body: vendorBody(asked, model, prompt, true) });
+    expect(await answer.text()).toContain("The model failed.");
+    expect(await requestOf(answer.headers.get("x-request-id") ?? "")).toMatchObject({
+      ...{
+        outcome: "failed",
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        cost: vendor?.cost,
+        estimated: false,
+      },
+    });
+  },
+);

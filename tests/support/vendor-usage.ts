@@ -20,7 +20,7 @@ export interface Vendor {
   /** Where a stream of chunks has it: in the last one, in `x_groq` of that, or what has been used so far in each. */
   inStream?: "last" | "x_groq" | "each";
   /** How a stream of Responses ends. */
-  ends?: "completed" | "incomplete";
+  ends?: "completed" | "incomplete" | "failed";
   /** Items of a response besides its text. */
   items?: readonly Json[];
   /** The price in headrace.yaml. */
@@ -283,12 +283,18 @@ export const vendors: Readonly<Record<string, Vendor>> = {
   },
 };
 
+/** An answer that fails in its middle, and what it cost by then. */
+export const failing: Readonly<Record<string, Vendor>> = {
+  "openai-responses-failed": { ...response(10_000, 500), ends: "failed", price: `{ ${sol} }`, cost: 0.025 },
+};
+
 const text = "word ".repeat(40);
 
 /** Answers as the vendor of the model that is asked for. */
 export const vendorScript: Script = (request, res) => {
-  const vendor = vendors[String(request.body["model"])];
-  if (!vendor) throw new Error(`There is no vendor ${String(request.body["model"])}.`);
+  const name = String(request.body["model"]);
+  const vendor = vendors[name] ?? failing[name];
+  if (!vendor) throw new Error(`There is no vendor ${name}.`);
   const isStream = request.body["stream"] === true;
   if (isStream) res.writeHead(200, { "content-type": "text/event-stream" });
   answers[vendor.kind](vendor, isStream, res);
@@ -316,10 +322,14 @@ const answers: Readonly<Record<Kind, AnswerAs>> = {
     res.end("data: [DONE]\n\n");
   },
   responses({ usage, beside = {}, ends = "completed", items = [] }, isStream, res) {
-    const item = { id: "msg_1", type: "message", role: "assistant", status: ends };
+    const item = { id: "msg_1", type: "message", role: "assistant", status: "completed" };
     const output = [...items, { ...item, content: [{ type: "output_text", text, annotations: [], logprobs: [] }] }];
     const head = { id: "resp_1", object: "response", created_at: 1, model: "m", ...beside };
-    const why = ends === "incomplete" ? { incomplete_details: { reason: "max_output_tokens" } } : {};
+    const why = {
+      completed: {},
+      incomplete: { incomplete_details: { reason: "max_output_tokens" } },
+      failed: { error: { code: "server_error", message: "The model failed." } },
+    }[ends];
     const ended = { ...head, status: ends, output, usage, ...why };
     if (!isStream) return json(res, 200, ended);
     const tell = (type: string, members: object) => res.write(event(type, members));

@@ -57,6 +57,8 @@ export interface ReplyUsage {
   readonly reasoningTokens?: number | undefined;
   /** What few servers tell. */
   readonly details?: UsageDetails | undefined;
+  /** It is of all that there will be, also where the answer failed and has no end. */
+  readonly isFinal?: boolean | undefined;
 }
 
 /**

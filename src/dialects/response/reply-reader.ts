@@ -148,10 +148,11 @@ export class ResponseReader implements ReplyReader {
 
   #end(response: Json, sink: ReplySink): void {
     const { status, usage, incomplete_details: details, error } = response;
+    const isFailed = status === "failed" || status === "cancelled";
     // What failed is charged for as well.
     const told = usageOf(usage, response);
-    if (told) sink.usage(told);
-    if (status === "failed" || status === "cancelled") throw this.#fault({ error });
+    if (told) sink.usage(isFailed ? { ...told, isFinal: true } : told);
+    if (isFailed) throw this.#fault({ error });
     this.#isOver = true;
     const reason = isObject(details) ? details["reason"] : undefined;
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });

@@ -21,10 +21,10 @@ export class CountedReply implements ReplySink, StreamObservation {
 
   /**
    * Undefined until the answer ended, as some servers begin with figures that are of nothing yet; but for one that told what
-   * of the prompt its cache had: that is true of a stream that is cut, too.
+   * of the prompt its cache had: that is true of a stream that is cut, too. What was told where it failed is whole as well.
    */
   get reported(): TokenUsage | undefined {
-    return reportedOf(this.told, this.ended !== undefined);
+    return reportedOf(this.told, this.ended !== undefined || this.told.isFinal === true);
   }
 
   block(): void {
@@ -93,6 +93,7 @@ function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
     completionTokens: now.completionTokens ?? before.completionTokens,
     reasoningTokens: now.reasoningTokens ?? before.reasoningTokens,
     details: now.details && before.details ? { ...before.details, ...now.details } : (now.details ?? before.details),
+    isFinal: now.isFinal ?? before.isFinal,
   };
 }
 
