@@ -8,9 +8,8 @@ export const paths = { chat: "/v1/chat/completions", responses: "/v1/responses",
 
 type Json = Record<string, unknown>;
 
-export interface Vendor {
-  /** The format that the vendor speaks. */
-  kind: Kind;
+/** What an answer tells of usage, and how. */
+export interface Told {
   /** The usage object of a whole answer, and of a stream unless told otherwise. */
   usage: Json;
   /** What stands beside it in an answer. */
@@ -23,6 +22,11 @@ export interface Vendor {
   ends?: "completed" | "incomplete" | "failed";
   /** Items of a response besides its text. */
   items?: readonly Json[];
+}
+
+export interface Vendor extends Told {
+  /** The format that the vendor speaks. */
+  kind: Kind;
   /** The price in headrace.yaml. */
   price: string;
   /** USD. */
@@ -289,6 +293,7 @@ export const failing: Readonly<Record<string, Vendor>> = {
 };
 
 const text = "word ".repeat(40);
+const stream = { "content-type": "text/event-stream" };
 
 /** Answers as the vendor of the model that is asked for. */
 export const vendorScript: Script = (request, res) => {
@@ -296,17 +301,18 @@ export const vendorScript: Script = (request, res) => {
   const vendor = vendors[name] ?? failing[name];
   if (!vendor) throw new Error(`There is no vendor ${name}.`);
   const isStream = request.body["stream"] === true;
-  if (isStream) res.writeHead(200, { "content-type": "text/event-stream" });
   answers[vendor.kind](vendor, isStream, res);
 };
 
-type AnswerAs = (vendor: Vendor, isStream: boolean, res: Parameters<Script>[1]) => void;
+type AnswerAs = (vendor: Told, isStream: boolean, res: Parameters<Script>[1]) => void;
 
-const answers: Readonly<Record<Kind, AnswerAs>> = {
+/** An answer of some text with this usage, in the format of a vendor. */
+export const answers: Readonly<Record<Kind, AnswerAs>> = {
   chat({ usage, beside = {}, inStream = "last" }, isStream, res) {
     const message = { role: "assistant", content: text };
     const head = { id: "c", object: "chat.completion", created: 1, model: "m", ...beside };
     if (!isStream) return json(res, 200, { ...head, choices: [{ index: 0, message, finish_reason: "stop" }], usage });
+    res.writeHead(200, stream);
     const begun = { prompt_tokens: usage["prompt_tokens"], completion_tokens: 0, total_tokens: usage["prompt_tokens"] };
     if (inStream === "each") {
       res.write(chunk(message, null, { ...beside, usage: begun }));
@@ -332,6 +338,7 @@ const answers: Readonly<Record<Kind, AnswerAs>> = {
     }[ends];
     const ended = { ...head, status: ends, output, usage, ...why };
     if (!isStream) return json(res, 200, ended);
+    res.writeHead(200, stream);
     const tell = (type: string, members: object) => res.write(event(type, members));
     tell("response.created", { sequence_number: 0, response: { ...head, status: "in_progress", output: [] } });
     output.forEach((done, index) => {
@@ -344,6 +351,7 @@ const answers: Readonly<Record<Kind, AnswerAs>> = {
     const head = { id: "msg_1", type: "message", role: "assistant", model: "m", stop_sequence: null };
     const content = [{ type: "text", text }];
     if (!isStream) return json(res, 200, { ...head, content, stop_reason: "end_turn", usage });
+    res.writeHead(200, stream);
     const tell = (type: string, members: object) => res.write(event(type, members));
     const begun = { ...usage, output_tokens: 1 };
     tell("message_start", { message: { ...head, content: [], stop_reason: null, usage: begun } });
