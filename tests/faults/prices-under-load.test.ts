@@ -4,11 +4,22 @@ import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SQL } from "bun";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { long } from "../support/long.ts";
+import { long, withinMs } from "../support/long.ts";
+import { adminOf } from "../support/operated.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { startRedis } from "../support/redis.ts";
 import { startReplicas } from "../support/replicas.ts";
 import { startUpstream } from "../support/scripted-upstream.ts";
-import { ask, finePrice, type Heard, nanoUsdOf, randomlyTold, toldYaml } from "../support/told-load.ts";
+import {
+  ask,
+  finePrice,
+  type Heard,
+  nanoUsdOf,
+  type PicoRates,
+  priceOf,
+  randomlyTold,
+  toldYaml,
+} from "../support/told-load.ts";
 import { kinds } from "../support/vendor-usage.ts";
 
 const clients = 300;
@@ -151,4 +162,147 @@ test("300 clients at once, in all formats, pay in all what they were told to hav
   );
   const sum = await expectExact(heard, () => postgresBooks(db), replicas.servers, key);
   console.log(`${heard.length} requests: ${sum} nano-USD`);
+}, 60_000);
+
+/** One price after another, none of whose figures can be put together of those of others. */
+function priceNumber(version: number): PicoRates {
+  const { input, cachedInput, cacheWrite, output, reasoning, request } = finePrice;
+  return {
+    ...{ input: input * (version + 1), cachedInput: cachedInput * (((version * 7) % 31) + 1) },
+    ...{ cacheWrite: cacheWrite * (((version * 5) % 23) + 1), output: output * (((version * 11) % 37) + 1) },
+    ...{ reasoning: reasoning * (((version * 13) % 41) + 1), request: request * (version + 1) },
+  };
+}
+
+/** The word of a change is at another replica by then, also where the machine does much else. */
+const replicaLateMs = withinMs(1_000);
+
+/** A request with when it was sent, and when its model server was asked: its price is of a moment in between. */
+interface Timed extends Heard {
+  sentMs: number;
+  heardMs: number;
+}
+
+/** When a price was set: from the first moment at which it may have held to the first at which no other did. */
+interface Change {
+  fromMs: number;
+  toMs: number;
+}
+
+interface Changing {
+  change(version: number): Promise<void>;
+  models: readonly string[];
+  count: number;
+  clients: number;
+}
+
+/** Asks with `clients` clients while `change` sets one price after another, `count` times. */
+async function loadWhile(
+  urls: readonly string[],
+  key: string,
+  { change, models, count, clients: many }: Changing,
+): Promise<{ heard: Timed[]; changes: Change[] }> {
+  const heard: Timed[] = [];
+  const changes: Change[] = [{ fromMs: 0, toMs: 0 }];
+  let isOver = false;
+  const client = async (own: number) => {
+    for (let round = 0; !isOver; round++) {
+      const kind = kinds[(own + round) % kinds.length] ?? "chat";
+      const sentMs = performance.now();
+      const model = models[round % models.length] ?? "";
+      const url = urls[(own + round) % urls.length] ?? "";
+      const answer = await ask({ url, key, model, kind, stream: round % 2 === 0 });
+      heard.push({ ...answer, sentMs, heardMs: performance.now() });
+    }
+  };
+  const all = Array.from({ length: many }, (_, own) => client(own));
+  for (let version = 1; version <= count; version++) {
+    const before = heard.length;
+    await until(() => heard.length >= before + many, "each price is of some requests");
+    const fromMs = performance.now();
+    await change(version);
+    changes.push({ fromMs, toMs: performance.now() });
+  }
+  isOver = true;
+  await Promise.all(all);
+  return { heard, changes };
+}
+
+/**
+ * Each request was charged by one of the prices that held while it ran. `lateMs`: for so long after a change another replica
+ * may not have heard of it. Returns how many were charged by each.
+ */
+async function expectOnePrice(
+  { heard, changes }: Awaited<ReturnType<typeof loadWhile>>,
+  books: () => Books | Promise<Books>,
+  lateMs = 0,
+): Promise<number[]> {
+  expect(heard.filter(({ status }) => status !== 200)).toEqual([]);
+  const { rows } = await until(async () => {
+    const now = await books();
+    return now.rows.length >= heard.length ? now : undefined;
+  }, "all is on the ledger");
+  expect(rows).toHaveLength(heard.length);
+  const booked = new Map(rows.map(({ request_id, nano_usd }) => [request_id, Number(nano_usd)]));
+  const perPrice = changes.map(() => 0);
+  const odd: unknown[] = [];
+  for (const { id, told, sentMs, heardMs } of heard) {
+    const nanoUsd = booked.get(id);
+    const version = changes.findIndex((_, place) => nanoUsdOf(told, priceNumber(place)) === nanoUsd);
+    const [own, next] = [changes[version], changes[version + 1]];
+    if (own && own.fromMs <= heardMs && (next === undefined || next.toMs + lateMs >= sentMs))
+      perPrice[version] = (perPrice[version] ?? 0) + 1;
+    else odd.push({ id, told, nanoUsd, version, sentMs, heardMs, own, next });
+  }
+  expect(odd).toEqual([]);
+  const sum = rows.reduce((all, { nano_usd }) => all + BigInt(nano_usd), 0n);
+  await until(async () => (await books()).rolled === sum, "the roll-ups have the same sum");
+  return perPrice;
+}
+
+/** A server on loopback that nobody listens at: what it has is served by another model. */
+const fallen = `  - { id: fallen, deployments: [{ upstream: dead, model: told }], fallbacks: [chat] }\n`;
+const dead = 'upstreams:\n  - { name: dead, url: "http://127.0.0.1:9/v1", discover: false, apis: [chat] }\n';
+
+test("a price that is changed in headrace.yaml under load is that of one moment for each request, also of a stand-in, and nothing is lost", async () => {
+  const upstream = await startUpstream(randomlyTold);
+  stack.push(upstream);
+  const yaml = (version: number) => toldYaml(upstream.url, priceNumber(version)).replace("upstreams:\n", dead) + fallen;
+  const server = await startHeadrace({ yaml: yaml(0) });
+  stack.push(server);
+  const key = await keyOf(server, server.key);
+  const change = (version: number) => server.reconfigure(yaml(version));
+  const loaded = await loadWhile([server.url], key, { change, models: ["chat", "fallen"], count: 15, clients: 60 });
+  await server.governance.ledger.flush();
+  const perPrice = await expectOnePrice(loaded, () => sqliteBooks(server.dataDir));
+  console.log({ perPrice });
+  expect(perPrice.filter((requests) => requests > 0).length).toBeGreaterThan(10);
+}, 60_000);
+
+test("a price that is changed over the API of one of three replicas under load is that of one moment for each request, and nothing is lost", async () => {
+  const [upstream, redis] = await Promise.all([startUpstream(randomlyTold), startRedis()]);
+  stack.push(upstream, redis);
+  const env = { HEADRACE_REDIS_URL: redis.url };
+  const replicas = await startReplicas({ count: 3, env, yaml: toldYaml(upstream.url, finePrice) });
+  stack.push(replicas);
+  const db = new SQL(replicas.env["HEADRACE_DATABASE_URL"] ?? "", { max: 1 });
+  stack.push({ [Symbol.asyncDispose]: () => db.close() });
+  const servers = replicas.servers as [TestServer, TestServer, TestServer];
+  const operator = await makeOperatorKey(servers[0].dataDir, [], replicas.env);
+  const added = { id: "stored", price: priceOf(priceNumber(0)), deployments: [{ upstream: "chat", model: "told" }] };
+  expect((await adminOf(servers[0], operator)("POST", "/models", added)).status).toBe(200);
+  const key = await keyOf(servers[0], replicas.key);
+  const isServed = (server: TestServer) => server.catalog.find("stored") !== undefined;
+  await until(() => servers.every(isServed), "all replicas have the model");
+  const change = async (version: number) => {
+    const at = servers[version % 3] as TestServer;
+    const changed = await adminOf(at, operator)("PATCH", "/models/stored", { price: priceOf(priceNumber(version)) });
+    expect(changed.status).toBe(200);
+  };
+  const urls = servers.map(({ url }) => url);
+  const loaded = await loadWhile(urls, key, { change, models: ["stored"], count: 15, clients: 60 });
+  await Promise.all(servers.map((server) => server.governance.ledger.flush()));
+  const perPrice = await expectOnePrice(loaded, () => postgresBooks(db), replicaLateMs);
+  console.log({ perPrice });
+  expect(perPrice.filter((requests) => requests > 0).length).toBeGreaterThan(10);
 }, 60_000);
