@@ -7,7 +7,7 @@ import { startHeadrace, type TestServer, type TestServerOptions, until } from ".
 import { long, withinMs } from "../support/long.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
-import { canMount, fillDisk, smallDisk } from "../support/small-disk.ts";
+import { canMount, emptyDisk, fillDisk, smallDisk } from "../support/small-disk.ts";
 
 const lockMs = long ? 20_000 : 2_500;
 const stack: AsyncDisposable[] = [];
@@ -342,7 +342,7 @@ test.skipIf(!canMount)(
     expect(await status(server.request("/v1/auth/token", { body: { api_key: server.key } }))).toBe(503);
     expect(await status(server.request("/v1/models"))).toBe(200);
 
-    Bun.spawnSync(["sh", "-c", `rm -f '${disk.path}'/filler-*`]);
+    emptyDisk(disk.path);
     // By itself, as nobody sends it requests while it is not.
     await until(async () => (await fetch(`${server.url}/readyz`)).ok, "it is ready");
     expect(await status(chat(server))).toBe(200);

@@ -1,5 +1,5 @@
 // A disk of a test's own, in memory, so small that it can be filled; only root may mount one.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -30,4 +30,9 @@ export function fillDisk(path: string): void {
       }
     }
   }
+}
+
+/** Takes away what filled it. */
+export function emptyDisk(path: string): void {
+  for (const name of readdirSync(path)) if (name.startsWith("filler-")) rmSync(join(path, name));
 }

@@ -70,18 +70,19 @@ const inFormat: Readonly<Record<Kind, (usage: ToldUsage) => Json>> = {
     output_tokens_details: { reasoning_tokens: reasoning },
   }),
   messages: ({ prompt, cached, written, completion, reasoning }) => ({
+    service_tier: "flex",
     ...{ input_tokens: prompt - cached - written, output_tokens: completion },
     ...{ cache_read_input_tokens: cached, cache_creation_input_tokens: written },
     output_tokens_details: { thinking_tokens: reasoning },
   }),
 };
 
-/** Answers each request with usage of its own. */
+/** Answers each request with usage of its own, and a tier, which is a detail of each record. */
 export const randomlyTold: Script = (request, res) => {
   const kind = kinds.find((one) => request.path.endsWith(paths[one].slice("/v1".length))) ?? "chat";
   const usage = inFormat[kind](randomUsage());
   const atEnd = { output_tokens: usage["output_tokens"], output_tokens_details: usage["output_tokens_details"] };
-  answers[kind]({ usage, atEnd }, request.body["stream"] === true, res);
+  answers[kind]({ usage, atEnd, beside: { service_tier: "flex" } }, request.body["stream"] === true, res);
 };
 
 export interface Asked {
