@@ -1,4 +1,4 @@
-// Checks the structure of the house: layers, cycles, sizes of folders, where the time is read, the Lua that Redis runs, tests and prose.
+// Checks the structure of the house: layers, cycles, sizes of folders, where the time is read, how money is added, the Lua that Redis runs, tests and prose.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { limitScripts } from "../src/limits/shared/limit-scripts.ts";
@@ -7,9 +7,10 @@ import { checkFolders } from "./house/folders.ts";
 import { readSources } from "./house/imports.ts";
 import { checkLayers } from "./house/layers.ts";
 import { checkLua } from "./house/lua.ts";
+import { checkMoney } from "./house/money.ts";
 import { crowded, cycles, headless, insideTests, readTime } from "./house/owed.ts";
 import { checkProse } from "./house/prose.ts";
-import { layers, timeRooms } from "./house/table.ts";
+import { layers, moneyRooms, timeRooms } from "./house/table.ts";
 import { checkTests } from "./house/tests.ts";
 import { checkTime } from "./house/time.ts";
 
@@ -27,6 +28,7 @@ const findings = [
     timeRooms,
     readTime,
   ),
+  ...checkMoney(files, moneyRooms),
   ...checkProse([...files, ...readSources(root, ["bench", "scripts", "tests"])], headless),
   ...checkLua(lua, Object.values(limitScripts)),
   ...checkTests(files, insideTests),

@@ -258,3 +258,12 @@ export const layers: Layers = {
 
 /** Who may read the time: the clock, commands that are over soon, and processes of their own. */
 export const timeRooms = ["src/base/clock.ts", "src/cli", "src/doctor", "src/engines/llama/worker"];
+
+/** Who turns USD into nano-USD and back, computes prices, or has other costs than those in money. */
+export const moneyRooms = [
+  "src/base/money.ts",
+  "src/policy/price.ts",
+  "web/api/money.ts",
+  // The cost of a place to run is work.
+  "src/inference/routing/ranking.ts",
+];

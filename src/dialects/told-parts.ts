@@ -1,4 +1,5 @@
 // What model servers tell of the parts of a usage, in the words of each of them.
+import { nanoOfUsd } from "../base/money.ts";
 import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -36,7 +37,7 @@ export function servedOf(...said: readonly unknown[]): readonly string[] | undef
 export function billedOf({ cost, cost_in_usd_ticks: ticks }: Json): number | undefined {
   const inTicks = countOf(ticks);
   if (inTicks !== undefined) return Math.round(inTicks / 10);
-  return typeof cost === "number" && cost >= 0 && cost < 9e6 ? Math.round(cost * 1e9) : undefined;
+  return typeof cost === "number" && cost >= 0 && cost < 9e6 ? nanoOfUsd(cost) : undefined;
 }
 
 /** Members that say something; undefined where none does. */

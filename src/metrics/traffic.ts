@@ -1,5 +1,7 @@
 // Counts what is asked and answered. Told of each request while it is served: it adds to numbers, and makes no text.
+
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
+import { usdOf } from "../base/money.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/usage/observer.ts";
 import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries, otherLabel } from "./bounded-series.ts";
@@ -215,7 +217,7 @@ export class Traffic implements Observer {
       for (const series of this.#models.all()) out.sample(series.labels, series[member]);
     }
     out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
-    for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, nanoUsd / 1e9);
+    for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, usdOf(nanoUsd));
   }
 
   #writeOpen(out: Exposition, waiting: ReadonlyMap<string, number>): void {

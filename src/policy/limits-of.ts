@@ -1,4 +1,5 @@
 // Which limits and quotas the requests of a principal count against.
+import { nanoOfUsd } from "../base/money.ts";
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
@@ -15,7 +16,6 @@ export interface LimitedParty {
 }
 
 const minuteSeconds = 60;
-const nanoUsdPerUsd = 1e9;
 
 /** The account's own limits come first; all keys of an account share them, in each environment apart. */
 export function limitsOf({ keys, account, environment, tier }: LimitedParty): LimitSet {
@@ -111,5 +111,5 @@ function windowsOf({ id, owner, called, ownerId, environment }: Quota, rules: re
 }
 
 function nanoUsdOf(usd: number | null): number | null {
-  return usd === null ? null : Math.round(usd * nanoUsdPerUsd);
+  return usd === null ? null : nanoOfUsd(usd);
 }

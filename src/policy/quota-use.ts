@@ -1,8 +1,7 @@
 // What was used of quotas per window, as the API tells it.
+import { usdOf } from "../base/money.ts";
 import type { LimitStore, Quota } from "../domain/limits/limits.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
-
-const nanoUsdPerUsd = 1e9;
 
 /** One for each amount of these quotas. */
 export async function quotaUse(
@@ -20,7 +19,7 @@ async function useOf(quota: Quota, limits: Pick<LimitStore, "usedInWindow">): Pr
   const amounts = [
     { unit: "requests", amount: requests ?? null, used: used.requests },
     { unit: "tokens", amount: tokens, used: used.tokens },
-    { unit: "usd", amount: nanoUsd === null ? null : nanoUsd / nanoUsdPerUsd, used: used.nanoUsd / nanoUsdPerUsd },
+    { unit: "usd", amount: nanoUsd === null ? null : usdOf(nanoUsd), used: usdOf(used.nanoUsd) },
   ] as const;
   return amounts.flatMap(({ unit, amount, used: ofUnit }) => {
     if (amount === null) return [];

@@ -8,8 +8,9 @@ import { checkFolders } from "../../scripts/house/folders.ts";
 import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
 import { checkLua } from "../../scripts/house/lua.ts";
+import { checkMoney } from "../../scripts/house/money.ts";
 import { checkProse } from "../../scripts/house/prose.ts";
-import { layers, timeRooms } from "../../scripts/house/table.ts";
+import { layers, moneyRooms, timeRooms } from "../../scripts/house/table.ts";
 import { checkTests } from "../../scripts/house/tests.ts";
 import { checkTime } from "../../scripts/house/time.ts";
 
@@ -111,6 +112,47 @@ test("a reading of the time outside of the clock is found, whatever reads it", (
     readings.map((reading, index) => expect.stringContaining(`src/policy/x.ts:${index + 1}: ${reading} `)),
   );
   expect(checkTime(files, timeRooms, ["src/policy/x.ts"])).toEqual([]);
+});
+
+describe("the rule of money", () => {
+  for (const statement of [
+    "sum.cost += row.cost;",
+    "total = total + row.cost;",
+    "const all = rows.reduce((sum, { cost }) => sum + cost, 0);",
+    "const left = account.monthlySpend - used;",
+    "const more = usd + 1;",
+    "this.#costUsd -= 0.1;",
+    "const text = `$" + "{one.cost + (two)}`;",
+    "const part = row.nanoUsd * share;",
+    "const usd = nanoUsd / 1e9;",
+    "const half = 2 / heldNanoUsd;",
+    "const nanoUsdPerUsd = 1e9;",
+    "const amount = Number.parseFloat(text);",
+  ]) {
+    test(`the rule of money refuses ${statement}`, () => {
+      const findings = checkMoney(planted({ "src/policy/x.ts": `\n${statement}\n` }), moneyRooms);
+      expect(findings.length).toBeGreaterThan(0);
+      for (const finding of findings) expect(finding).toMatch(/^src\/policy\/x\.ts:2: .*\(src\/base\/money\.ts/);
+    });
+  }
+
+  test("the rule of money lets pass whole nano-USD, rounded parts of them, text, and what turns one into the other", () => {
+    const allowed = `
+      used.nanoUsd += more.nanoUsd;
+      const held = usedNanoUsd + heldNanoUsd - minNanoUsd;
+      sums.nanoUsd += Math.round(more.nanoUsd * part);
+      const shown = { cost: usdOf(nanoUsd), spend: -1 };
+      const cost = priced ? costOf(row) + 1 : null; // cost + cost
+      const text = "cost + spend - usd";
+      type Cost = number; const f = (cost: number) => cost;
+    `;
+    const files = planted({
+      "src/policy/x.ts": allowed,
+      "src/base/money.ts": "const nanoUsdPerUsd = 1e9;\nconst usd = nanoUsd / nanoUsdPerUsd;\n",
+      "src/policy/x.test.ts": "const usd = one.cost + two.cost;\n",
+    });
+    expect(checkMoney(files, moneyRooms)).toEqual([]);
+  });
 });
 
 describe("the prose", () => {

@@ -1,5 +1,7 @@
 // Reads usage reports: whole, whatever number of pages they have, several at once, and no more than a page can show.
+
 import { call, type Environment } from "./client.ts";
+import { addUsd } from "./money.ts";
 import { nowSeconds } from "./server-time.ts";
 import type { UsageReport, UsageRow } from "./types.ts";
 
@@ -166,7 +168,7 @@ export function sumOf(rows: Iterable<Figures>): Figures {
     sum.cache_write_tokens += row.cache_write_tokens;
     sum.reasoning_tokens += row.reasoning_tokens;
     sum.total_tokens += row.total_tokens;
-    sum.cost += row.cost;
+    sum.cost = addUsd(sum.cost, row.cost);
     sum.errors += row.errors;
     if (row.first_token_ms !== null) {
       const weight = Math.max(1, row.requests - row.errors);

@@ -1,4 +1,5 @@
 // `headrace migrate sqlite-to-postgres`: moves the records of a data directory to PostgreSQL, and says how to go on from there.
+import { usdOf } from "../../base/money.ts";
 import { loadDatabaseUrl, loadSecretsHex } from "../../config/config.ts";
 import type { Recovered } from "../../ledger/ledger-recovery.ts";
 import type { ComparedTable, CopyProgress } from "../../storage/backup/copy-records.ts";
@@ -141,7 +142,7 @@ function tell(terminal: Terminal, { tables, isSame, secretFile }: Moved, seconds
     const tokens = [0, 1].map(
       (at) => Number(usage.sums["prompt_tokens"]?.[at]) + Number(usage.sums["completion_tokens"]?.[at]),
     );
-    const spend = [0, 1].map((at) => formatUsd(Number(usage.sums["nano_usd"]?.[at]) / 1e9));
+    const spend = [0, 1].map((at) => formatUsd(usdOf(Number(usage.sums["nano_usd"]?.[at]))));
     terminal.print(`\nTokens of all requests: ${tokens.map(count).join(" and ")}; spend: ${spend.join(" and ")}.`);
   }
   if (!isSame) return;

@@ -1,5 +1,7 @@
 // Usage for a person: a table, with bars beside it where a terminal can draw them.
+
 import { z } from "zod";
+import { nanoOfUsd, usdOf } from "../../base/money.ts";
 import type { UsageGroup } from "../../domain/usage/usage.ts";
 import { formatCount, formatUsd, usdDigits } from "../terminal/figures.ts";
 import { formatTable, type Terminal } from "../terminal/terminal.ts";
@@ -81,7 +83,7 @@ function sum(rows: readonly UsageRow[]): Figures {
     completion_tokens: total((row) => row.completion_tokens),
     total_tokens: total((row) => row.total_tokens),
     // Whole nano-USD: sums of fractions would show 0.30000000000000004.
-    cost: priced ? total((row) => Math.round((row.cost ?? 0) * 1e9)) / 1e9 : null,
+    cost: priced ? usdOf(total((row) => nanoOfUsd(row.cost ?? 0))) : null,
     errors: total((row) => row.errors),
   };
 }

@@ -1,10 +1,10 @@
 // What a client is told when a limit or a quota refuses its request.
 import { GatewayError, type RefusalReason, type SpentQuota } from "../../base/errors.ts";
+import { usdOf, usdText } from "../../base/money.ts";
 import type { Quota, RateLimit } from "./limits.ts";
 import { type Period, spanText } from "./quota-rules.ts";
 
 const longestRetryMs = 60_000;
-const nanoUsdPerUsd = 1e9;
 
 export type LimitKind = "requests" | "tokens";
 
@@ -81,7 +81,7 @@ function reset(period: Period | undefined): string {
 function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaShortage): SpentQuota {
   const { window, filter } = quota;
   const usd = shortage.unit === "nanoUsd";
-  const figure = (amount: number) => (usd ? amount / nanoUsdPerUsd : amount);
+  const figure = (amount: number) => (usd ? usdOf(amount) : amount);
   return {
     owner: quota.called ?? quota.owner,
     unit: shortage.unit === "nanoUsd" ? "usd" : shortage.unit,
@@ -99,7 +99,7 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
 }
 
 function shown(unit: QuotaShortage["unit"], amount: number): string {
-  if (unit === "nanoUsd") return `${usd(amount)} USD`;
+  if (unit === "nanoUsd") return `${usdText(amount, 2)} USD`;
   return unit === "requests" && amount === 1 ? "1 request" : `${amount} ${unit}`;
 }
 
@@ -135,12 +135,6 @@ function windowName(seconds: number): string {
 function delayOf(ms: number): string {
   const seconds = ms < 10_000 ? Math.ceil(ms / 100) / 10 : Math.ceil(ms / 1000);
   return seconds === 1 ? "1 second" : `${seconds} seconds`;
-}
-
-function usd(nanoUsd: number): string {
-  const text = (nanoUsd / nanoUsdPerUsd).toFixed(9).replace(/0+$/, "");
-  const decimals = text.length - text.indexOf(".") - 1;
-  return text + "0".repeat(Math.max(0, 2 - decimals));
 }
 
 function monthName({ start }: Period): string {

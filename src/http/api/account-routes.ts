@@ -1,6 +1,8 @@
 // What the caller's account may use, how much of it is left, and which tiers there are.
+
 import { z } from "zod";
 import { calendarMonthOf } from "../../base/calendar-month.ts";
+import { usdOf } from "../../base/money.ts";
 import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
@@ -125,7 +127,7 @@ export async function accountToWire(
       period_start: month.start,
       period_end: month.end,
       tokens: { limit: quota.tokens, used: used.tokens },
-      spend: { limit: quota.nanoUsd === null ? null : quota.nanoUsd / 1e9, used: used.nanoUsd / 1e9 },
+      spend: { limit: quota.nanoUsd === null ? null : usdOf(quota.nanoUsd), used: usdOf(used.nanoUsd) },
     },
     quotas: await quotaUse(principal.limits.windows ?? [], limits),
     store_chats: account.storeChats,

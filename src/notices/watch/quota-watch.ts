@@ -1,5 +1,6 @@
 // Looks at the quotas that were used lately, apart from any request, and tells which thresholds they have reached.
 import type { Log } from "../../base/log.ts";
+import { usdOf } from "../../base/money.ts";
 import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/limits.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { NoticeData, Tidings } from "../../domain/notices/notice.ts";
@@ -22,7 +23,6 @@ const defaultEveryMs = 5_000;
 const mostTouched = 50_000;
 /** What was told, so that the database is not asked again. */
 const mostRemembered = 50_000;
-const nanoUsdPerUsd = 1e9;
 
 /** One amount of a quota, with what was used of it. */
 interface Measure {
@@ -125,7 +125,12 @@ function measuresOf(
     ...(filter?.models && { models: [...filter.models] }),
     ...(filter?.tag !== undefined && { tag: filter.tag }),
   };
-  const measure = (unit: Measure["data"]["unit"], limit: number, amount: number, perUnit: number): Measure => ({
+  const measure = (
+    unit: Measure["data"]["unit"],
+    limit: number,
+    amount: number,
+    shown: (amount: number) => number,
+  ): Measure => ({
     place: `quota ${id} ${unit} ${start} ${limit}`,
     series: `${id} ${unit} ${limit}`,
     period,
@@ -138,15 +143,16 @@ function measuresOf(
         environment: environment as Measure["data"]["environment"],
         unit,
       },
-      ...{ limit: limit / perUnit, used: amount / perUnit },
+      ...{ limit: shown(limit), used: shown(amount) },
       window: { starts_at: start, ends_at: end },
       ...which,
     },
   });
+  const itself = (amount: number) => amount;
   return [
-    ...(requests === null ? [] : [measure("requests", requests, used.requests, 1)]),
-    ...(tokens === null ? [] : [measure("tokens", tokens, used.tokens, 1)]),
-    ...(nanoUsd === null ? [] : [measure("USD", nanoUsd, used.nanoUsd, nanoUsdPerUsd)]),
+    ...(requests === null ? [] : [measure("requests", requests, used.requests, itself)]),
+    ...(tokens === null ? [] : [measure("tokens", tokens, used.tokens, itself)]),
+    ...(nanoUsd === null ? [] : [measure("USD", nanoUsd, used.nanoUsd, usdOf)]),
   ];
 }
 

@@ -2,7 +2,7 @@
 import { credentialName } from "../../api/names.ts";
 import type { Overview } from "../../api/types.ts";
 import type { Series } from "../../parts/chart/time-chart.tsx";
-import { type Metric, type MetricName, metrics, mostSeries } from "../../parts/usage/usage-metrics.ts";
+import { type Metric, type MetricName, metrics, mostSeries, restOf } from "../../parts/usage/usage-metrics.ts";
 import type { GroupName } from "./overview-data.ts";
 
 export type ChartGroup = GroupName | "all";
@@ -35,13 +35,7 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
   const left = usage.group_count - first.length;
   if (metric.kind === "line" || left <= 0) return series;
   // What all have together is known whole, so that what the others have is so, too.
-  const rest = all.map((value, at) =>
-    Math.max(
-      0,
-      series.reduce((sum, { values }) => sum - (values[at] ?? 0), value ?? 0),
-    ),
-  );
-  const others = { label: `${left} others`, values: rest.map((value) => Number(value.toFixed(9))), color: -1 };
+  const others = { label: `${left} others`, values: restOf(all, series, metric), color: -1 };
   return others.values.some((value) => value > 0) ? [...series, others] : series;
 }
 

@@ -1,4 +1,6 @@
 // What charts show of usage: which figure, how it is drawn and written, and its series by group.
+
+import { usdWithout } from "../../api/money.ts";
 import { byBucket, type Figures, noFigures, sumOf, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import type { Series } from "../chart/time-chart.tsx";
 import { money, percent, perSecond, short } from "../words/figures.ts";
@@ -57,6 +59,23 @@ export function groupsOf(rows: readonly UsageRow[], groupBy: readonly UsageGroup
 
 type Groups = ReturnType<typeof groupsOf>;
 
+/** What all have besides these series. */
+export function restOf(
+  all: readonly (number | null)[],
+  series: readonly Series[],
+  { whole }: Pick<Metric, "whole">,
+): number[] {
+  return all.map((value, at) => {
+    const parts = series.map(({ values }) => values[at] ?? 0);
+    return whole
+      ? Math.max(
+          0,
+          parts.reduce((left, part) => left - part, value ?? 0),
+        )
+      : usdWithout(value ?? 0, parts);
+  });
+}
+
 interface Shown {
   times: readonly number[];
   /** The values of all groups together, by bucket. */
@@ -99,17 +118,8 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
   if (metric.kind === "line") return series.filter(({ values }) => values.some((value) => value !== null));
   if (groups.length > first.length && !overlap) {
     // What all have together is known whole, so that what the others have is so, too.
-    const rest = all.map((value, at) =>
-      Math.max(
-        0,
-        series.reduce((left, { values }) => left - (values[at] ?? 0), value ?? 0),
-      ),
-    );
-    series.push({
-      label: `${groups.length - first.length} others`,
-      values: rest.map((value) => Number(value.toFixed(9))),
-      color: -1,
-    });
+    const values = restOf(all, series, metric);
+    series.push({ label: `${groups.length - first.length} others`, values, color: -1 });
   }
   return series;
 }

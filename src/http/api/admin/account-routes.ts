@@ -1,6 +1,8 @@
 // The operators' endpoints for accounts.
+
 import { z } from "zod";
 import { calendarMonthOf } from "../../../base/calendar-month.ts";
+import { usdOf } from "../../../base/money.ts";
 import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
 import { accountAmounts } from "../../../domain/limits/amounts.ts";
@@ -28,7 +30,6 @@ export interface AdminAccountDeps extends EndpointDeps {
   changed(ids?: readonly string[]): void;
 }
 
-const nanoUsdPerUsd = 1e9;
 export const accountParameter = [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }] as const;
 
 const accountQuery = z.object(pageQuery);
@@ -93,11 +94,11 @@ const retrieve = endpoint("GET", "/v1/admin/accounts/:id", {
       // Counted with and without a limit.
       if (!quota) throw new Error(`No quota counts for the account ${account.id}.`);
       const used = await deps.limits.used(quota);
-      const spendLimit = quota.nanoUsd === null ? null : quota.nanoUsd / nanoUsdPerUsd;
+      const spendLimit = quota.nanoUsd === null ? null : usdOf(quota.nanoUsd);
       return {
         environment,
         tokens: { limit: quota.tokens, used: used.tokens },
-        spend: { limit: spendLimit, used: used.nanoUsd / nanoUsdPerUsd },
+        spend: { limit: spendLimit, used: usdOf(used.nanoUsd) },
         windows: await quotaUse(windows, deps.limits),
       };
     };

@@ -1,5 +1,7 @@
 // Figures of an account by step and group, summed from the rows of a usage report as they are read.
+
 import { z } from "zod";
+import { usdOf } from "../../../base/money.ts";
 import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageSums } from "../../../domain/usage/usage.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
@@ -66,7 +68,7 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.cacheWriteTokens += more.cacheWriteTokens * part;
   sums.completionTokens += more.completionTokens * part;
   sums.reasoningTokens += more.reasoningTokens * part;
-  sums.nanoUsd += more.nanoUsd * part;
+  sums.nanoUsd += Math.round(more.nanoUsd * part);
   sums.errors += more.errors * part;
   sums.timed += more.timed * part;
   sums.firstTokenMs += more.firstTokenMs * part;
@@ -167,7 +169,7 @@ export function figuresToWire(sums: UsageSums): z.infer<typeof figuresShape> {
   return {
     requests: sums.requests,
     total_tokens: sums.promptTokens + sums.completionTokens,
-    cost: sums.nanoUsd / 1e9,
+    cost: usdOf(sums.nanoUsd),
     errors: sums.errors,
     first_token_ms: sums.timed === 0 ? null : rounded(sums.firstTokenMs / sums.timed),
     tokens_per_second: shownSpeed(sums.generatedTokens, sums.generationMs),

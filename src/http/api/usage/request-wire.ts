@@ -1,6 +1,8 @@
 // A request as the API shows it: one that ended, with its trail, or one that was refused before it began.
+
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
+import { usdOf } from "../../../base/money.ts";
 import { operations } from "../../../dialects/dialects.ts";
 import type { RefusedRequest } from "../../../domain/usage/refused-request.ts";
 import { stepResults, type Trail, type TrailStep, wasAsked } from "../../../domain/usage/trail.ts";
@@ -191,7 +193,7 @@ function usedOf(record: UsageRecord) {
     estimated: record.estimated,
     capped: record.capped,
     // A whole number: the nearest double of the quotient prints as the exact decimal.
-    cost: record.nanoUsd === null ? null : record.nanoUsd / 1e9,
+    cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
     attempts: trailOf(record).filter(wasAsked).length,
     queue_ms: record.queueMs,
@@ -213,7 +215,7 @@ export function detailsToWire(request: PastRequest, forOperator: boolean): z.inf
     output_image_tokens: details.outputImageTokens,
     searches: details.searches,
     served: served && [...served],
-    ...(forOperator && billedNanoUsd !== undefined ? { billed: billedNanoUsd / 1e9 } : {}),
+    ...(forOperator && billedNanoUsd !== undefined ? { billed: usdOf(billedNanoUsd) } : {}),
   };
 }
 

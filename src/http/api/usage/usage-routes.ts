@@ -5,6 +5,7 @@ import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
+import { usdOf, usdText } from "../../../base/money.ts";
 import type { KeyStore, Principal } from "../../../domain/principal.ts";
 import type {
   Ledger,
@@ -237,8 +238,7 @@ function toWire(row: UsageRow): WireRow {
     completion_tokens: row.completionTokens,
     reasoning_tokens: row.reasoningTokens,
     total_tokens: row.promptTokens + row.completionTokens,
-    // Both are whole numbers: the nearest double of the quotient prints as the exact decimal.
-    cost: row.nanoUsd / 1e9,
+    cost: usdOf(row.nanoUsd),
     errors: row.errors,
     first_token_ms: meanFirstTokenMs(row),
     tokens_per_second: shownSpeed(row.generatedTokens, row.generationMs),
@@ -264,7 +264,7 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.promptTokens,
     row.completionTokens,
     row.promptTokens + row.completionTokens,
-    decimal(row.nanoUsd),
+    usdText(row.nanoUsd),
     row.errors,
     meanFirstTokenMs(row),
     shownSpeed(row.generatedTokens, row.generationMs),
@@ -276,9 +276,4 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
 
 function isoTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000", "");
-}
-
-/** Nano-USD as USD, never in the exponent form that a small number would print as. */
-function decimal(nanoUsd: number): string {
-  return (nanoUsd / 1e9).toFixed(9).replace(/\.?0+$/, "");
 }

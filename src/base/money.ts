@@ -1,0 +1,24 @@
+// Money: whole nano-USD (10^-9) wherever it is added or compared, and USD where it is read or shown, and nowhere else.
+
+const nanoUsdPerUsd = 1e9;
+const digits = 9;
+
+/**
+ * Whole nano-USD as USD, for JSON and metrics. Both are whole numbers, so that the nearest double of the quotient prints as
+ * the exact decimal, up to eight million USD.
+ */
+export function usdOf(nanoUsd: number): number {
+  return nanoUsd / nanoUsdPerUsd;
+}
+
+/** USD as somebody writes them, as whole nano-USD. */
+export function nanoOfUsd(usd: number): number {
+  return Math.round(usd * nanoUsdPerUsd);
+}
+
+/** All digits of whole nano-USD as USD, at least so many behind the point, and never in the exponent form of a small number. */
+export function usdText(nanoUsd: number, leastDigits = 0): string {
+  const rest = nanoUsd % nanoUsdPerUsd;
+  const fraction = String(rest).padStart(digits, "0").replace(/0+$/, "").padEnd(leastDigits, "0");
+  return String((nanoUsd - rest) / nanoUsdPerUsd) + (fraction === "" ? "" : `.${fraction}`);
+}
