@@ -133,7 +133,7 @@ test(`PostgreSQL with ${requests} requests from before gets its new columns in a
   });
   expect(grown(late["rolled"])).toEqual(grown(sums["rolled"]).map((sum) => String(BigInt(sum ?? 0) + nanoUsd)));
   expect([...(await db.unsafe(parts))]).toEqual([{ sum: "0", details: "0" }]);
-}, 120_000);
+}, 600_000);
 
 // hardening: O4
 test(`SQLite with ${requests} requests from before gets its new columns in a moment, with the same sums`, async () => {
@@ -155,4 +155,4 @@ test(`SQLite with ${requests} requests from before gets its new columns in a mom
   expect(tookMs).toBeLessThan(withinMs(long ? 60_000 : 4_000));
   expect(await sumsOf(db)).toEqual(sums);
   expect([...(await db.unsafe(parts))]).toEqual([{ sum: "0", details: 0 }]);
-}, 300_000);
+}, 600_000);
