@@ -101,7 +101,7 @@ test(`PostgreSQL with ${requests} requests from before gets its new columns in a
   const other = new SQL(url, { max: 6 });
   stack.push({ [Symbol.asyncDispose]: () => other.close() });
   await other.begin((tx) => bringUpToDate(tx, "postgres", before));
-  for (const statement of fillWith(`generate_series(1, ${requests}) AS n`)) await other.unsafe(statement);
+  for (const statement of fillWith(`generate_series(1::bigint, ${requests}) AS n`)) await other.unsafe(statement);
   const sums = await sumsOf(other);
   const writing = writeAsBefore(other);
   await until(() => writing.written.requests > 50, "it writes");
