@@ -41,7 +41,7 @@ export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
 
 /** Which models the keys of a chain leave. */
 export interface ModelReach {
-  /** Of each key that names models, its ids and patterns: each list has to have the model. */
+  /** The ids and patterns of each key that names models: each list has to have the model. */
   readonly models: readonly (readonly string[])[];
   /** Whether only deployments count that an operator marked as local. */
   readonly neverLeaves: boolean;
