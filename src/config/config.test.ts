@@ -413,6 +413,7 @@ describe("the result", () => {
       keyHeader: undefined,
       query: undefined,
       discover: false,
+      local: false,
       timeoutSeconds: 5,
       idleSeconds: 900,
       maxConcurrency: 64,

@@ -30,6 +30,7 @@ engine:
 upstreams:
   - name: ollama
     url: http://127.0.0.1:11434/v1     # discovered: all its models are served under their own ids
+    local: true                        # keys with never_leaves may use it
   - name: cloud
     url: https://api.example.com/v1
     api_key: \${CLOUD_API_KEY}          # from the environment; an unset variable is an error

@@ -126,6 +126,9 @@ const upstream = field(
       mapping("Parameters that the path of every request to it ends with, such as `api-version` of Azure."),
     ).optional(),
     discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
+    local: flag(
+      "Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.",
+    ).default(false),
     timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(
       upstreamDefaults.timeoutSeconds,
     ),

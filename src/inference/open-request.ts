@@ -13,7 +13,7 @@ import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
-import { mayUseModel } from "../policy/authorize.ts";
+import { usableModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
@@ -190,7 +190,17 @@ export class OpenRequest<Result>
   }
 
   modelNow(id: string): Model | undefined {
-    return this.deps.catalog.get(id);
+    const model = this.deps.catalog.get(id);
+    const { principal } = this.call;
+    // Whether the key may use it was settled when its turn came.
+    return model && (principal.reach?.neverLeaves ? usableModel(principal, model) : model);
+  }
+
+  /** An operator may have said otherwise since the request was given its way. */
+  mayAsk({ engine, model }: Deployment, of: Model): boolean {
+    if (!this.call.principal.reach?.neverLeaves) return true;
+    const now = this.modelNow(of.id)?.deployments ?? [];
+    return now.some((one) => one.engine === engine && one.model === model);
   }
 
   /** Only what the key may use, and what could serve the request if it were asked for. */
@@ -198,7 +208,8 @@ export class OpenRequest<Result>
     const { principal, request } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
       const model = this.deps.catalog.get(id);
-      return model && mayUseModel(principal, model) && isServable(model, request) ? [model] : [];
+      const usable = model && usableModel(principal, model);
+      return usable && isServable(usable, request) ? [usable] : [];
     });
   }
 

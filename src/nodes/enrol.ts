@@ -54,6 +54,7 @@ export class Enrolment {
       approvedModels: [],
       environments: defaultEnvironments,
       maxConcurrency: null,
+      local: false,
       announced: [],
       version: null,
       createdAt: origin.nowSeconds,

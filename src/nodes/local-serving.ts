@@ -131,6 +131,8 @@ export class LocalServing {
         },
       },
       modelNow: (id) => this.#find(id),
+      // Where it may go was decided at the gateway, by this machine as a whole.
+      mayAsk: () => true,
       // The gateway has a way of its own to others.
       standIns: () => [],
       waited() {},

@@ -167,23 +167,25 @@ export class Nodes {
 }
 
 function changeOf(request: UpdateNodeRequest): NodeChange {
-  const { name, approved_models, environments, max_concurrency, draining } = request;
+  const { name, approved_models, environments, max_concurrency, local, draining } = request;
   return {
     ...(name === undefined ? {} : { name: engineName(name) }),
     ...(approved_models === undefined ? {} : { approvedModels: modelList(approved_models) }),
     ...(environments === undefined ? {} : { environments: inUsualOrder(environments) }),
     ...(max_concurrency === undefined ? {} : { maxConcurrency: max_concurrency }),
+    ...(local === undefined ? {} : { local }),
     ...(draining === undefined ? {} : { draining }),
   };
 }
 
 /** The settings in the words of the wire, for the audit log. */
-function settingsToWire({ name, approvedModels, environments, maxConcurrency }: NodeRecord, draining: boolean) {
+function settingsToWire({ name, approvedModels, environments, maxConcurrency, local }: NodeRecord, draining: boolean) {
   return {
     name,
     approved_models: [...approvedModels],
     environments: [...environments],
     max_concurrency: maxConcurrency,
+    local,
     draining,
   };
 }

@@ -11,6 +11,7 @@ const record: NodeRecord = {
   approvedModels: ["*"],
   environments: ["live"],
   maxConcurrency: null,
+  local: false,
   announced: [{ id: "m" }],
   version: null,
   createdAt: 0,

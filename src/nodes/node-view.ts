@@ -42,6 +42,7 @@ export function nodeToWire(
     announced_models: models,
     environments: [...record.environments],
     max_concurrency: maxConcurrency,
+    local: record.local,
     ...workOf(figures, figures, maxConcurrency),
     version: record.version,
     client_address: place?.clientAddress ?? null,

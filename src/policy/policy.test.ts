@@ -1,8 +1,11 @@
 // The small rules of policy: scopes, models of an environment, prices, digests.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../tests/support/principal.ts";
-import type { Model } from "../domain/models/model.ts";
-import { mayUseModel, requireModel, requireScope } from "./authorize.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Engine } from "../domain/models/engine.ts";
+import type { Deployment, Model } from "../domain/models/model.ts";
+import type { Principal } from "../domain/principal.ts";
+import { requireModel, requireScope, usableModel } from "./authorize.ts";
 import { keyDigest } from "./credentials/key-digest.ts";
 import { nanoUsdOf } from "./price.ts";
 
@@ -18,6 +21,26 @@ const model: Model = {
   deployments: [],
 };
 
+function deployment(name: string, local: boolean | undefined): Deployment {
+  const engine: Engine = {
+    name,
+    send: () => Promise.reject(new Error("not used")),
+    models: async () => [],
+    redact: (text) => text,
+  };
+  return { engine, model: "m", weight: 1, ...(local === undefined ? {} : { local }) };
+}
+
+/** What comes of asking for `m`. */
+function told(by: Principal, found: Model | undefined): string {
+  try {
+    requireModel(by, found, "m");
+    return "allowed";
+  } catch (error) {
+    return error instanceof GatewayError ? `${error.code}: ${error.message}` : `not ours: ${error}`;
+  }
+}
+
 describe("authorization", () => {
   test("a scope that is there passes, one that is missing is named in the decided words", () => {
     requireScope(principal, "chat:write");
@@ -25,17 +48,36 @@ describe("authorization", () => {
   });
 
   test("a model of another environment is the same as none", () => {
-    expect(mayUseModel(principal, model)).toBe(false);
-    const message = (found: Model | undefined) => {
-      try {
-        requireModel(principal, found, "m");
-        return "allowed";
-      } catch (error) {
-        return (error as Error).message;
-      }
-    };
-    expect(message(model)).toBe(message(undefined));
-    expect(message({ ...model, environments: ["test"] })).toBe("allowed");
+    expect(usableModel(principal, model)).toBeUndefined();
+    expect(told(principal, model)).toBe(told(principal, undefined));
+    expect(told(principal, { ...model, environments: ["test"] })).toBe("allowed");
+  });
+
+  test("a model that any key of the chain does not name is the same as none, by whatever name it is asked for", () => {
+    const bounded = (...models: string[][]) =>
+      principalFor({ environment: "live", reach: { models, neverLeaves: false } });
+    const named = { ...model, id: "llama-8b" };
+    expect(usableModel(bounded(["llama-*"]), named)).toBe(named);
+    expect(usableModel(bounded(["llama-*"], ["m", "llama-8b"]), named)).toBe(named);
+    for (const lists of [[["llama-*"], ["m"]], [["m"]], [[]], [["llama-8"]]]) {
+      expect(usableModel(bounded(...lists), named), JSON.stringify(lists)).toBeUndefined();
+      expect(told(bounded(...lists), named)).toBe(told(principal, undefined));
+    }
+  });
+
+  test("requests that never leave have the deployments that are marked as local, and no model without one", () => {
+    const stays = principalFor({ environment: "live", reach: { models: [], neverLeaves: true } });
+    const [here, there] = [deployment("here", true), deployment("there", false)];
+    const both = { ...model, deployments: [there, here, deployment("unsaid", undefined)] };
+    expect(usableModel(stays, both)?.deployments).toEqual([here]);
+    expect(usableModel(stays, both)).toBe(usableModel(stays, both) as Model);
+    expect(both.deployments).toHaveLength(3);
+    for (const deployments of [[there], []]) {
+      expect(usableModel(stays, { ...model, deployments })).toBeUndefined();
+      expect(told(stays, { ...model, deployments })).toStartWith("permission_denied: The requests of this key never");
+    }
+    const other = principalFor({ environment: "live", reach: { models: [["x"]], neverLeaves: true } });
+    expect(told(other, { ...model, deployments: [there] })).toBe(told(principal, undefined));
   });
 
   test("a long id is shown short", () => {

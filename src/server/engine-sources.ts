@@ -21,7 +21,7 @@ import { listedPrice } from "../prices/price-list.ts";
 const unnamed = {
   ...upstreamDefaults,
   ...usualSpeech,
-  ...{ discover: true, environments: defaultEnvironments, maxConcurrency: null },
+  ...{ discover: true, local: false, environments: defaultEnvironments, maxConcurrency: null },
 };
 
 /** The connection of engines that are asked over none of ours. */
@@ -48,7 +48,8 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   constructor(engine: LlamaEngine, config: ReloadableConfig) {
     this.config = config;
-    this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, source: "built-in", engine };
+    // Its models run on this machine, by what they are.
+    this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, local: true, source: "built-in", engine };
   }
 
   /** Whether something is new. A server that is gone for now stays: it may only be restarting. */
@@ -76,9 +77,10 @@ export class EngineSources implements UpstreamSources, ModelSources {
     });
     this.#engines = kept;
     this.#replace([this.#builtIn, ...upstreams, ...this.#ofNodes(upstreams)]);
-    return this.#known.map(({ engine, source, discover, environments }) => {
+    return this.#known.map(({ engine, source, discover, local, environments }) => {
       const configured = source === "file" || source === "database" || source === "node";
-      return { engine, discover, environments, configured, isNode: source === "node", replaces: replaced.get(engine) };
+      const what = { configured, isNode: source === "node", local };
+      return { engine, discover, environments, ...what, replaces: replaced.get(engine) };
     });
   }
 
@@ -95,8 +97,8 @@ export class EngineSources implements UpstreamSources, ModelSources {
     return this.nodes()
       .filter(({ record }) => !taken.has(record.name))
       .map(({ record, engine }) => {
-        const { name, environments, maxConcurrency } = record;
-        return { ...unnamed, ...nowhere, name, environments, maxConcurrency, source: "node", engine };
+        const { name, environments, maxConcurrency, local } = record;
+        return { ...unnamed, ...nowhere, name, environments, maxConcurrency, local, source: "node", engine };
       });
   }
 
@@ -167,6 +169,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
 interface Wanted extends Connection {
   source: Exclude<UpstreamSource, "built-in" | "node">;
   discover: boolean;
+  local: boolean;
   environments: UpstreamSettings["environments"];
 }
 

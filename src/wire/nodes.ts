@@ -30,6 +30,9 @@ const maxConcurrency = z
   .max(1_000_000)
   .nullable()
   .describe("Most requests at once; more wait in the queue. null: as it announces, else measured.");
+const local = z
+  .boolean()
+  .describe("Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.");
 const draining = z.boolean().describe("While true, it finishes what it has and gets nothing new. Kept over a restart.");
 
 export const nodeModelShape = z
@@ -60,6 +63,7 @@ export const nodeShape = z
     announced_models: z.array(nodeModelShape).describe("What it last said that it serves."),
     environments: environmentList,
     max_concurrency: maxConcurrency,
+    local,
     running: z.int().describe("Requests that it works on for this process."),
     waiting: z.int().describe("Requests that wait here for a place."),
     concurrency: z.int().nullable().describe("How many it takes at once now; null where nothing was sent to it yet."),
@@ -84,6 +88,7 @@ export const updateNodeRequest = z
     approved_models: approvedModels.optional(),
     environments: environmentList.optional(),
     max_concurrency: maxConcurrency.optional(),
+    local: local.optional(),
     draining: draining.optional(),
   })
   .meta({ id: "UpdateNodeRequest", description: "What is left out stays as it is." });

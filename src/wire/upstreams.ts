@@ -16,6 +16,11 @@ const url = z
   .describe("Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.");
 const apiKey = z.string().min(1).max(4096);
 const discover = z.boolean().describe("Whether the models that it lists are served.");
+const local = z
+  .boolean()
+  .describe(
+    "Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further. The built-in engine is local.",
+  );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const seconds = z.int().min(1).max(86_400);
 const maxConcurrency = z.int().min(1).max(1_000_000);
@@ -49,6 +54,7 @@ export const createUpstreamRequest = z
     url,
     api_key: apiKey.nullish().describe("Sent to it as `key_header` says. It is kept sealed and not shown again."),
     discover: discover.nullish().describe("Whether to serve the models that it lists. Default true."),
+    local: local.nullish(),
     environments: environmentList.nullish().describe(`${whose} Default: \`${defaultEnvironments.join("`, `")}\`.`),
     timeout_seconds: seconds.nullish().describe(`${firstByte} Default ${upstreamDefaults.timeoutSeconds}.`),
     idle_seconds: seconds.nullish().describe(`${silence} Default ${upstreamDefaults.idleSeconds}.`),
@@ -63,6 +69,7 @@ export const updateUpstreamRequest = z
     url: url.optional().describe("At another host, port or scheme only with `api_key`, if it has one."),
     api_key: apiKey.nullish().describe("null removes it."),
     discover: discover.optional(),
+    local: local.optional().describe("Becomes false where `url` moves to another server, unless it is there as well."),
     environments: environmentList.optional().describe(whose),
     timeout_seconds: seconds.optional().describe(firstByte),
     idle_seconds: seconds.optional().describe(silence),
@@ -90,6 +97,7 @@ export const upstreamShape = z
       .describe("Whether one of this name was added here as well, which does not count while the file has the name."),
     has_api_key: z.boolean(),
     discover,
+    local,
     environments: z.array(z.enum(environments)).describe(whose),
     timeout_seconds: z.int().nullable().describe(`${firstByte} null for the built-in engine and for nodes.`),
     idle_seconds: z.int().nullable().describe(`${silence} null for the built-in engine and for nodes.`),

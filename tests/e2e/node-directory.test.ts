@@ -38,7 +38,7 @@ beforeEach(async () => {
   const times = { createdBy: null, createdAt: 1, expiresAt: 9, usedAt: null, nodeId: null };
   await store.insertToken({ ...token, ...times }, event("node_token.created"));
   const node = { id: nodeId, name: "gpu", publicKey: "k", approvedModels: [], environments: ["live"] } as const;
-  const more = { maxConcurrency: null, announced: [], version: null, createdAt: 1, lastSeenAt: null };
+  const more = { maxConcurrency: null, local: false, announced: [], version: null, createdAt: 1, lastSeenAt: null };
   await store.enrol({ ...node, ...more }, { digests: ["d"], at: 2, isFree: true }, () => event("node.joined"));
   const replicas = new SqlReplicaStore(opened.db);
   for (const id of ["rep_1", "rep_2"]) await replicas.beat({ id, advertiseUrl: `http://${id}`, version: "1" }, false);

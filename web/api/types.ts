@@ -5968,6 +5968,10 @@ export interface Upstream {
    */
   discover: boolean;
   /**
+   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further. The built-in engine is local.
+   */
+  local: boolean;
+  /**
    * Environments whose keys may use its discovered models.
    */
   environments: ("live" | "test" | "dev")[];
@@ -6076,6 +6080,7 @@ export interface CreateUpstreamRequest {
    * Whether to serve the models that it lists. Default true.
    */
   discover?: boolean | null;
+  local?: boolean | null;
   /**
    * Environments whose keys may use its discovered models. Default: `live`, `dev`.
    */
@@ -6124,6 +6129,10 @@ export interface UpdateUpstreamRequest {
    * Whether the models that it lists are served.
    */
   discover?: boolean;
+  /**
+   * Becomes false where `url` moves to another server, unless it is there as well.
+   */
+  local?: boolean;
   /**
    * Environments whose keys may use its discovered models.
    *
@@ -7115,6 +7124,10 @@ export interface Node {
    */
   max_concurrency: number | null;
   /**
+   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.
+   */
+  local: boolean;
+  /**
    * Requests that it works on for this process.
    */
   running: number;
@@ -7197,6 +7210,10 @@ export interface UpdateNodeRequest {
    * Most requests at once; more wait in the queue. null: as it announces, else measured.
    */
   max_concurrency?: number | null;
+  /**
+   * Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.
+   */
+  local?: boolean;
   /**
    * While true, it finishes what it has and gets nothing new. Kept over a restart.
    */

@@ -12,6 +12,8 @@ export interface Deployment {
   model: string;
   /** Relative share of requests; at least 1. */
   weight: number;
+  /** Whether an operator marked where it runs as local: requests that must not leave may go there. Left out: no. */
+  local?: boolean;
 }
 
 export interface Model {

@@ -32,6 +32,8 @@ export interface NodeRecord {
   environments: readonly Environment[];
   /** Most requests at once; null: measured. */
   maxConcurrency: number | null;
+  /** Whether requests of keys that `never_leaves` holds for may go there. */
+  local: boolean;
   /** The models that it last said it serves. */
   announced: readonly AnnouncedModel[];
   /** Version of its Headrace; null before it was connected. */
@@ -77,6 +79,7 @@ export interface NodeChange {
   approvedModels?: readonly string[];
   environments?: readonly Environment[];
   maxConcurrency?: number | null;
+  local?: boolean;
   draining?: boolean;
 }
 

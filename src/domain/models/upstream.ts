@@ -18,6 +18,8 @@ export interface UpstreamSettings extends UpstreamSpeech {
   /** The URL without a slash at its end. */
   url: string;
   discover: boolean;
+  /** Whether requests of keys that `never_leaves` holds for may go there. */
+  local: boolean;
   /** Environments of its discovered models. */
   environments: readonly Environment[];
   /** Seconds to the first byte of an answer. */

@@ -4,7 +4,7 @@ import { fieldError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
-import { mayUseModel, requireModel } from "../../policy/authorize.ts";
+import { requireModel, usableModel } from "../../policy/authorize.ts";
 import { readKnownQuery } from "../decode/query.ts";
 import { isAnthropicClient, requestIdHeader } from "../exchange/anthropic-errors.ts";
 import type { Exchange, ScopedRoute } from "../exchange/route.ts";
@@ -102,7 +102,9 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
       const name = exchange.params["*"] ?? "";
       if (isAnthropicClient(exchange.req)) Object.assign(exchange.answerHeaders, requestIdHeader(exchange.requestId));
       if (!catalog.find(name)) await catalog.whenComplete();
-      const model = requireModel(principal, catalog.find(name), name);
+      const found = catalog.find(name);
+      // What is not listed is not there, for whatever reason.
+      const model = requireModel(principal, found && usableModel(principal, found), name);
       return Response.json(modelEntry({ name, model }));
     },
   };
@@ -112,7 +114,7 @@ function retrieveRoute(catalog: ModelCatalog): ScopedRoute {
 function listed(catalog: ModelCatalog, principal: Principal): ListedModel[] {
   return catalog
     .list()
-    .filter((model) => mayUseModel(principal, model))
+    .filter((model) => usableModel(principal, model))
     .flatMap((model) => {
       // An alias may be the id of another model, or be another's.
       const aliases = (model.aliases ?? []).filter((name) => !name.endsWith("*") && catalog.find(name) === model);

@@ -4,7 +4,7 @@ import { environments } from "../../domain/api-key.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../inference/models/model-status.ts";
-import { mayUseModel } from "../../policy/authorize.ts";
+import { usableModel } from "../../policy/authorize.ts";
 import { deploymentStates } from "../../wire/models.ts";
 import { priceShape } from "../../wire/price.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
@@ -70,7 +70,7 @@ const list = endpoint("GET", "/v1/model-status", {
   description: "Of the models that this key may use: where they run, their state, queue and speed, and their price.",
   response: { description: "The models with their deployments.", json: statusList },
   async answer({ deps: { modelStatus }, principal }) {
-    const found = await modelStatus.list((model) => mayUseModel(principal, model));
+    const found = await modelStatus.list((model) => usableModel(principal, model));
     return { object: "list", data: found.map(({ model, deployments }) => toWire(model, deployments)) };
   },
 });

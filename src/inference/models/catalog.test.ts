@@ -77,8 +77,25 @@ describe("discovery", () => {
       capabilities: { chat: true },
       environments: ["live", "dev"],
       price: undefined,
-      deployments: [{ engine: a, model: "m", weight: 1 }],
+      deployments: [{ engine: a, model: "m", weight: 1, local: false }],
     });
+  });
+
+  test("only the deployments of a source that is marked are local, of a model that is listed as of one that is declared", async () => {
+    const a = new ListedEngine("a", [{ id: "m" }]);
+    const b = new ListedEngine("b", [{ id: "m" }]);
+    const places = [...declared("public").deployments, { engine: "b", model: "m", weight: 1 }];
+    catalog.configure([source(a, { local: true }), source(b)], [declared("public", { deployments: places })]);
+    await catalog.refresh();
+    const marked = (id: string) => catalog.get(id)?.deployments.map(({ engine, local }) => [engine.name, local]);
+    for (const id of ["public", "m"]) {
+      expect(marked(id)).toEqual([
+        ["a", true],
+        ["b", false],
+      ]);
+    }
+    catalog.configure([source(a), source(b)], [declared("public", { deployments: places })]);
+    expect(marked("public")?.flatMap(([, local]) => local)).toEqual([false, false]);
   });
 
   test("what an engine does not say of a model is the engine's name and the time it was first seen, which then stays", async () => {

@@ -21,6 +21,8 @@ export interface CatalogSource {
   configured: boolean;
   /** A machine that joined. */
   isNode?: boolean;
+  /** Whether requests that must not leave may go there; left out: no. */
+  local?: boolean;
   /** Asked for the same server with other settings until now: what it listed holds until this one was asked. */
   replaces?: Engine | undefined;
 }
@@ -209,7 +211,8 @@ export class Catalog {
       if (!source.discover) continue;
       for (const reported of this.#reported.get(source.engine) ?? []) {
         const known = models.get(reported.id);
-        const deployment: Deployment = { engine: source.engine, model: reported.id, weight: 1 };
+        const { engine, local = false } = source;
+        const deployment: Deployment = { engine, model: reported.id, weight: 1, local };
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
         // The same id on several engines is one model with several deployments; a declaration is the last word.
         else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
@@ -239,8 +242,8 @@ export class Catalog {
     for (const { engine: name, model, weight } of declared.deployments) {
       const source = this.#sources.find((one) => one.engine.name === name);
       if (!source) continue;
-      const { engine } = source;
-      deployments.push({ engine, model, weight });
+      const { engine, local = false } = source;
+      deployments.push({ engine, model, weight, local });
       // Whom a machine that joined may serve was said where it was let in.
       if (source.isNode) environments = environments.filter((one) => source.environments.includes(one));
       reported ??= this.#reported.get(engine)?.find((candidate) => candidate.id === model);

@@ -45,14 +45,16 @@ export class ModelStatus {
     this.#options = options;
   }
 
-  /** In the order of the catalog. */
-  async list(isShown: (model: Model) => boolean): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {
+  /** In the order of the catalog; `usable` gives each as it is shown, undefined where it is not. */
+  async list(
+    usable: (model: Model) => Model | undefined,
+  ): Promise<{ model: Model; deployments: DeploymentStatus[] }[]> {
     const { catalog } = this.#options;
     await catalog.whenComplete();
     const speeds = Map.groupBy(await this.#recentSpeeds(), ({ model }) => model);
     return catalog
       .list()
-      .filter(isShown)
+      .flatMap((model) => usable(model) ?? [])
       .map((model) => ({
         model,
         deployments: model.deployments.map((deployment) => this.#statusOf(deployment, speeds.get(model.id))),

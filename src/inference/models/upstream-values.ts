@@ -20,6 +20,7 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
     name: engineName(request.name),
     url: upstreamUrl(request.url),
     discover: request.discover ?? true,
+    local: request.local ?? false,
     environments: inUsualOrder(request.environments ?? defaultEnvironments),
     timeoutSeconds: request.timeout_seconds ?? upstreamDefaults.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? upstreamDefaults.idleSeconds,
@@ -29,10 +30,14 @@ export function newSettings(request: CreateUpstreamRequest): UpstreamSettings {
 }
 
 export function changedSettings(current: UpstreamSettings, request: UpdateUpstreamRequest): UpstreamSettings {
+  const url = request.url === undefined ? current.url : upstreamUrl(request.url);
+  // What an operator said of one server says nothing of another.
+  const isSameServer = new URL(url).origin === new URL(current.url).origin;
   return {
     name: current.name,
-    url: request.url === undefined ? current.url : upstreamUrl(request.url),
+    url,
     discover: request.discover ?? current.discover,
+    local: request.local ?? (isSameServer && current.local),
     environments: request.environments === undefined ? current.environments : inUsualOrder(request.environments),
     timeoutSeconds: request.timeout_seconds ?? current.timeoutSeconds,
     idleSeconds: request.idle_seconds ?? current.idleSeconds,
@@ -80,6 +85,7 @@ export function settingsToWire(settings: UpstreamSettings) {
   return {
     url: settings.url,
     discover: settings.discover,
+    local: settings.local,
     environments: [...settings.environments],
     timeout_seconds: settings.timeoutSeconds,
     idle_seconds: settings.idleSeconds,

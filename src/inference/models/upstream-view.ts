@@ -15,7 +15,10 @@ export interface OpenedUpstream extends UpstreamSettings {
 
 /** One that there is, wherever it comes from. Has no secret in it. */
 export interface KnownUpstream
-  extends Pick<UpstreamSettings, "name" | "discover" | "environments" | "maxConcurrency" | keyof UpstreamSpeech> {
+  extends Pick<
+    UpstreamSettings,
+    "name" | "discover" | "local" | "environments" | "maxConcurrency" | keyof UpstreamSpeech
+  > {
   /** null for the built-in engine and for nodes, as are their times. */
   url: string | null;
   timeoutSeconds: number | null;
@@ -70,6 +73,7 @@ export function upstreamToWire(
     overrides_database: stored !== undefined && own === undefined,
     has_api_key: own ? own.sealedApiKey !== null : upstream.hasApiKey,
     discover: upstream.discover,
+    local: upstream.local,
     environments: [...upstream.environments],
     timeout_seconds: upstream.timeoutSeconds,
     idle_seconds: upstream.idleSeconds,

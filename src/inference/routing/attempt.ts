@@ -56,6 +56,8 @@ export interface Sender {
   readonly cancellation: Cancellation;
   /** Undefined where the model is no longer offered. */
   modelNow(id: string): Model | undefined;
+  /** Whether the request may still go there, asked just before it does: what one must not leave is decided there. */
+  mayAsk(deployment: Deployment, model: Model): boolean;
   /** Models that may stand in for the one that was asked for, best first. */
   standIns(): readonly Model[];
   waited(ms: number): void;

@@ -80,6 +80,7 @@ interface SendingOptions {
   request?: DecodedRequest;
   modelNow?: () => Model | undefined;
   standIns?: readonly Model[];
+  mayAsk?: Sender["mayAsk"];
 }
 
 function send(model: Model, options: SendingOptions = {}): Promise<Dispatched> {
@@ -104,6 +105,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
       sent++;
     },
     attempted: ({ engine }, error) => void told.push([engine.name, codeOf(error)]),
+    mayAsk: options.mayAsk ?? (() => true),
     tried: (step) => void steps.push(step),
   };
 }
@@ -156,6 +158,21 @@ test("whoever waits is told in the very call in which the engine answers, and th
   const response = status(200);
   answers[1]?.resolve(response);
   expect([taken?.response, taken?.deployment.engine.name]).toEqual([response, "two"]);
+});
+
+test("a deployment that the request may not go to any more is not asked, and gives its place to others", async () => {
+  const [left, stays] = [engineThat(() => status(200)), engineThat(() => status(200))];
+  const model = modelOn(left, stays);
+  const now = { ...model, deployments: model.deployments.filter(({ engine }) => engine === stays) };
+  const mayAsk: Sender["mayAsk"] = ({ engine }) => engine === stays;
+  const taken = await send(model, { mayAsk, modelNow: () => now });
+  expect([taken.deployment.engine, left.requests.length, inFlight(left) ?? 0]).toEqual([stays, 0, 0]);
+  taken.done(false);
+  const nowhere = { ...model, deployments: [] };
+  await expect(send(model, { mayAsk: () => false, modelNow: () => nowhere })).rejects.toMatchObject({
+    code: "service_unavailable",
+  });
+  expect([left.requests.length, stays.requests.length, inFlight(stays)]).toEqual([0, 1, 0]);
 });
 
 describe("places come back", () => {

@@ -174,7 +174,14 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
 
   #ask(place: Place): void {
     const { router } = this.#deps;
-    const attempt = new Attempt(place, this.#detour?.offered ?? this.#wanted, router, this.#sender);
+    const model = this.#detour?.offered ?? this.#wanted;
+    if (!this.#sender.mayAsk(place.deployment, model)) {
+      if (place.isTrial) router.release(place.deployment);
+      place.release();
+      this.#lookAgain();
+      return;
+    }
+    const attempt = new Attempt(place, model, router, this.#sender);
     this.#attempt = attempt;
     let response: Eventual<EngineResponse>;
     try {

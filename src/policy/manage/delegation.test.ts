@@ -8,6 +8,7 @@ import {
   addressesOf,
   endOf,
   maxChainDepth,
+  modelsOf,
   requireDepth,
   requireGrantable,
   requireKeyManager,
@@ -52,6 +53,53 @@ test("what a key makes is within its quotas by the chain; on others it acts only
   expect(grant([{ ...quota, models: ["m"] }], [])).toBe(refused);
   expect(outcome(() => requireWithin(as([maker]), chain(key("other")), "revoke"))).toContain("reaches further");
   expect(outcome(() => requireWithin(as([maker]), chain(key("other", { quotas: [quota] })), "revoke"))).toBe("ok");
+});
+
+describe("models, and whether requests leave", () => {
+  const maker = key("maker", { models: ["gpt-*", "tiny"], neverLeaves: true });
+  const grant = (granted: Parameters<typeof requireGrantable>[2], makers: Keys | [] = [maker]) =>
+    outcome(() => requireGrantable(as([maker]), makers, granted, "makes"));
+
+  test("no key gives another more models than it has, nor lets its requests leave, also where it would bound that key", () => {
+    expect(grant({ models: ["gpt-6*", "tiny"] })).toBe("ok");
+    const refused = "must be within gpt-*, tiny, the models of the key that makes it.";
+    for (const makers of [[maker], []] as const) {
+      expect(grant({ models: ["tiny", "gpt*"] }, [...makers])).toBe(`permission_denied: models[1]: ${refused}`);
+      expect(grant({ models: null }, [...makers])).toBe(`permission_denied: models: ${refused}`);
+      const leaves = "permission_denied: never_leaves: must be true, as that of the key that makes it.";
+      expect(grant({ neverLeaves: false }, [...makers])).toBe(leaves);
+    }
+    expect(grant({ neverLeaves: true })).toBe("ok");
+  });
+
+  test("what a key makes has what all of its makers' lists have in common", () => {
+    const reach = (...models: string[][]) => as([maker], { reach: { models, neverLeaves: false } });
+    expect(modelsOf(as([key("a")]))).toBeUndefined();
+    expect(modelsOf(reach())).toBeUndefined();
+    expect(modelsOf(reach(["tiny", "gpt-*"]))).toEqual(["gpt-*", "tiny"]);
+    expect(modelsOf(reach(["tiny", "gpt-*"], ["gpt-6*"]))).toEqual(["gpt-6*"]);
+    expect(modelsOf(reach(["tiny"], ["gpt-*"]))).toEqual([]);
+  });
+
+  test("a key acts on no key that reaches further, and on those within its own reach", () => {
+    const act = (more: Partial<ApiKeyRecord>) =>
+      outcome(() => requireWithin(as([maker]), chain(key("other", more)), "change"));
+    expect(act({ models: ["tiny"], neverLeaves: true })).toBe("ok");
+    expect(act({ models: ["tiny"] })).toContain("its never_leaves would have to be true");
+    expect(act({ neverLeaves: true })).toContain("its models would have to be within gpt-*, tiny");
+  });
+
+  test("a key drops none of its own tags, and acts on keys that count under others", () => {
+    const tagged = key("tagged", { tags: ["a", "b"] });
+    const change = (tags: string[], makers: Keys | [] = []) =>
+      outcome(() => requireGrantable(as([tagged]), makers, { tags }, "changes"));
+    expect(change(["a", "b", "c"])).toBe("ok");
+    expect(change(["a"])).toBe(
+      "permission_denied: tags: must be with a, b among them, the tags of the key that changes it.",
+    );
+    expect(change([], [tagged])).toBe("ok");
+    expect(outcome(() => requireWithin(as([tagged]), chain(key("other")), "revoke"))).toBe("ok");
+  });
 });
 
 test("an app never manages keys", () => {

@@ -82,6 +82,8 @@ export function createKeyAsOperator(
 ): NewKey {
   requireScope(principal, "admin:manage");
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
+  // An operator's key that was given to something that may use few models makes itself none that may use more.
+  requireGrantable(principal, [], { models: values.models, neverLeaves: values.neverLeaves }, "makes");
   if (values.scopes.includes("admin:manage")) {
     if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
       throw forbidden(

@@ -31,7 +31,7 @@ onEachDatabase((databases) => {
 
   const node = (name: string, more: Partial<NodeRecord> = {}): NodeRecord => ({
     ...{ id: `node_${name}`, name, publicKey: `key of ${name}`, approvedModels: [], environments: ["live", "dev"] },
-    ...{ maxConcurrency: null, announced: [], version: null, createdAt: 100, lastSeenAt: null },
+    ...{ maxConcurrency: null, local: false, announced: [], version: null, createdAt: 100, lastSeenAt: null },
     ...more,
   });
 
@@ -86,7 +86,7 @@ onEachDatabase((databases) => {
     await new SqlUpstreamStore(db).insertUpstream(
       {
         ...{ name: "vllm", url: "http://10.0.0.5/v1", sealedApiKey: null, discover: true, environments: ["live"] },
-        ...{ timeoutSeconds: 1, idleSeconds: 1, maxConcurrency: null, createdAt: 1, ...usualSpeech },
+        ...{ timeoutSeconds: 1, idleSeconds: 1, maxConcurrency: null, local: false, createdAt: 1, ...usualSpeech },
       },
       event("upstream.created"),
     );
@@ -106,7 +106,7 @@ onEachDatabase((databases) => {
 
   test("a change leaves what it does not name, and one that is not there changes nothing", async () => {
     const before = await joined("n");
-    const change = { approvedModels: ["*"], maxConcurrency: 7 };
+    const change = { approvedModels: ["*"], maxConcurrency: 7, local: true };
     expect(await store.changeNode("node_n", change, event("node.updated"))).toBe(true);
     expect(await store.findNode("node_n")).toEqual({ ...before, ...change });
     expect(told).toEqual(["routing"]);

@@ -14,7 +14,7 @@ import { replicaGoneSeconds } from "../../domain/replica.ts";
 import { type Database, databaseSeconds } from "../sql/database.ts";
 import { syncCommits } from "../sql/durable-commits.ts";
 import { added, available, written } from "../sql/outage.ts";
-import { integer, json, named, table, text } from "../sql/table.ts";
+import { flag, integer, json, named, table, text } from "../sql/table.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
@@ -27,6 +27,7 @@ const nodes = table<NodeRecord>({
   approvedModels: named("models", json),
   environments: json,
   maxConcurrency: integer,
+  local: named("is_local", flag),
   announced: json,
   version: text,
   createdAt: integer,
@@ -130,7 +131,7 @@ export class SqlNodeStore implements NodeStore {
       const { draining, name = before.name, ...settings } = change;
       if (name !== before.name && (await isTaken(tx, name))) return false;
       const updated = { ...before, ...settings, name };
-      const row = nodes.part(updated, "name", "approvedModels", "environments", "maxConcurrency");
+      const row = nodes.part(updated, "name", "approvedModels", "environments", "maxConcurrency", "local");
       await tx`UPDATE nodes SET ${tx(row)} WHERE id = ${id}`;
       if (name !== before.name) {
         // Drained it stays, under the name that it has now.

@@ -31,7 +31,7 @@ onEachDatabase((databases) => {
       discover: true,
       environments: ["live", "dev"],
     },
-    ...{ timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: null, createdAt: 10, ...usualSpeech },
+    ...{ timeoutSeconds: 600, idleSeconds: 900, maxConcurrency: null, local: false, createdAt: 10, ...usualSpeech },
     ...more,
   });
 
@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
 
   test("an upstream comes back as it was stored, by name", async () => {
     const odd = upstream("b", {
-      ...{ url: "https://ü'\"/v1", sealedApiKey: null, discover: false, maxConcurrency: 8 },
+      ...{ url: "https://ü'\"/v1", sealedApiKey: null, discover: false, local: true, maxConcurrency: 8 },
       ...{ apis: ["responses"], keyHeader: "api-key", query: { "api-version": "preview" } },
     });
     expect(await store.insertUpstream(odd, event("upstream.created"))).toBe(true);

@@ -11,7 +11,7 @@ import { changeRouting, setDrained } from "./routing-change.ts";
 /** What the column `settings` holds. */
 type Settings = Pick<
   StoredUpstream,
-  "discover" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency" | keyof UpstreamSpeech
+  "discover" | "local" | "environments" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency" | keyof UpstreamSpeech
 >;
 
 const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Settings }>({
@@ -22,6 +22,9 @@ const upstreams = table<Omit<StoredUpstream, keyof Settings> & { settings: Setti
   createdAt: integer,
 });
 
+/** Rows that were written before an upstream could be spoken to otherwise, or be local, say nothing of it. */
+const unsaid = { ...usualSpeech, local: false };
+
 export class SqlUpstreamStore implements UpstreamStore {
   readonly #db: Database;
 
@@ -31,8 +34,7 @@ export class SqlUpstreamStore implements UpstreamStore {
 
   async listUpstreams(): Promise<StoredUpstream[]> {
     const stored = await available(upstreams.all(this.#db`SELECT * FROM upstreams ORDER BY name`));
-    // Rows that were written before an upstream could be spoken to otherwise say nothing of it.
-    return stored.map(({ settings, ...upstream }) => ({ ...upstream, ...usualSpeech, ...settings }));
+    return stored.map(({ settings, ...upstream }) => ({ ...upstream, ...unsaid, ...settings }));
   }
 
   async listDrained(): Promise<string[]> {
@@ -79,8 +81,8 @@ export class SqlUpstreamStore implements UpstreamStore {
 }
 
 function inColumns(upstream: StoredUpstream) {
-  const { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency } = upstream;
-  const own = { discover, environments, timeoutSeconds, idleSeconds, maxConcurrency };
+  const { discover, local, environments, timeoutSeconds, idleSeconds, maxConcurrency } = upstream;
+  const own = { discover, local, environments, timeoutSeconds, idleSeconds, maxConcurrency };
   const settings: Settings = { ...own, ...speechOf(upstream) };
   return { ...upstream, settings };
 }
