@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { invalidApiKeyMessage } from "../../src/base/invalid-api-key.ts";
+import { generateApiKey } from "../../src/domain/api-key.ts";
 import type { AuditEvent } from "../../src/domain/audit.ts";
 import type { ApiKeyRecord, Principal } from "../../src/domain/principal.ts";
 import type { Scope } from "../../src/domain/scope.ts";
@@ -80,7 +81,9 @@ async function principalOf(id: string): Promise<Principal> {
   if (!chain) throw new Error(`No key ${id}`);
   const [key, ...makers] = chain.keys;
   const common = key.scopes.filter((scope) => makers.every((maker) => maker.scopes.includes(scope)));
-  return principalFor({ ...chain, environment: key.environment, scopes: new Set<Scope>(common) });
+  const models = chain.keys.flatMap((one) => (one.models ? [one.models] : []));
+  const reach = { models, neverLeaves: chain.keys.some(({ neverLeaves }) => neverLeaves) };
+  return principalFor({ ...chain, environment: key.environment, scopes: new Set<Scope>(common), reach });
 }
 
 interface Answer {
@@ -146,6 +149,10 @@ describe("POST /v1/keys", () => {
       monthly_tokens: null,
       monthly_spend: null,
       quotas: [],
+      models: null,
+      never_leaves: false,
+      tags: [],
+      note: null,
     });
     // Nobody can have remembered anything of it.
     expect(drops).toBe(0);
@@ -200,6 +207,21 @@ describe("POST /v1/keys", () => {
     ],
     ["a negative quota", { name: "a", monthly_spend: -1 }, "monthly_spend: must be a number from 0 to"],
     ["half a token", { name: "a", monthly_tokens: 0.5 }, "monthly_tokens: must be an integer from 0 to"],
+    ["no models at all", { name: "a", models: [] }, "models: must be an array of strings of 1 to 100 items"],
+    ["an asterisk inside", { name: "a", models: ["a*b"] }, "models[0]: must"],
+    ["an asterisk alone", { name: "a", models: ["a", "*"] }, "models[1]: must"],
+    ["101 models", { name: "a", models: Array(101).fill("m") }, "models: must be an array of strings of 1 to 100"],
+    ["no yes or no", { name: "a", never_leaves: "yes" }, "never_leaves: must be"],
+    ["eleven tags", { name: "a", tags: Array(11).fill("t") }, "tags: must be an array of strings of at most 10 items"],
+    ["a tag with a space", { name: "a", tags: ["fine", "not fine"] }, "tags[1]: must"],
+    ["a long tag", { name: "a", tags: ["t".repeat(65)] }, "tags[0]: must"],
+    ["a long note", { name: "a", note: "x".repeat(1_001) }, "note: must be a string of at most 1000 characters"],
+    [
+      "an unseen character",
+      { name: "a", note: "a\u202eb" },
+      "note: must be printable characters, tabs and line feeds.",
+    ],
+    ["a key in a note", { name: "a", note: `old: ${generateApiKey("live")}` }, "note: holds a whole API key."],
     ["no object", "[]", "The body must be a JSON object."],
   ])("refuses %s with what is allowed, and stores nothing", async (_what, request, message) => {
     const before = await audit();
@@ -231,6 +253,29 @@ describe("POST /v1/keys", () => {
       expires_at: now + 60,
       created_by: "key_small",
     });
+  });
+
+  test("what a key makes has its models and stays where it stays, unless it asks for less, and is refused more", async () => {
+    const scopes = ["keys:manage", "chat:write"] as const;
+    await add({ id: "key_agent", scopes, models: ["gpt-*", "tiny"], neverLeaves: true, parentId: "key_admin" });
+    const make = (more: object) =>
+      call("POST", "/v1/keys", { name: "a", scopes: ["chat:write"], ...more }, "key_agent");
+    expect((await make({})).body).toMatchObject({ models: ["gpt-*", "tiny"], never_leaves: true });
+    expect((await make({ models: ["tiny"] })).body).toMatchObject({ models: ["tiny"], never_leaves: true });
+    for (const [more, field] of [
+      [{ models: ["g*"] }, "models[0]"],
+      [{ never_leaves: false }, "never_leaves"],
+    ] as const) {
+      const { status, body } = await make(more);
+      expect([status, body.error.code]).toEqual([403, "permission_denied"]);
+      expect(body.error.message).toStartWith(`${field}: must be `);
+    }
+    // Nor is it let go by itself.
+    for (const change of [{ models: null }, { models: ["gpt-*", "tiny", "more"] }, { never_leaves: false }]) {
+      expect((await call("PATCH", "/v1/keys/key_agent", change, "key_agent")).status).toBe(403);
+    }
+    const { status, body } = await call("PATCH", "/v1/keys/key_agent", { models: ["tiny"] }, "key_agent");
+    expect([status, body.models]).toEqual([200, ["tiny"]]);
   });
 
   test("at most eight keys stand one behind the other", async () => {
@@ -422,6 +467,34 @@ describe("quotas of a key", () => {
     const { status, body } = await call("POST", "/v1/keys", { name: "a", quotas: wrong });
     expect([status, body.error.message]).toEqual([400, expect.stringContaining(message)]);
   });
+});
+
+test("models, tags and a note of a key are given, changed and cleared, each list once and in order", async () => {
+  const given = {
+    models: ["tiny", "gpt-*", "tiny"],
+    never_leaves: true,
+    tags: ["b", "a", "b"],
+    note: " for\nthe batch ",
+  };
+  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, tags: ["a", "b"], note: "for\nthe batch" };
+  const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
+  expect(body).toMatchObject(kept);
+  const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);
+  expect((await change({ name: "b" })).body).toMatchObject(kept);
+  const none = { models: null, never_leaves: false, tags: [], note: null };
+  expect((await change({ ...none, tags: null })).body).toMatchObject(none);
+  expect((await change({ note: "  " })).body.note).toBeNull();
+  expect((await audit({ targetId: body.id })).map(({ detail }) => detail)).toMatchObject([
+    {
+      models: { before: kept.models, after: null },
+      never_leaves: { before: true, after: false },
+      tags: { before: kept.tags, after: [] },
+      note: { before: kept.note, after: null },
+    },
+    { name: { before: "a", after: "b" } },
+    kept,
+  ]);
+  expect(await audit({ targetId: body.id })).toHaveLength(3);
 });
 
 describe("a single key", () => {
