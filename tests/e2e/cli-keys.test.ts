@@ -52,7 +52,16 @@ describe("a key", () => {
       "--monthly-tokens",
       "5000",
     ];
-    const made = await headrace(["keys", "create", "ci", "--allowed-ips", "127.0.0.1,10.0.0.0/8", ...settings]);
+    const what = ["--models", "upstream-*", "--tags", "team-a,env:prod", "--note", "of the batch"];
+    const made = await headrace([
+      "keys",
+      "create",
+      "ci",
+      "--allowed-ips",
+      "127.0.0.1,10.0.0.0/8",
+      ...settings,
+      ...what,
+    ]);
     expect(made.stdout).toMatch(secret);
     const key = made.stdout.trim();
     expect((await chatWith(key)).stdout).toBe("Hello world\n");
@@ -64,11 +73,13 @@ describe("a key", () => {
       rate_limit: 100,
       rate_limit_window: 3600,
       monthly_tokens: 5000,
+      ...{ models: ["upstream-*"], never_leaves: false, tags: ["env:prod", "team-a"], note: "of the batch" },
     });
     expect(Number(record["expires_at"]) - Number(record["created_at"])).toBe(30 * 86_400);
 
     const cleared = ["--allowed-ips", "--rate-limit", "--monthly-tokens"].flatMap((flag) => [flag, "none"]);
-    const update = ["keys", "update", key.slice(-4), "--name", "build", "--expires", "never", ...cleared];
+    const others = ["--models", "all", "--tags", "none", "--note", ""];
+    const update = ["keys", "update", key.slice(-4), "--name", "build", "--expires", "never", ...cleared, ...others];
     expect((await headrace(update)).code).toBe(0);
     expect(await shown("build")).toMatchObject({
       expires_at: null,
@@ -76,6 +87,7 @@ describe("a key", () => {
       rate_limit: null,
       rate_limit_window: null,
       monthly_tokens: null,
+      ...{ models: null, tags: [], note: null },
     });
 
     expect((await headrace(["keys", "revoke", "build"])).code).toBe(2);

@@ -97,6 +97,9 @@ test("a machine that has joined connects whenever it serves; a second join is re
   expect(joined.stderr()).toContain("A Headrace runs here already");
   expect(joined.stdout()).toContain("Connected.");
   expect((await connected(gateway, "gpu-2")).status).toBe("online");
+  expect((await operator("nodes", "mark-local", "gpu-2")).stdout).toBe("gpu-2 is marked as local.\n");
+  expect((await operator("nodes")).stdout).toMatch(/gpu-2 .* yes /);
+  expect((await operator("nodes", "unmark-local", "gpu-2")).stdout).toContain("is not marked as local");
   expect((await operator("nodes", "drain", "gpu-2")).stdout).toContain("gets nothing new");
   expect((await operator("nodes", "undrain", "gpu-2")).stdout).toContain("gets requests again");
   server.signal("SIGTERM");

@@ -42,12 +42,13 @@ export const createCommand = serverCommand({
   examples: [
     "headrace keys create laptop",
     "headrace keys create ci --scopes chat:write,models:read --expires 30d --rate-limit 100",
+    'headrace keys create agent --models "qwen3-*" --never-leaves yes --tags team-a --note "of the night batch"',
     "headrace keys create office --allowed-ips 192.0.2.0/24,2001:db8::/32",
     `export OPENAI_API_KEY="$(headrace keys create app --quiet)"`,
   ],
   help: [scopesHelp, quotasHelp, newKeyHelp],
   async run({ connect, request, options, terminal, nowSeconds }, name) {
-    refuseSecret(name);
+    for (const text of [name, options.note ?? ""]) refuseSecret(text);
     const connection = await connect();
     const answer = await request("/keys", { method: "POST", body: { name, ...creationFields(options) } });
     const made = understood(newKey, answer, connection, "new key");
@@ -120,12 +121,13 @@ export const updateCommand = serverCommand({
     "headrace keys update ci --allowed-ips 192.0.2.7,10.0.0.0/8",
     "headrace keys update ci --rate-limit 100 --rate-limit-window 60",
     "headrace keys update ci --rate-limit none --expires never",
+    "headrace keys update ci --models qwen3-8b,gpt-6 --tags none",
   ],
   help: [scopesHelp, keyArgumentHelp],
   async run({ connect, ask, context, options, terminal }, wanted) {
     const found = await readKeyArgument(wanted, context.input, options);
     const { name, ...settings } = options;
-    if (name !== undefined) refuseSecret(name);
+    for (const text of [name ?? "", options.note ?? ""]) refuseSecret(text);
     const body = { ...(name === undefined ? {} : { name }), ...changeFields(settings, context.nowMs()) };
     refuseNoChange(body, "--rate-limit 100");
     const connection = await connect();

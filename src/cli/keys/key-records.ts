@@ -29,6 +29,10 @@ export const keyRecord = z.object({
   rate_limit_window: z.number().nullish(),
   ...byWire(keyAmounts, () => z.number().nullish()),
   quotas: z.array(givenQuota).nullish(),
+  models: z.array(z.string()).nullish(),
+  never_leaves: z.boolean().nullish(),
+  tags: z.array(z.string()).nullish(),
+  note: z.string().nullish(),
   quotas_used: z.array(usedQuota).nullish(),
 });
 

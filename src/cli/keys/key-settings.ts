@@ -14,6 +14,10 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   rateLimit?: number | None;
   rateLimitWindow?: number;
   quotas?: GivenQuotaRule[] | None;
+  models?: string[] | None;
+  neverLeaves?: boolean;
+  tags?: string[];
+  note?: string;
 }
 
 type None = "none";
@@ -52,6 +56,22 @@ export function keySettings({ clearable }: { clearable: boolean }) {
       `quotas per window, such as "200 requests per 5h"${none}`,
       (text: string) => (text === "none" ? "none" : parseQuotas(text)),
     ],
+    models: [
+      "--models <ids>",
+      `models it may use: ids, and beginnings of ids such as "gpt-*", separated by commas${clearable ? ", or all" : ""}`,
+      (text: string) => (text === "all" ? "none" : parseNames(text)),
+    ],
+    neverLeaves: [
+      "--never-leaves <yes or no>",
+      "whether its requests go only to what an operator marked as local",
+      parseYesOrNo,
+    ],
+    tags: [
+      "--tags <tags>",
+      `what its usage is counted under, separated by commas${none}`,
+      (text: string) => (text === "none" ? [] : parseNames(text)),
+    ],
+    note: ["--note <text>", `what is to be known about it${clearable ? '; "" takes it away' : ""}`],
     ...byName(keyAmounts, (amount) => {
       const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
       const flag = `--${amount.wire.replaceAll("_", "-")} <${value}>`;
@@ -92,6 +112,10 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
     rate_limit_window: settings.rateLimitWindow,
     ...byWire(keyAmounts, ({ name }) => settings[name]),
     quotas: settings.quotas,
+    models: settings.models,
+    never_leaves: settings.neverLeaves,
+    tags: settings.tags,
+    note: settings.note,
   };
   const given = Object.entries(all).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
@@ -104,6 +128,11 @@ export function parseNames(text: string): string[] {
     .filter((name) => name !== "");
   if (names.length === 0) throw new InvalidArgumentError("Name at least one, separated by commas.");
   return names;
+}
+
+function parseYesOrNo(text: string): boolean {
+  if (text === "yes" || text === "no") return text === "yes";
+  throw new InvalidArgumentError("It must be yes or no.");
 }
 
 /** A date alone means its end in this machine's time zone: the key still works on that day. */

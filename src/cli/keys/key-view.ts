@@ -39,13 +39,21 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
     ["Expires", time(key.expires_at, "never")],
   ];
   if (key.revoked_at) facts.push(["Revoked", time(key.revoked_at, "-")]);
+  if (key.note) facts.push(["Note", key.note.replaceAll(/\s+/g, " ")]);
+  if (key.tags?.length) facts.push(["Tags", key.tags.join(", ")]);
   facts.push(
+    ["Models", modelsOf(key)],
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
     ["Rate limit", rateLimitOf(key)],
     ...Object.entries(quotaNames).map(([period, name]): [string, string] => [name, quotaOf(key, period)]),
     ...windowFacts(key, terminal.unicode, nowSeconds),
   );
   terminal.print(formatFacts(facts, terminal.out));
+}
+
+function modelsOf({ models, never_leaves: stays }: ListedKey): string {
+  const which = models ? models.join(", ") || "none" : "all of its environment";
+  return stays ? `${which}; only where they are marked as local` : which;
 }
 
 function rateLimitOf({ rate_limit: limit, rate_limit_window: window }: ListedKey): string {

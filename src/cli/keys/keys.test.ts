@@ -163,6 +163,10 @@ test("show tells everything but the secret", async () => {
       rate_limit_window: 60,
       monthly_tokens: 1_000_000,
       monthly_spend: 20,
+      models: ["gpt-*", "tiny"],
+      never_leaves: true,
+      tags: ["env:prod", "team-a"],
+      note: "of the\nnight batch",
     }),
   );
   expect((await keys(["show", "ci"])).stdout).toBe(
@@ -175,6 +179,9 @@ test("show tells everything but the secret", async () => {
       "  Created        2026-11-20 15:30 (3 h ago) with key_own",
       "  Last used      2026-11-20 18:27 (3 min ago)",
       "  Expires        2026-12-19 18:30 (in 29 days)",
+      "  Note           of the night batch",
+      "  Tags           env:prod, team-a",
+      "  Models         gpt-*, tiny; only where they are marked as local",
       "  Allowed IPs    10.0.0.0/8, 2001:db8::1",
       "  Rate limit     100 requests in 1 min",
       "  Monthly quota  1,000,000 tokens, $20.00",
@@ -221,7 +228,17 @@ describe("create", () => {
       "--quotas",
       "200 requests per 5h, 2.5 usd per week rolling for gpt-* tiny,10 tokens per 12h, 5 requests per day for gpt-* tagged team-a,1 usd per hour tagged x",
     ];
-    expect((await keys(["create", "ci", ...settings, ...limits])).code).toBe(0);
+    const what = [
+      "--models",
+      "gpt-*, tiny",
+      "--never-leaves",
+      "yes",
+      "--tags",
+      "env:prod,team-a",
+      "--note",
+      "of the batch",
+    ];
+    expect((await keys(["create", "ci", ...settings, ...limits, ...what])).code).toBe(0);
     expect(sent("POST")[0]?.body).toEqual({
       name: "ci",
       scopes: ["chat:write", "usage:read"],
@@ -238,6 +255,10 @@ describe("create", () => {
         { unit: "requests", amount: 5, per: "day", models: ["gpt-*"], tag: "team-a" },
         { unit: "usd", amount: 1, per: "hour", tag: "x" },
       ],
+      models: ["gpt-*", "tiny"],
+      never_leaves: true,
+      tags: ["env:prod", "team-a"],
+      note: "of the batch",
     });
   });
 
@@ -260,6 +281,8 @@ describe("create", () => {
     ["--quotas", "200 requests a day"],
     ["--monthly-spend", "$5"],
     ["--scopes", ","],
+    ["--models", ","],
+    ["--never-leaves", "maybe"],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
@@ -294,7 +317,8 @@ describe("update", () => {
     const none = ["--rate-limit", "--quotas", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap(
       (flag) => [flag, "none"],
     );
-    await keys(["update", "ci", "--expires", "never", ...none]);
+    const what = ["--models", "all", "--never-leaves", "no", "--tags", "none", "--note", ""];
+    await keys(["update", "ci", "--expires", "never", ...none, ...what]);
     expect(sent("PATCH")[0]?.body).toEqual({
       expires_at: null,
       rate_limit: null,
@@ -303,6 +327,10 @@ describe("update", () => {
       monthly_tokens: null,
       monthly_spend: null,
       allowed_ips: [],
+      models: null,
+      never_leaves: false,
+      tags: [],
+      note: "",
     });
   });
 

@@ -31,6 +31,7 @@ const listCommand = serverCommand({
         ["NAME", (node) => node.name],
         ["STATUS", (node) => node.status],
         ["MODELS", modelsText],
+        ["LOCAL", (node) => (node.local ? "yes" : "-")],
         ["RUNNING", (node) => `${node.running}`],
         ["VERSION", (node) => node.version ?? "-"],
         ["FROM", (node) => node.client_address ?? "-"],
@@ -155,6 +156,38 @@ function drainingCommand(draining: boolean, { told, ...fields }: DrainingFields)
   });
 }
 
+const markCommand = markingCommand(true, {
+  name: "mark-local",
+  summary: "let a node have the requests that never leave",
+  description:
+    "Mark a node as local: requests of keys with never_leaves may go there. It is your word that nothing that it is sent goes further, by none of its models.",
+  told: "is marked as local.",
+});
+
+const unmarkCommand = markingCommand(false, {
+  name: "unmark-local",
+  summary: "keep the requests that never leave from a node",
+  description: "Mark a node as not local: requests of keys with never_leaves do not go there.",
+  told: "is not marked as local.",
+});
+
+interface MarkingFields {
+  name: string;
+  summary: string;
+  description: string;
+  told: string;
+}
+
+function markingCommand(local: boolean, { told, ...fields }: MarkingFields): CommandEntry {
+  return serverCommand({
+    ...fields,
+    arguments: [whichArgument],
+    options: { json: ["--json", "print the node as the API gives it"] },
+    examples: [`headrace nodes ${fields.name} gpu-1`],
+    run: (call, which) => change(call, which, { local }, (node) => `${printable(node.name)} ${told}`),
+  });
+}
+
 const removeCommand = serverCommand({
   name: "remove",
   summary: "remove a node: it is cut off, and cannot come back",
@@ -186,7 +219,10 @@ export const nodesCommand = command({
     "headrace nodes drain gpu-1",
     "headrace nodes remove gpu-1",
   ],
-  commands: [listCommand, tokenCommand, approveCommand, drainCommand, undrainCommand, removeCommand],
+  commands: [
+    ...[listCommand, tokenCommand, approveCommand, markCommand, unmarkCommand],
+    ...[drainCommand, undrainCommand, removeCommand],
+  ],
 });
 
 function modelsText({ announced_models: models }: NodeWire): string {
