@@ -274,6 +274,55 @@ test("a key is changed, and only what was changed is sent", async () => {
   expect(visitor.trouble).toEqual([]);
 }, 20_000);
 
+test("a new key is given its models, its tags and a note, and that its requests stay", async () => {
+  await using visitor = await arrive(`${place}?create=1`);
+  const { page } = visitor;
+  await field(page, "Name").fill("Batch");
+  const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
+  await typed("Models").pressSequentially("qwen*, a*b,");
+  await page.getByRole("switch", { name: "Its requests never leave" }).click();
+  await typed("Tags").pressSequentially("team-a env:prod,");
+  await field(page, "Note").fill("For the night batch.");
+  await visitor.press("Create key");
+  await page.getByText("a*b is no id and no beginning of ids").waitFor();
+  await look(visitor, "keys-create-reach");
+  await dialog(page).locator(".mantine-Pill-remove").nth(1).click();
+  const made = page.waitForRequest((request) => request.method() === "POST");
+  await visitor.press("Create key");
+  expect((await made).postDataJSON()).toMatchObject({
+    ...{ models: ["qwen*"], never_leaves: true, tags: ["team-a", "env:prod"], note: "For the night batch." },
+  });
+  await page.getByText("has no model that can chat with this key yet").waitFor();
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
+test("models, tags and a note of a key, and that its requests stay, are shown, changed and taken away", async () => {
+  const what = {
+    models: ["qwen*"],
+    never_leaves: true,
+    tags: ["team-a", "env:prod"],
+    note: "For the batch.\nAsk Ada.",
+  };
+  const made = await world.server.request("/v1/keys", { body: { name: "Nightly", ...what } });
+  const { id } = (await made.json()) as { id: string };
+  await using visitor = await arrive(`${place}/${id}`);
+  const { page } = visitor;
+  await page.getByText("go only where it is marked as local").waitFor();
+  const said = await page.locator("main").textContent();
+  for (const text of ["qwen*", "env:prod", "team-a", "Ask Ada."]) expect(said).toContain(text);
+  await look(visitor, "keys-one-reach");
+  await visitor.press("Edit");
+  await dialog(page).locator(".mantine-Pill-remove").first().click();
+  await page.getByRole("switch", { name: "Its requests never leave" }).click();
+  await field(page, "Note").fill("");
+  const sent = page.waitForRequest((request) => request.method() === "PATCH");
+  await visitor.press("Save");
+  expect((await sent).postDataJSON()).toEqual({ models: null, never_leaves: false, note: null });
+  await page.getByText("all of the environment").waitFor();
+  expect(await page.locator("main").textContent()).not.toContain("Ask Ada");
+  expect(visitor.trouble).toEqual([]);
+}, 30_000);
+
 test("a rotated key goes on for as long as was said, and the new one is shown once", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;

@@ -27,9 +27,16 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
   return isUnknown || known.includes("chat") ? "chat" : (known.find((use) => use === "embeddings") ?? known[0]);
 }
 
-/** The model for an example, chosen as the command line chooses: one that surely chats; the small demo model only where there is no other. */
-export function chatModel({ data }: ModelList): ModelList["data"][number] | undefined {
-  const able = data.filter(({ capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined);
+/**
+ * The model for an example, chosen as the command line chooses: one that surely chats; the small demo model only where there
+ * is no other. `of`: the ids and patterns of a key; null: all.
+ */
+export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
+  const isNamed = (id: string) =>
+    of?.some((name) => (name.endsWith("*") ? id.startsWith(name.slice(0, -1)) : id === name)) ?? true;
+  const able = data.filter(
+    ({ id, capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined && isNamed(id),
+  );
   const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
   return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0];
 }

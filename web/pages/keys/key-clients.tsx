@@ -8,12 +8,12 @@ import { AgentSetup } from "../../parts/secrets/agent-setup.tsx";
 import { baseUrlHere } from "../../parts/secrets/snippets.tsx";
 
 /** Nothing where there is no model that can chat: the page Models says how to get one. */
-export function KeyClients({ record: { environment } }: { record: ApiKey }) {
+export function KeyClients({ record: { environment, models } }: { record: ApiKey }) {
   const { data } = useQuery<ModelList, ApiFailure>({
     queryKey: ["/v1/models", environment],
     queryFn: ({ signal }) => call("GET", "/v1/models", { headers: { "headrace-environment": environment }, signal }),
   });
-  const model = data && chatModel(data)?.id;
+  const model = data && chatModel(data, models)?.id;
   if (model === undefined) return null;
   return (
     <Paper withBorder p="lg">

@@ -20,6 +20,11 @@ export interface KeyDraft {
   windowSeconds: number;
   /** Empty where none is set. */
   amounts: Record<KeyAmount["wire"], TypedNumber>;
+  /** Ids and patterns; empty: all. */
+  models: string[];
+  neverLeaves: boolean;
+  tags: string[];
+  note: string;
 }
 
 type KeyAmount = (typeof keyAmounts)[number];
@@ -33,7 +38,12 @@ const fields = [
   "allowed_ips",
   "rate_limit",
   ...keyAmounts.map(({ wire }) => wire),
+  ...(["models", "never_leaves", "tags", "note"] as const),
 ] as const;
+
+/** As the server takes them, said before they are sent. */
+const modelPattern = /^[^\s*]{1,255}\*?$/;
+const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]{0,63}$/;
 
 const daySeconds = 86_400;
 
@@ -45,6 +55,7 @@ export function newDraft(grantable: readonly Scope[]): KeyDraft {
     date: "",
     addresses: [],
     ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => "") },
+    ...{ models: [], neverLeaves: false, tags: [], note: "" },
   };
 }
 
@@ -58,6 +69,7 @@ export function draftOf(key: ApiKey): KeyDraft {
     rateLimit: key.rate_limit ?? "",
     windowSeconds: key.rate_limit_window ?? 60,
     amounts: perAmount(keyAmounts, ({ wire }) => key[wire] ?? ""),
+    ...{ models: key.models ?? [], neverLeaves: key.never_leaves, tags: key.tags, note: key.note ?? "" },
   };
 }
 
@@ -74,6 +86,12 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   if (strange !== undefined) {
     errors.allowed_ips = `${strange} is no IPv4 or IPv6 address and no range such as 192.0.2.0/24 or 2001:db8::/32.`;
   }
+  const noModel = draft.models.find((text) => !modelPattern.test(text));
+  if (noModel !== undefined) errors.models = `${noModel} is no id and no beginning of ids such as gpt-*.`;
+  const noTag = draft.tags.find((text) => !tagPattern.test(text));
+  if (noTag !== undefined) {
+    errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most.`;
+  }
   return errors;
 }
 
@@ -87,6 +105,8 @@ export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest 
     expires_at: expiresAt(draft, now),
     allowed_ips: draft.addresses,
     ...limitsOf(draft),
+    ...reachOf(draft),
+    ...saidOf(draft),
   };
 }
 
@@ -106,7 +126,19 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   for (const { wire } of keyAmounts) {
     if (draft.amounts[wire] !== before.amounts[wire]) changes[wire] = limits[wire];
   }
+  if (!sameItems(draft.models, before.models)) changes.models = reachOf(draft).models;
+  if (draft.neverLeaves !== before.neverLeaves) changes.never_leaves = draft.neverLeaves;
+  if (!sameItems(draft.tags, before.tags)) changes.tags = draft.tags;
+  if (draft.note.trim() !== before.note) changes.note = saidOf(draft).note;
   return changes;
+}
+
+function reachOf({ models, neverLeaves }: KeyDraft) {
+  return { models: models.length === 0 ? null : models, never_leaves: neverLeaves };
+}
+
+function saidOf({ tags, note }: KeyDraft) {
+  return { tags, note: note.trim() === "" ? null : note.trim() };
 }
 
 /** Unix seconds: a number of days from now, or the end of the chosen day where the reader is; NaN for no date. */

@@ -20,6 +20,7 @@ import { at, span } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
+import { NoteFields, ReachFields, separate } from "./key-reach-fields.tsx";
 
 interface KeyFieldsProps {
   draft: KeyDraft;
@@ -83,6 +84,7 @@ export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFi
           ))}
         </SimpleGrid>
       </Checkbox.Group>
+      <ReachFields {...{ draft, change, errorOf }} />
       <ExpiryField draft={draft} change={change} error={errorOf("expires_at")} />
       <TagsInput
         label="Allowed IP addresses"
@@ -96,13 +98,9 @@ export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFi
         error={errorOf("allowed_ips")}
       />
       <Limits draft={draft} change={change} errorOf={errorOf} />
+      <NoteFields {...{ draft, change, errorOf }} />
     </Stack>
   );
-}
-
-/** What was typed or pasted as one text may be several. */
-function separate(texts: readonly string[]): string[] {
-  return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }
 
 interface ExpiryFieldProps extends Pick<KeyFieldsProps, "draft" | "change"> {

@@ -109,7 +109,7 @@ function columnsOf(usage: UsageByKey | null | undefined, isWaiting: boolean): Co
             {key.name}
           </PlainLink>
           <SmallNote ff="monospace" truncate>
-            {shownKey(key)}
+            {[shownKey(key), ...key.tags].join(" · ")}
           </SmallNote>
         </Stack>
       ),

@@ -40,6 +40,18 @@ export function KeySettings({ record }: { record: ApiKey }) {
             <Ago seconds={record.last_used_at} />
           </Line>
           <Line label={record.status === "active" ? "Works until" : "Ended"}>{endText(record)}</Line>
+          {record.tags.length > 0 && (
+            <Line label="Tags">
+              <Codes of={record.tags} none="none" />
+            </Line>
+          )}
+          {record.note !== null && (
+            <Line label="Note">
+              <Text inherit style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
+                {record.note}
+              </Text>
+            </Line>
+          )}
         </DataList>
         <DataList labelWidth="8rem" gap="sm">
           <Line label="Permissions">
@@ -53,16 +65,12 @@ export function KeySettings({ record }: { record: ApiKey }) {
                 ))}
             </Stack>
           </Line>
+          <Line label="Models">
+            {record.models === null ? "all of the environment" : <Codes of={record.models} none="none" />}
+          </Line>
+          {record.never_leaves && <Line label="Its requests">go only where it is marked as local</Line>}
           <Line label="Allowed from">
-            {record.allowed_ips.length === 0 ? (
-              "anywhere"
-            ) : (
-              <Group gap={4}>
-                {record.allowed_ips.map((address) => (
-                  <Code key={address}>{address}</Code>
-                ))}
-              </Group>
-            )}
+            <Codes of={record.allowed_ips} none="anywhere" />
           </Line>
           <Line label="Own rate limit">
             {limit === null ? "none" : `${count(limit)} requests in ${span(windowSeconds ?? 60)}`}
@@ -84,6 +92,19 @@ export function KeySettings({ record }: { record: ApiKey }) {
         </DataList>
       </SimpleGrid>
     </Paper>
+  );
+}
+
+function Codes({ of, none }: { of: readonly string[]; none: string }) {
+  if (of.length === 0) return none;
+  return (
+    <Group gap={4}>
+      {of.map((one) => (
+        <Code key={one} style={{ overflowWrap: "anywhere" }}>
+          {one}
+        </Code>
+      ))}
+    </Group>
   );
 }
 
@@ -113,7 +134,7 @@ function Maker({ id }: { id: string | null }) {
     return (
       <>
         with{" "}
-        <Anchor component={Link} href={`/settings/api-keys/${id}`} inherit>
+        <Anchor component={Link} href={`/settings/api-keys/${id}`} underline="always" inherit>
           another key
         </Anchor>
       </>

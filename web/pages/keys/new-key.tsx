@@ -47,7 +47,8 @@ const smallest: readonly [Scope, string][] = [
   ["admin:manage", "/admin/accounts"],
 ];
 
-function FirstRequest({ created: { key, scopes, environment, allowed_ips: addresses } }: { created: CreatedApiKey }) {
+function FirstRequest({ created }: { created: CreatedApiKey }) {
+  const { key, scopes, environment, allowed_ips: addresses, models: of } = created;
   const mayChat = scopes.includes("chat:write");
   const models = useQuery<ModelList, ApiFailure>({
     queryKey: ["/v1/models", environment],
@@ -71,12 +72,12 @@ function FirstRequest({ created: { key, scopes, environment, allowed_ips: addres
   }
   if (models.isPending) return <Loader size="sm" aria-label="Looking which models there are" />;
   if (models.error) return <Failure error={models.error} retry={models.refetch} />;
-  const model = chatModel(models.data)?.id;
+  const model = chatModel(models.data, of)?.id;
   if (model === undefined) {
     return (
       <Text size="sm">
-        The environment {environmentNames[environment]} has no model that can chat yet. The page Models says how to get
-        one.
+        The environment {environmentNames[environment]} has no model that can chat{" "}
+        {of === null ? "yet" : "with this key yet"}. The page Models says how to get one.
       </Text>
     );
   }

@@ -1,5 +1,5 @@
 // Changes a node's name, who may use it, and how much it gets at once.
-import { TextInput } from "@mantine/core";
+import { Switch, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { Node } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
@@ -11,11 +11,12 @@ import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { useNodeChange } from "./use-node-change.ts";
 
-const fieldNames = ["name", "environments", "max_concurrency"];
+const fieldNames = ["name", "environments", "local", "max_concurrency"];
 
 export function EditNode({ node, done }: { node: Node; done(): void }) {
   const [name, setName] = useState(node.name);
   const [environments, setEnvironments] = useState(node.environments);
+  const [local, setLocal] = useState(node.local);
   const [most, setMost] = useState<TypedNumber>(node.max_concurrency ?? "");
   const save = useNodeChange(node.id, (changed) => `${changed.name} is saved.`, done);
   const form = useFirstProblem(...fieldNames.map((field) => problemOf(save.error, field)));
@@ -28,7 +29,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
       fields={fieldNames}
       action="Save"
       disabled={environments.length === 0}
-      submit={() => save.mutate({ name: name.trim(), environments, max_concurrency: numberOf(most) })}
+      submit={() => save.mutate({ name: name.trim(), environments, local, max_concurrency: numberOf(most) })}
       cancel={done}
     >
       <RecordTitle>{node.name}</RecordTitle>
@@ -44,6 +45,12 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
         required
       />
       <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
+      <Switch
+        label="It is local"
+        description="Keys whose requests never leave may use it: nothing that it is sent goes further, by none of its models."
+        checked={local}
+        onChange={(event) => setLocal(event.currentTarget.checked)}
+      />
       <WholeNumber
         label="Most requests at once"
         description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."

@@ -127,6 +127,7 @@ function factsOf(node: Node, replicaName: ReplicaName | undefined) {
     ...(node.draining && node.status === "offline" ? [["Once it is back", "it stays drained"] as const] : []),
     ["Most at once", most === null ? "as it says, else measured" : count(most)],
     ["Environments", environmentList(node.environments)],
+    ["Requests that never leave", node.local ? "may go there, as it is local" : "do not go there"],
     ["Version", node.version ?? "not known yet"],
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]

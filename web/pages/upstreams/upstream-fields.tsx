@@ -10,6 +10,7 @@ import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 
 interface UpstreamSettings {
   discover: boolean;
+  local: boolean;
   environments: string[];
   timeoutSeconds: TypedNumber;
   idleSeconds: TypedNumber;
@@ -26,6 +27,7 @@ interface UpstreamSettings {
 
 export const usualSettings: UpstreamSettings = {
   discover: true,
+  local: false,
   environments: ["live", "dev"],
   timeoutSeconds: 600,
   idleSeconds: 900,
@@ -36,7 +38,7 @@ export const usualSettings: UpstreamSettings = {
 export function settingsOf(upstream: Upstream): UpstreamSettings {
   const { max_concurrency: most } = upstream;
   return {
-    ...{ discover: upstream.discover, environments: [...upstream.environments] },
+    ...{ discover: upstream.discover, local: upstream.local, environments: [...upstream.environments] },
     ...{ timeoutSeconds: upstream.timeout_seconds ?? "", idleSeconds: upstream.idle_seconds ?? "" },
     most: most ?? "",
     ...{ api: upstream.api, apis: upstream.names_apis ? [...upstream.apis] : [] },
@@ -54,10 +56,10 @@ export function speechToWire({ api, apis, keyHeader, query }: UpstreamSettings) 
 }
 
 export function settingsToWire(settings: UpstreamSettings) {
-  const { discover, environments, timeoutSeconds, idleSeconds, most } = settings;
+  const { discover, local, environments, timeoutSeconds, idleSeconds, most } = settings;
   return {
     ...speechToWire(settings),
-    ...{ discover, environments: environments as Upstream["environments"] },
+    ...{ discover, local, environments: environments as Upstream["environments"] },
     ...(timeoutSeconds === "" ? {} : { timeout_seconds: Number(timeoutSeconds) }),
     ...(idleSeconds === "" ? {} : { idle_seconds: Number(idleSeconds) }),
     max_concurrency: numberOf(most),
@@ -65,7 +67,7 @@ export function settingsToWire(settings: UpstreamSettings) {
 }
 
 export const fieldNames = [
-  ...["name", "url", "api_key", "discover", "environments"],
+  ...["name", "url", "api_key", "discover", "local", "environments"],
   ...["timeout_seconds", "idle_seconds", "max_concurrency"],
   ...["apis", "key_header", "query", "api"],
 ];
@@ -176,6 +178,12 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         description="Otherwise only those that are declared with a place there, in headrace.yaml or on the page Models."
         checked={settings.discover}
         onChange={(event) => change({ ...settings, discover: event.currentTarget.checked })}
+      />
+      <Switch
+        label="It is local"
+        description="Keys whose requests never leave may use it: nothing that it is sent goes further."
+        checked={settings.local}
+        onChange={(event) => change({ ...settings, local: event.currentTarget.checked })}
       />
       <EnvironmentBoxes
         value={settings.environments}

@@ -89,6 +89,7 @@ function factsOf(upstream: Upstream) {
     ["Most at once", most === null ? "measured" : count(most)],
     ["Speaks", upstream.apis.map((api) => apiNames[api]).join(", ")],
     ["Comes from", sourceNames[source]],
+    ["Requests that never leave", upstream.local ? "may go there, as it is local" : "do not go there"],
     ["Environments", environmentList(environments)],
     ...(url === null ? [] : [["API key", hasKey ? "kept sealed" : "none"] as const]),
     ...(timeout === null ? [] : [["Waits for an answer", span(timeout)] as const]),

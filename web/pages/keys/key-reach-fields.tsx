@@ -1,0 +1,75 @@
+// The fields of a key that say which models it may use and what is to be known about it.
+import { Stack, Switch, TagsInput, Textarea } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { ModelList } from "../../api/types.ts";
+import type { Field, KeyDraft } from "./key-draft.ts";
+
+interface PartProps {
+  draft: KeyDraft;
+  change(part: Partial<KeyDraft>): void;
+  errorOf(field: Field): string | undefined;
+}
+
+export function ReachFields({ draft, change, errorOf }: PartProps) {
+  const models = useRead<ModelList>("/v1/models");
+  // An alias counts as the model that it stands for.
+  const ids = models.data?.data.flatMap(({ id, alias_of: model }) => (model === undefined ? [id] : [])) ?? [];
+  return (
+    <Stack gap="md">
+      <TagsInput
+        label="Models"
+        description="Ids, or beginnings of ids with an asterisk; none: all of the environment"
+        placeholder={draft.models.length === 0 ? "qwen3-*" : ""}
+        value={draft.models}
+        onChange={(chosen) => change({ models: separate(chosen) })}
+        splitChars={[",", ";", " ", "\n"]}
+        maxTags={100}
+        data={ids}
+        limit={50}
+        openOnFocus={false}
+        error={errorOf("models")}
+      />
+      <Switch
+        label="Its requests never leave"
+        description="They go only to the built-in engine and to upstreams and nodes that an operator marked as local."
+        checked={draft.neverLeaves}
+        onChange={(event) => change({ neverLeaves: event.currentTarget.checked })}
+        error={errorOf("never_leaves")}
+      />
+    </Stack>
+  );
+}
+
+export function NoteFields({ draft, change, errorOf }: PartProps) {
+  return (
+    <Stack gap="md">
+      <TagsInput
+        label="Tags"
+        description="What its usage is counted under, at most 10"
+        placeholder={draft.tags.length === 0 ? "team-a" : ""}
+        value={draft.tags}
+        onChange={(tags) => change({ tags: separate(tags) })}
+        splitChars={[",", ";", " ", "\n"]}
+        maxTags={10}
+        openOnFocus={false}
+        error={errorOf("tags")}
+      />
+      <Textarea
+        label="Note"
+        description="What colleagues should know about it"
+        value={draft.note}
+        onChange={(event) => change({ note: event.currentTarget.value })}
+        maxLength={1000}
+        autosize
+        minRows={2}
+        maxRows={8}
+        error={errorOf("note")}
+      />
+    </Stack>
+  );
+}
+
+/** What was typed or pasted as one text may be several. */
+export function separate(texts: readonly string[]): string[] {
+  return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
+}
