@@ -122,12 +122,12 @@ export class ScannedAnswer {
     return at + 1;
   }
 
-  /** Its value, with a character for each byte of what is no ASCII in it. */
   parsedValueOf(member: AnswerMember): unknown {
     const start = this.startOf(member);
     if (start === 0) return undefined;
     const { buffer, start: from } = this.#answer;
-    return JSON.parse(buffer.toString("latin1", from + start, from + this.endOf(member)));
+    // Not as byte text: the name of a tier is kept, and prices go by it.
+    return JSON.parse(buffer.toString("utf8", from + start, from + this.endOf(member)));
   }
 
   #byteAt(place: number): number {

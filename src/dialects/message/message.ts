@@ -31,7 +31,13 @@ const events: PassedEvents = {
 const whole: PassedWhole = {
   format: messageFormat,
   list: "content",
-  isUsual: (found) => found.isText("type", "message") && found.firstByteOf("stop_reason") === quote,
+  isUsual: (found) =>
+    found.isText("type", "message") &&
+    found.firstByteOf("stop_reason") === quote &&
+    !found.isText("stop_reason", "") &&
+    found.isNothing("error") &&
+    // Errors of other servers have one.
+    found.isNothing("object"),
   usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
 };
 

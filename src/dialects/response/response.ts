@@ -36,7 +36,11 @@ const whole: PassedWhole = {
   format: responseFormat,
   list: "output",
   isUsual: (found) =>
-    found.isText("object", "response") && found.isText("status", "completed") && found.isNothing("error"),
+    found.isText("object", "response") &&
+    found.isText("status", "completed") &&
+    found.isNothing("error") &&
+    // Errors have one.
+    found.isNothing("type"),
   // Searches are charged for, and counted among what was said.
   usage: (found) =>
     found.holds("output", search)

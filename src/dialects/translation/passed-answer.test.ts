@@ -69,7 +69,8 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
       null,
       undefined,
     ],
-    service_tier: [undefined, null, "default", "flex"],
+    service_tier: [undefined, null, "default", "flex", "Priorité"],
+    type: [undefined, null, "error"],
     store: [undefined, false, true, null],
     previous_response_id: [undefined, null, "resp_0"],
     conversation: [undefined, null, { id: "conv" }],
@@ -77,6 +78,8 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
   message: {
     id: ["msg_up", undefined],
     type: ["message", "message", "message", "error", undefined],
+    error: [undefined, null, { type: "overloaded_error", message: "é" }, "too much"],
+    object: [undefined, null, "error"],
     model: ["up", "m", undefined],
     content: [
       [{ type: "text", text: "Grüße" }],
@@ -84,11 +87,12 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
       [{ type: "text", text: "long ".repeat(400) }],
       [],
     ],
-    stop_reason: ["end_turn", "tool_use", "max_tokens", "refusal", null, undefined],
+    stop_reason: ["end_turn", "tool_use", "max_tokens", "refusal", null, undefined, ""],
     usage: [
       { input_tokens: 30, output_tokens: 9 },
       { input_tokens: 3, output_tokens: 9, cache_read_input_tokens: 20, cache_creation_input_tokens: 5 },
       { input_tokens: 30, output_tokens: 9, service_tier: "batch", server_tool_use: { web_search_requests: 2 } },
+      { input_tokens: 30, output_tokens: 9, service_tier: "Priorité", inference_geo: "us" },
       { input_tokens: 30, output_tokens: 0 },
       { output_tokens: 3 },
       undefined,
