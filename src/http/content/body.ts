@@ -23,8 +23,7 @@ export interface JsonBody {
 }
 
 /** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
-export const mostNames = 100_000;
-const [mostMembers, mostValues, mostContainers] = [1_000, 2_000_000, 200_000];
+export const mass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -113,10 +112,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   let members: Members;
   let body: unknown;
   try {
-    members = scanObject(text, {
-      ...{ depth: limits.depth, members: mostMembers },
-      ...{ names: mostNames, values: mostValues, containers: mostContainers },
-    });
+    members = scanObject(text, { depth: limits.depth, ...mass });
     body = JSON.parse(text);
     requireNamesOnce(text, members, body);
   } catch (error) {

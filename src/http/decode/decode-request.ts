@@ -8,7 +8,7 @@ import { dialects } from "../../dialects/dialects.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { marksOf, type RequestMarks } from "../../inference/facts.ts";
-import { type BodyLimits, mostNames, parseBody } from "../content/body.ts";
+import { type BodyLimits, mass, parseBody } from "../content/body.ts";
 import { notes } from "./body-notes.ts";
 import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
@@ -135,7 +135,7 @@ function ruleOf(dialect: Dialect): ValueRule {
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
-  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, mostNames);
+  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, mass);
   if (marks !== undefined && dialect.isConversation && marks.promptItems > limits.messages) return undefined;
   return marks;
 }

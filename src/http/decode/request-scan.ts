@@ -49,25 +49,32 @@ const hashes = new Int32Array(mostNamesOpen);
 let open = 0;
 
 /** What is counted while it is read. */
-const counts = { names: 0, items: 0 };
+const counts = { names: 0, containers: 0, items: 0 };
 
 /** Lent to who asked for the pass. */
 const notes = new BodyNotes();
 
 /** Bounds of the text at hand. */
-const limit = { depth: 0, names: 0 };
+const limit = { depth: 0, names: 0, containers: 0 };
 
 /**
  * What is noted of the text that is loaded, where it is JSON of that shape; lent until the next is loaded. Undefined as
  * well where this cannot be vouched for: it is too deep, an object has too many members, one twice, or one whose name hides
  * behind escapes or may be taken for another, or its prompt cannot be counted. Bytes above 127 are taken as they are.
- * `length`: of the text. At most so many levels deep and with so many names altogether.
+ * `length`: of the text. At most so many levels deep, and with so many names, and objects and arrays, altogether: each of
+ * those costs whoever parses it later many times its bytes. No text that fits in here has too many values.
  */
-export function scanBody(rule: ValueRule, length: number, depth: number, names: number): BodyNotes | undefined {
+export function scanBody(
+  rule: ValueRule,
+  length: number,
+  depth: number,
+  mass: { readonly names: number; readonly containers: number },
+): BodyNotes | undefined {
   limit.depth = Math.min(depth, deepest);
-  limit.names = names;
+  limit.names = mass.names;
+  limit.containers = mass.containers;
   notes.clear();
-  counts.names = open = 0;
+  counts.names = counts.containers = open = 0;
   const start = afterSpace(0);
   if (kindAt(start) !== objectKind) return undefined;
   const end = afterObject(rule, start, 1);
@@ -131,7 +138,7 @@ function fitsText({ least, mostBytes, written }: TextRule, start: number, end: n
 
 function afterArray(rule: ValueRule, start: number, depth: number): number {
   const { arrays } = rule;
-  if (arrays === undefined || depth > limit.depth) return fault;
+  if (arrays === undefined || depth > limit.depth || ++counts.containers > limit.containers) return fault;
   let at = afterSpace(start + 1);
   const { least, most, items } = arrays[kindAt(at)] as ArrayRule;
   let count = 0;
@@ -150,7 +157,7 @@ function afterArray(rule: ValueRule, start: number, depth: number): number {
 }
 
 function afterObject({ object, tag }: ValueRule, start: number, depth: number): number {
-  if (depth > limit.depth) return fault;
+  if (depth > limit.depth || ++counts.containers > limit.containers) return fault;
   const rule = tag === undefined ? object : taggedRule(tag, start, depth);
   if (rule === undefined || !rule.isReadable) return fault;
   if (rule.isMedia) {
@@ -219,7 +226,7 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
 /** The rule of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
 function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
   const { space, unusual } = passed;
-  const { names } = counts;
+  const { names, containers } = counts;
   let result: ObjectRule | undefined;
   for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
     const nameEnd = afterName(at);
@@ -239,6 +246,7 @@ function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | un
   passed.space = space;
   passed.unusual = unusual;
   counts.names = names;
+  counts.containers = containers;
   return result;
 }
 
