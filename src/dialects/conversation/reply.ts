@@ -104,8 +104,10 @@ export interface ReplyHead {
 export interface TextEvents {
   /** What stands behind the piece, which is a JSON string without its quotes; byte text, as all that is sent. */
   readonly after: string;
-  /** Takes the piece, and gives what stands before it. It is one that is not empty. */
-  next(text: string): string;
+  /** What stands before the next piece, which is not empty. */
+  next(): string;
+  /** Takes the text of such pieces, one behind the other; it is in memory of its own. Left out where nobody needs it again. */
+  took?(text: string): void;
 }
 
 /** Writes an answer for a client. Events are the whole text of Server-Sent Events, blank line included. */

@@ -159,10 +159,8 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const type = textDelta;
     return {
       after: '","logprobs":[]}\n\n',
-      next: (text) => {
-        message?.takeText(text);
-        return `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${at},"delta":"`;
-      },
+      next: () => `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},${at},"delta":"`,
+      took: (text) => message?.takeText(text),
     };
   }
 

@@ -1,9 +1,11 @@
 // Events that are only recognised become, byte for byte, what they would become if each were parsed and translated.
+import { memoryUsage } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { cut, outcomeOf, Random, streamOf, type Way } from "../../../tests/support/random-chunks.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
+import { SseReader } from "../../base/text/sse.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import { dialects } from "../dialects.ts";
@@ -80,5 +82,23 @@ describe.each(formats)("a stream of chat completions for a client of %s", (forma
     expect(fast?.inPlace).toBe(2);
     expect(fast?.events).toBe(slow?.events as string);
     expect(fast?.ending).toBe(slow?.ending as string);
+  });
+
+  test("holds no more of the events that came by the dozen than their text", () => {
+    const stream = streamFor(format);
+    const reader = new SseReader();
+    const event = chunk({ content: "twenty characters of" }, {}, { note: "n".repeat(30_000) });
+    stream.translate(event.slice("data: ".length, -2), event);
+    const bytes = Buffer.from(event.repeat(2), "latin1");
+    Bun.gc(true);
+    const before = memoryUsage().current;
+    for (let count = 0; count < 300; count++) {
+      reader.feed(bytes.toString("latin1"));
+      expect(stream.takeAlike(reader)).not.toBe("");
+      expect(reader.next()).toBeUndefined();
+    }
+    Bun.gc(true);
+    expect(memoryUsage().current - before).toBeLessThan(bytes.length * 60);
+    expect(stream.deliveredPieces).toBe(601);
   });
 });

@@ -55,30 +55,39 @@ export class TextTemplate extends AlikeEvents {
   send(client: ClientStream, bytes: Buffer, start: number, end: number): boolean {
     const textStart = start + this.before.length;
     const textEnd = end - this.after.length;
-    const before = this.#events.next(bytes.toString("latin1", textStart, textEnd));
-    return client.writeAround(before, bytes, textStart, textEnd, this.#events.after);
+    const events = this.#events;
+    events.took?.(bytes.toString("latin1", textStart, textEnd));
+    return client.writeAround(events.next(), bytes, textStart, textEnd, events.after);
   }
 
   /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them. */
   take(reader: SseReader, observed: StreamObservation): string {
     const { text } = reader;
     const { before, after } = this;
+    const events = this.#events;
     const escapes = this.#escapes;
     let sent = "";
+    let told = "";
     while (text.startsWith(before, reader.position)) {
       const start = reader.position + before.length;
       escapes.bytes = 0;
       const end = stringEnd(text, start, escapes);
       if (end <= start || !text.startsWith(after, end)) break;
       const written = text.slice(start, end);
-      const piece =
-        escapes.bytes === 0 ? decodeByteText(written) : (JSON.parse(`"${decodeByteText(written)}"`) as string);
-      const own = escapes.bytes === 0 ? written : encodeByteText(JSON.stringify(piece)).slice(1, -1);
-      sent = `${sent}${this.#events.next(piece)}${own}${this.#events.after}`;
+      const own = escapes.bytes === 0 ? written : encodeByteText(JSON.stringify(meaningOf(written))).slice(1, -1);
+      sent = `${sent}${events.next()}${own}${events.after}`;
+      told += own;
       observed.deliveredBytes += end - start - escapes.bytes;
       observed.deliveredPieces++;
       reader.position = end + after.length;
     }
+    // Parsed, as a piece that is only cut out keeps all that came with it in memory.
+    if (sent !== "") events.took?.(meaningOf(told));
     return sent;
   }
+}
+
+/** `written`: what stands in a JSON string, as byte text. */
+function meaningOf(written: string): string {
+  return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
