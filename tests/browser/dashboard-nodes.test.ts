@@ -126,11 +126,12 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   await name.fill("cellar");
   await dialog(page).getByRole("checkbox", { name: "Test" }).check();
   await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("3");
+  await dialog(page).getByRole("switch", { name: "It is local" }).click();
   await look(visitor, "node-edit");
   await press(page, "Save");
   await dialog(page).getByRole("heading", { name: "cellar" }).waitFor();
   expect(await node(old.id)).toMatchObject({
-    ...{ name: "cellar", environments: ["live", "test", "dev"], max_concurrency: 3 },
+    ...{ name: "cellar", environments: ["live", "test", "dev"], max_concurrency: 3, local: true },
   });
   await press(page, "Drain");
   await answer(page, "Drain cellar?", "Drain it");

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { until } from "../support/headrace.ts";
+import { mintKey } from "../support/mint-key.ts";
 import { ask, endless, messages, model, reading, usageRow } from "../support/node-requests.ts";
 import { type Gateway, type JoinOptions, joinNode, startGateway, type TestNode } from "../support/nodes.ts";
 import {
@@ -95,6 +96,21 @@ test("what is announced is no model of the gateway before it is approved, and no
   await until(() => node.network.uplink.view()?.models[0]?.approved === false, "and that it no longer is");
   await gateway.admin("PATCH", `/nodes/${node.id}`, { approved_models: ["*"], environments: ["live"] });
   expect((await ask(gateway)).status, "a key of another environment").toBe(404);
+});
+
+test("a node gets the requests that never leave once an operator marked it, and no more once the mark is gone", async () => {
+  const { gateway, node, upstream } = await network();
+  const key = await mintKey(gateway.dataDir, { scopes: ["chat:write"], neverLeaves: true });
+  const stays = async () => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await gateway.request("/v1/chat/completions", { body: { model, messages }, headers })).status;
+  };
+  const mark = async (local: boolean) => (await gateway.admin("PATCH", `/nodes/${node.id}`, { local })).body.local;
+  expect([(await gateway.node("gpu-1"))?.local, await stays(), upstream.requests.length]).toEqual([false, 403, 0]);
+  expect([await mark(true), await stays(), upstream.requests.length]).toEqual([true, 200, 1]);
+  expect([await mark(false), await stays(), upstream.requests.length]).toEqual([false, 403, 1]);
+  const audit = await gateway.admin("GET", "/audit?action=node.updated");
+  expect(audit.body.data[0]).toMatchObject({ detail: { local: { before: true, after: false } } });
 });
 
 test("a model that an operator declares at a node runs there only as far as the node was approved, and in its environments alone", async () => {

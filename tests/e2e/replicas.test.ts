@@ -162,6 +162,23 @@ test("a key that is revoked at one is refused at the others, under load, usually
 }, 60_000);
 
 // hardening: K8
+test("what a key may reach is another at all of them once one of them changed it, and once an upstream is marked", async () => {
+  const { id, key } = await makeKey(at(0));
+  for (const server of servers) expect(await chat(server, key)).toBe(200);
+  const change = (body: object) => read(at(1), `/v1/keys/${id}`, { method: "PATCH", body });
+  const chats = (status: number) => async (server: ServerProcess) => (await chat(server, key)) === status;
+  await change({ models: ["other-*"] });
+  expect(await chat(at(1), key)).toBe(404);
+  await everywhere("its models hold", chats(404));
+  await change({ models: null, never_leaves: true });
+  await everywhere("that it stays holds", chats(403));
+  const { url } = upstream;
+  await read(at(2), "/v1/admin/upstreams", { body: { name: "near", url, local: true } });
+  await everywhere("what is marked is reached", chats(200));
+  await ask(at(0), "/v1/admin/upstreams/near", { method: "DELETE" });
+  await everywhere("what is gone is not", chats(403));
+});
+
 test("a token that one makes is good at all of them, and ends with its key", async () => {
   const { id, key } = await makeKey(at(0));
   for (const maker of servers) {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import { type ApiDocument, mismatches, resolverOf } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
+import { mintKey } from "../support/mint-key.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import {
   chatScript,
@@ -86,7 +87,14 @@ test("one that is added is served with the answer, and its key is seen by it alo
   expect(status).toBe(200);
   expect(body).toEqual({
     ...{ object: "upstream", name: "added", url: upstream.url, source: "database", overrides_database: false },
-    ...{ has_api_key: true, discover: true, environments: ["live", "dev"], timeout_seconds: 600, idle_seconds: 900 },
+    ...{
+      has_api_key: true,
+      discover: true,
+      local: false,
+      environments: ["live", "dev"],
+      timeout_seconds: 600,
+      idle_seconds: 900,
+    },
     ...{
       max_concurrency: 3,
       state: "ok",
@@ -469,6 +477,45 @@ test("a stored key goes to no other server, whoever moves the upstream", async (
   expect(second.requests[1]?.headers.authorization).toBe("Bearer another-key");
   const removed = await again.admin("PATCH", "/upstreams/moved", { url: first.url, api_key: null });
   expect(removed.body).toMatchObject({ has_api_key: false, url: first.url });
+});
+
+test("an upstream that is marked as local is reached by keys that never leave, until it is unmarked or moves elsewhere", async () => {
+  const [first, second] = [await modelServer(), await modelServer()];
+  const { server, admin } = await start();
+  const key = await mintKey(server.dataDir, { scopes: ["chat:write", "models:read"], neverLeaves: true });
+  const status = async () => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await server.request("/v1/chat/completions", { body: chat, headers })).status;
+  };
+  const change = async (body: object) => (await admin("PATCH", "/upstreams/box", body)).body;
+  const added = await admin("POST", "/upstreams", { name: "box", url: first.url });
+  expect(added.body).toMatchObject({ name: "box", local: false });
+  expect(await status()).toBe(403);
+  expect((await change({ local: true })).local).toBe(true);
+  expect(await status()).toBe(200);
+  // A change of what it does not name leaves it, and another server is another one.
+  expect((await change({ timeout_seconds: 60 })).local).toBe(true);
+  expect((await change({ url: second.url })).local).toBe(false);
+  expect([await status(), second.requests.length]).toEqual([403, 0]);
+  expect((await change({ url: first.url, local: true })).local).toBe(true);
+  expect([await status(), first.requests.length]).toEqual([200, 2]);
+  expect((await change({ local: false })).local).toBe(false);
+  expect([await status(), first.requests.length]).toEqual([403, 2]);
+});
+
+test("a request that waits at a server which is marked no more is not sent there", async () => {
+  const held = heldStream();
+  const up = await modelServer(held.script);
+  const { server, admin } = await start();
+  await admin("POST", "/upstreams", { name: "box", url: up.url, local: true, max_concurrency: 1 });
+  const key = await mintKey(server.dataDir, { scopes: ["chat:write"], neverLeaves: true });
+  const first = await ask(server, { stream: true });
+  const waits = server.request("/v1/chat/completions", { body: chat, headers: { authorization: `Bearer ${key}` } });
+  await until(async () => (await admin("GET", "/upstreams/box")).body.waiting === 1, "it waits");
+  await admin("PATCH", "/upstreams/box", { local: false });
+  held.end();
+  await first.text();
+  expect([(await waits).status, up.requests.length]).toEqual([503, 1]);
 });
 
 test("each change is in the audit log, once, without a secret; what changes nothing is not", async () => {
