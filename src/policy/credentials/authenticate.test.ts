@@ -141,6 +141,21 @@ describe("the chain of keys behind a key", () => {
     expect(principal.keys.map(({ id }) => id)).toEqual([leaf.id, middle.id, root.id]);
   });
 
+  test("the models of every key in the chain, and whether any of them stays, bound it; it has the tags of all, its own first", async () => {
+    const root = await all.addKey("live", { models: ["gpt-*"], tags: ["a", "b"] });
+    const middle = await all.addKey("live", { parentId: root.id, neverLeaves: true });
+    const leaf = await all.addKey("live", { parentId: middle.id, models: ["gpt-6"], tags: ["c", "a"] });
+    const [ofLeaf, ofRoot, ofOther] = await Promise.all(
+      [leaf, root, await all.addKey()].map(({ secret }) =>
+        all.authenticator.authenticate(presented({ apiKey: secret })),
+      ),
+    );
+    expect(ofLeaf?.reach).toEqual({ models: [["gpt-6"], ["gpt-*"]], neverLeaves: true });
+    expect(ofLeaf?.tags).toEqual(["c", "a", "b"]);
+    expect(ofRoot?.reach).toEqual({ models: [["gpt-*"]], neverLeaves: false });
+    expect([ofOther?.reach, ofOther?.tags]).toEqual([undefined, undefined]);
+  });
+
   test("the chain of keys behind a key ends it with any of them", async () => {
     const root = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const middle = await all.addKey("live", { parentId: root.id });
