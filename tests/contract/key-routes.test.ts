@@ -210,6 +210,7 @@ describe("POST /v1/keys", () => {
     ["no models at all", { name: "a", models: [] }, "models: must be an array of strings of 1 to 100 items"],
     ["an asterisk inside", { name: "a", models: ["a*b"] }, "models[0]: must"],
     ["an asterisk alone", { name: "a", models: ["a", "*"] }, "models[1]: must"],
+    ["a model that hides", { name: "a", models: ["a", "b\u202ec"] }, "models[1]: must be printable characters"],
     ["101 models", { name: "a", models: Array(101).fill("m") }, "models: must be an array of strings of 1 to 100"],
     ["no yes or no", { name: "a", never_leaves: "yes" }, "never_leaves: must be"],
     ["eleven tags", { name: "a", tags: Array(11).fill("t") }, "tags: must be an array of strings of at most 10 items"],
@@ -270,7 +271,7 @@ describe("POST /v1/keys", () => {
       expect([status, body.error.code]).toEqual([403, "permission_denied"]);
       expect(body.error.message).toStartWith(`${field}: must be `);
     }
-    // Nor is it let go by itself.
+    // A key lets itself go no more than it lets others go.
     for (const change of [{ models: null }, { models: ["gpt-*", "tiny", "more"] }, { never_leaves: false }]) {
       expect((await call("PATCH", "/v1/keys/key_agent", change, "key_agent")).status).toBe(403);
     }

@@ -161,7 +161,6 @@ test("a key that is revoked at one is refused at the others, under load, usually
   expect(median).toBeLessThan(typicalMs);
 }, 60_000);
 
-// hardening: K8
 test("what a key may reach is another at all of them once one of them changed it, and once an upstream is marked", async () => {
   const { id, key } = await makeKey(at(0));
   for (const server of servers) expect(await chat(server, key)).toBe(200);
@@ -179,6 +178,7 @@ test("what a key may reach is another at all of them once one of them changed it
   await everywhere("what is gone is not", chats(403));
 });
 
+// hardening: K8
 test("a token that one makes is good at all of them, and ends with its key", async () => {
   const { id, key } = await makeKey(at(0));
   for (const maker of servers) {

@@ -59,7 +59,9 @@ export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[]
 
 /** Each once, in order; null: all of the environment. */
 export function keyModels(given: readonly string[] | null): string[] | null {
-  return given && [...new Set(given)].sort();
+  const at = given?.findIndex((name) => maskKeys(name) !== name || unprintable.test(name)) ?? -1;
+  if (at < 0) return given && [...new Set(given)].sort();
+  throw invalidRequest(`models[${at}]: must be printable characters, and no API key, as it is shown to others.`);
 }
 
 /** Each once, in order. */

@@ -41,7 +41,7 @@ const fields = [
   ...(["models", "never_leaves", "tags", "note"] as const),
 ] as const;
 
-/** As the server takes them, said before they are sent. */
+/** The forms that the server takes, so that what is wrong is said before it is sent. */
 const modelPattern = /^[^\s*]{1,255}\*?$/;
 const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]{0,63}$/;
 
