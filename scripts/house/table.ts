@@ -148,6 +148,7 @@ export const layers: Layers = {
         "notices",
         "oauth",
         "policy",
+        "prices",
         "websocket",
         "wire",
       ].map((name) => `src/${name}`),

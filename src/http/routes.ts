@@ -11,6 +11,7 @@ import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
 import { modelRoutes } from "./api/model-routes.ts";
 import { modelStatusRoutes } from "./api/model-status-routes.ts";
+import { priceRoutes } from "./api/models/price-routes.ts";
 import { nodeRoutes } from "./api/node-routes.ts";
 import { oauthRoutes } from "./api/oauth-routes.ts";
 import { appRoutes } from "./api/people/app-routes.ts";
@@ -48,6 +49,7 @@ const makers = [
   conversationRoutes,
   modelRoutes,
   modelStatusRoutes,
+  priceRoutes,
   overviewRoutes,
   usageRoutes,
   refusalRoutes,

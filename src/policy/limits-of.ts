@@ -84,8 +84,15 @@ function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
 }
 
 /** The quotas per window that are a key's own. */
-export function windowsOfKey(key: ApiKeyRecord): Quota[] {
-  return key.quotas.length === 0 ? [] : windowsOf(ownLimits(key).quota, key.quotas);
+export function windowsOfKey({
+  kind,
+  limitId,
+  environment,
+  quotas,
+}: Pick<ApiKeyRecord, "kind" | "limitId" | "environment" | "quotas">): Quota[] {
+  if (quotas.length === 0) return [];
+  const owner = { id: `key:${limitId}`, owner: "key", called: callings[kind], ownerId: limitId, environment } as const;
+  return windowsOf(owner, quotas);
 }
 
 /** What messages call who has limits of its own. */
@@ -95,7 +102,10 @@ const callings = { key: undefined, membership: "member", grant: "app" } as const
  * One for each window and choice of models and tag, with all amounts that there are of it. Its id does not have these: changed ones
  * keep what was used.
  */
-function windowsOf({ id, owner, called, ownerId, environment }: Quota, rules: readonly QuotaRule[]): Quota[] {
+function windowsOf(
+  { id, owner, called, ownerId, environment }: Pick<Quota, "id" | "owner" | "called" | "ownerId" | "environment">,
+  rules: readonly QuotaRule[],
+): Quota[] {
   const windows = new Map<string, Quota>();
   for (const rule of rules) {
     const { per, window, models, tag, unit, amount } = rule;

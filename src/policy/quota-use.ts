@@ -1,44 +1,56 @@
-// What was used of quotas per window, as the API tells it.
+// What was used of quotas per window and of the calendar month, as the API tells it.
+import { calendarMonthOf } from "../base/calendar-month.ts";
 import { usdOf } from "../base/money.ts";
-import type { LimitStore, Quota } from "../domain/limits/limits.ts";
+import type { LimitStore, Quota, QuotaUse } from "../domain/limits/limits.ts";
+import type { Period } from "../domain/limits/quota-rules.ts";
 import type { UsedQuotas } from "../wire/quotas.ts";
 
-/** One for each amount of these quotas. */
+/** One for each amount of these quotas, which have windows. */
 export async function quotaUse(
   quotas: readonly Quota[],
   limits: Pick<LimitStore, "usedInWindow">,
 ): Promise<UsedQuotas> {
-  const used = await Promise.all(quotas.map((quota) => useOf(quota, limits)));
+  const used = await Promise.all(
+    quotas.map(async (quota) => {
+      const { period, ...use } = await limits.usedInWindow(quota);
+      return amountsOf(quota, use, period);
+    }),
+  );
   return used.flat();
 }
 
-async function useOf(quota: Quota, limits: Pick<LimitStore, "usedInWindow">): Promise<UsedQuotas> {
+/** The same of quotas of the calendar month. */
+export async function monthUse(
+  quotas: readonly Quota[],
+  limits: Pick<LimitStore, "used">,
+  nowSeconds: number,
+): Promise<UsedQuotas> {
+  const limited = quotas.filter(({ tokens, nanoUsd }) => tokens !== null || nanoUsd !== null);
+  const month = calendarMonthOf(nowSeconds);
+  const used = await Promise.all(
+    limited.map(async (quota) => amountsOf(quota, { requests: 0, ...(await limits.used(quota)) }, month)),
+  );
+  return used.flat();
+}
+
+function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): UsedQuotas {
   const { owner, called, ownerId, window, filter, requests, tokens, nanoUsd } = quota;
-  if (window === undefined) return [];
-  const { period, ...used } = await limits.usedInWindow(quota);
+  const asItIs = (value: number) => value;
   const amounts = [
-    { unit: "requests", amount: requests ?? null, used: used.requests },
-    { unit: "tokens", amount: tokens, used: used.tokens },
-    { unit: "usd", amount: nanoUsd === null ? null : usdOf(nanoUsd), used: usdOf(used.nanoUsd) },
+    { unit: "requests", amount: requests ?? null, used: use.requests, shown: asItIs },
+    { unit: "tokens", amount: tokens, used: use.tokens, shown: asItIs },
+    { unit: "usd", amount: nanoUsd, used: use.nanoUsd, shown: usdOf },
   ] as const;
-  return amounts.flatMap(({ unit, amount, used: ofUnit }) => {
+  return amounts.flatMap(({ unit, amount, used, shown }) => {
     if (amount === null) return [];
-    const models = filter?.models ? [...filter.models] : null;
-    const time = {
-      per: window.per,
-      window: window.kind,
-      starts_at: period?.start ?? null,
-      resets_at: period?.end ?? null,
-    };
     return [
       {
-        owner: called ?? owner,
-        owner_id: ownerId,
-        unit,
-        amount,
-        used: ofUnit,
-        ...time,
-        models,
+        ...{ owner: called ?? owner, owner_id: ownerId, unit },
+        // What is left is the difference of whole numbers, not of two fractions of a dollar.
+        ...{ amount: shown(amount), used: shown(used), left: shown(Math.max(0, amount - used)) },
+        ...{ per: window?.per ?? "month", window: window?.kind ?? "calendar" },
+        ...{ starts_at: period?.start ?? null, resets_at: period?.end ?? null },
+        models: filter?.models ? [...filter.models] : null,
         tag: filter?.tag ?? null,
       },
     ];

@@ -4,7 +4,7 @@ import { environments } from "../domain/api-key.ts";
 import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../domain/people/app.ts";
 import { scopes } from "../domain/scope.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
-import { givenQuotas, shownQuotas } from "./quotas.ts";
+import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
 
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;
@@ -107,24 +107,30 @@ export const rotatedAppShape = z.object({ ...appMembers, client_secret: clientSe
 export const deletedAppShape = deletedShape("app", "DeletedApp");
 export type AppWire = z.infer<typeof appShape>;
 
-export const authorizationShape = z
+const authorizationMembers = {
+  object: z.literal("authorization"),
+  id: z.string().describe("The app's id and the account's, with a colon between."),
+  app: z.object({
+    id: z.string(),
+    name: z.string(),
+    publisher: z.string(),
+    homepage_url: z.string().nullable(),
+  }),
+  account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
+  environment: z.enum(environments),
+  scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
+  quotas: shownQuotas.describe("Quotas per window of what the app uses for you, in each environment."),
+  allowed_at: unixSeconds.describe("The first time that still counts."),
+  last_used_at: unixSeconds.nullable(),
+} as const;
+
+export const authorizationShape = z.object(authorizationMembers).meta({ id: "Authorization" });
+export const authorizationDetailsShape = z
   .object({
-    object: z.literal("authorization"),
-    id: z.string().describe("The app's id and the account's, with a colon between."),
-    app: z.object({
-      id: z.string(),
-      name: z.string(),
-      publisher: z.string(),
-      homepage_url: z.string().nullable(),
-    }),
-    account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
-    environment: z.enum(environments),
-    scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
-    quotas: shownQuotas.describe("Quotas per window of what the app uses for you, in each environment."),
-    allowed_at: unixSeconds.describe("The first time that still counts."),
-    last_used_at: unixSeconds.nullable(),
+    ...authorizationMembers,
+    quotas_used: usedQuotas.describe("What was used of each of `quotas` in this environment."),
   })
-  .meta({ id: "Authorization" });
+  .meta({ id: "AuthorizationDetails" });
 export type AuthorizationWire = z.infer<typeof authorizationShape>;
 
 export const updateAuthorizationRequest = z

@@ -6,7 +6,7 @@ import { roles } from "../domain/people/role.ts";
 import type { Session } from "../domain/people/session.ts";
 import { scopes } from "../domain/scope.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
-import { givenQuotas, rulesOnWire, shownQuotas } from "./quotas.ts";
+import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "./quotas.ts";
 
 const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
 const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");
@@ -86,21 +86,27 @@ export const endedSessions = z
   .object({ object: z.literal("browser_session.deleted"), deleted: z.int().describe("How many ended.") })
   .meta({ id: "EndedBrowserSessions" });
 
-export const memberShape = z
+const memberMembers = {
+  object: z.literal("member"),
+  id: z.string(),
+  person_id: z.string(),
+  email: z.string(),
+  name: z.string(),
+  role,
+  quotas: shownQuotas.describe(
+    "Quotas per window, in each environment, of what the person does and makes as a member.",
+  ),
+  created_at: unixSeconds,
+  last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
+} as const;
+
+export const memberShape = z.object(memberMembers).meta({ id: "Member" });
+export const memberDetailsShape = z
   .object({
-    object: z.literal("member"),
-    id: z.string(),
-    person_id: z.string(),
-    email: z.string(),
-    name: z.string(),
-    role,
-    quotas: shownQuotas.describe(
-      "Quotas per window, in each environment, of what the person does and makes as a member.",
-    ),
-    created_at: unixSeconds,
-    last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
+    ...memberMembers,
+    quotas_used: usedQuotas.describe("What was used of each of `quotas` in the environment that is asked for."),
   })
-  .meta({ id: "Member" });
+  .meta({ id: "MemberDetails" });
 
 export const updateMemberRequest = z
   .object({ role: role.optional(), quotas: givenQuotas.nullish() })

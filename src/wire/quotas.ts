@@ -56,6 +56,7 @@ export const usedQuotas = z.array(
     unit,
     amount,
     used: z.number().describe("In this window; requests still running are left out."),
+    left: z.number().describe("What is left of `amount`; 0 where more was used."),
     per,
     window,
     models: models.nullable().describe("null: all models."),

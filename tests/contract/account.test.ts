@@ -43,7 +43,8 @@ function start({ account: ofAccount, environment = "live", key: ofKey }: Setting
     const route = routes.find((one) => one.path === path);
     return route && (await responseOf(() => route.handle(exchange, principal))).json();
   };
-  return { get, limits, clock, tiers, principal };
+  const access = (path: string) => routes.find((one) => one.path === path)?.access;
+  return { get, access, limits, clock, tiers, principal };
 }
 
 describe("the account", () => {
@@ -90,6 +91,41 @@ describe("the account", () => {
         {
           ...{ owner: "key", owner_id: "key_1", unit: "requests", amount: 3, used: 1, per: "5h" },
           ...{ window: "rolling", models: ["m*"], starts_at: from, resets_at: from + 18_000 },
+        },
+      ],
+    });
+  });
+
+  test("whoever may use models is told of all quotas that would refuse them, with what is left and when each opens", async () => {
+    const own = [{ unit: "usd", amount: 0.3, per: "day", window: "calendar", models: ["m*"] }] as const;
+    const overrides = { monthlyTokens: 1_000, monthlySpend: 0.5 };
+    const { get, limits, principal, access } = start({ account: { overrides }, key: { quotas: own } });
+    const ask = { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0, model: "m1" };
+    const set = { ...principal.limits, quotas: [] };
+    const admission = await limits.admit(set, ask);
+    if ("lease" in admission) admission.lease.settle(30, 100_000_001);
+    const month = { per: "month", window: "calendar", starts_at: september, resets_at: october };
+    expect(access("/v1/limits")).toBe("chat:write");
+    expect(await get("/v1/limits")).toEqual({
+      object: "limits",
+      environment: "live",
+      rate: {
+        requests: { limit: 100, remaining: 99, reset_seconds: 1 },
+        tokens: { limit: 100_000, remaining: 99_970, reset_seconds: 1 },
+      },
+      quotas: [
+        {
+          ...{ owner: "account", owner_id: "acct_1", unit: "tokens", amount: 1_000, used: 1_200, left: 0 },
+          ...{ ...month, models: null, tag: null },
+        },
+        {
+          ...{ owner: "account", owner_id: "acct_1", unit: "usd", amount: 0.5, used: 0.250_000_001 },
+          ...{ left: 0.249_999_999, ...month, models: null, tag: null },
+        },
+        {
+          ...{ owner: "key", owner_id: "key_1", unit: "usd", amount: 0.3, used: 0.100_000_001, left: 0.199_999_999 },
+          ...{ per: "day", window: "calendar", models: ["m*"], tag: null },
+          ...{ starts_at: september + 86_400, resets_at: september + 172_800 },
         },
       ],
     });

@@ -6,9 +6,12 @@ import { join } from "node:path";
 import { createApp } from "../../src/accounts/manage-apps.ts";
 import { commandLineAppId } from "../../src/domain/people/app.ts";
 import type { ApiKeyRecord } from "../../src/domain/principal.ts";
+import type { Ledger } from "../../src/domain/usage/usage.ts";
 import { authorizationRoutes } from "../../src/http/api/people/authorization-routes.ts";
 import type { PersonPrincipal, PersonRoute } from "../../src/http/exchange/route.ts";
 import { openApiDocument } from "../../src/http/reference/openapi.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
+import { windowsOfKey } from "../../src/policy/limits-of.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
@@ -30,14 +33,19 @@ let keys: SqlKeyStore;
 let routes: PersonRoute[];
 let appId: string;
 let drops: number;
+let limits: MemoryLimits;
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-authorizations-"));
   db = await openDatabase(join(directory, "headrace.db"));
   keys = new SqlKeyStore(db);
   drops = 0;
+  const readTotals: Ledger["readTotals"] = async (_span, use) =>
+    use({ requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined });
+  limits = new MemoryLimits({ clock: { nowSeconds: () => now, monotonicMs: () => 0 }, ledger: { readTotals } });
   routes = authorizationRoutes({
     oauth: new SqlOAuthStore(db),
+    limits,
     clock: { nowSeconds: () => now, monotonicMs: () => 0 },
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
     changed: () => {
@@ -207,6 +215,24 @@ describe("taking it back", () => {
     expect((await call("PATCH", "/v1/authorizations/app_9:acct_1", "usr_1", { quotas })).status).toBe(404);
   });
 
+  test("what an app used of its quotas, by whichever of its grants, is told with what is left and when it opens", async () => {
+    const id = `${appId}:acct_1`;
+    await call("PATCH", `/v1/authorizations/${id}`, "usr_1", { quotas: [{ unit: "requests", amount: 5, per: "5h" }] });
+    for (const grant of ["grt_1", "grt_2"]) {
+      const record = (await keys.findChainById(grant))?.keys[0];
+      if (!record) throw new Error(`There is no ${grant}.`);
+      const set = { requests: [], tokens: [], quotas: [], windows: windowsOfKey(record) };
+      const admission = await limits.admit(set, { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 });
+      if ("lease" in admission) admission.lease.settle(0, 0);
+    }
+    const { status, body } = await call("GET", `/v1/authorizations/${id}`);
+    expect([status, body.id, body.environment]).toEqual([200, id, "live"]);
+    expect(body.quotas_used).toMatchObject([
+      { owner: "app", unit: "requests", amount: 5, used: 2, left: 3, per: "5h", resets_at: now + 18_000 },
+    ]);
+    expect((await call("GET", `/v1/authorizations/${commandLineAppId}:acct_1`, "usr_2")).status).toBe(404);
+  });
+
   test("taking back what is not there, or there no more, is 404 and changes nothing", async () => {
     await call("DELETE", `/v1/authorizations/${appId}:acct_1`);
     for (const id of [`${appId}:acct_1`, `${appId}:acct_9`, "app_9:acct_1", appId, ":", "%3a", `${appId}:acct_2:x`]) {
@@ -220,10 +246,11 @@ describe("taking it back", () => {
 
 test("all are for people, and answer what the OpenAPI document says", async () => {
   await allow("grt_1", "usr_1", "acct_1");
-  expect(routes.map(({ access }) => access)).toEqual(["person", "person", "person"]);
+  expect(routes.map(({ access }) => access)).toEqual(["person", "person", "person", "person"]);
   const document = openApiDocument(routes, "1.0.0");
   const answers = [
     ["/v1/authorizations", "get", await call("GET", "/v1/authorizations")],
+    ["/v1/authorizations/{id}", "get", await call("GET", `/v1/authorizations/${appId}:acct_1`)],
     ["/v1/authorizations/{id}", "patch", await call("PATCH", `/v1/authorizations/${appId}:acct_1`, "usr_1", {})],
     ["/v1/authorizations/{id}", "delete", await call("DELETE", `/v1/authorizations/${appId}:acct_1`)],
   ] as const;

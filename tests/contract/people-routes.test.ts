@@ -58,6 +58,13 @@ describe("members", () => {
     const made = await api.send(member.headers, "/v1/keys", "POST", { name: "own" });
     const chain = await api.keys.findChainById(made.body.id);
     expect(chain?.keys.map((one) => one.quotas)).toEqual([[], shown] as never);
+    const one = await api.send(member.headers, `/v1/members/${member.membership.id}`);
+    expect([one.status, one.body.quotas]).toEqual([200, shown]);
+    expect(one.body.quotas_used).toMatchObject([
+      { owner: "member", unit: "requests", amount: 2, used: 0, left: 2, per: "5h", starts_at: null, resets_at: null },
+    ]);
+    expect((await api.send(member.headers, `/v1/members/${owner.membership.id}`)).status).toBe(403);
+    expect((await api.send(owner.headers, "/v1/members/mbr_nobody")).status).toBe(404);
     const wrong = await limit(owner.headers, member, [{ unit: "tokens", amount: 1, per: "5h", window: "calendar" }]);
     expect(wrong.body.error.message).toContain("quotas[0].window: must be rolling");
     expect((await limit(owner.headers, member, null)).body.quotas).toEqual([]);

@@ -1,8 +1,12 @@
 // The list of vendors' prices: each of them can be charged by, and known bills come out of it to the last digit.
 import { expect, test } from "bun:test";
+import { priceRoutes } from "../../src/http/api/models/price-routes.ts";
 import { nanoUsdOf } from "../../src/policy/price.ts";
 import { listedPrice, listedPriceFault, matchingPrices, priceList } from "../../src/prices/price-list.ts";
 import { priceRequest } from "../../src/wire/price.ts";
+import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { principalFor } from "../support/principal.ts";
 
 const at = Date.parse("2026-11-22T12:00:00Z") / 1000;
 
@@ -50,4 +54,29 @@ test("prices are found by parts of their names, one alone by its whole name", ()
   const found = matchingPrices(["anthropic", "HAIKU"]);
   expect(found.length).toBeGreaterThan(1);
   for (const { name } of found) expect(name).toMatch(/anthropic.*haiku/);
+});
+
+test("the list is searched over the API by parts of a name and by vendor, in pages that say whence and of which day it is", async () => {
+  const [route] = priceRoutes({ clock: manualClock(at), requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }) });
+  const get = async (query: string) => {
+    const exchange = exchangeFor(incoming({ target: `/v1/prices${query}` }));
+    const response = route && (await responseOf(() => route.handle(exchange, principalFor())));
+    // biome-ignore lint/suspicious/noExplicitAny: the test says itself what must be in it
+    return (await response?.json()) as any;
+  };
+  const { source, date, vendors, data, has_more: hasMore } = await get("");
+  const { vendors: all, ...list } = priceList();
+  expect([source, date, vendors.length, hasMore]).toEqual([list.source, list.date, all.length, true]);
+  expect(data).toHaveLength(20);
+  const haiku = await get("?search=HAIKU-5-5&vendor=anthropic");
+  expect(haiku.data).toEqual([
+    {
+      ...{ object: "listed_price", id: "anthropic/claude-haiku-5-5", vendor: "anthropic", model: "claude-haiku-5-5" },
+      ...{ context_length: expect.any(Number), price: matchingPrices(["anthropic/claude-haiku-5-5"])[0]?.price },
+    },
+  ]);
+  const second = await get(`?limit=20&after=${encodeURIComponent(data.at(-1).id)}`);
+  expect(second.data[0].id).toBe(list.prices[20]?.name);
+  expect((await get("?search=no-such-model")).data).toEqual([]);
+  expect((await get("?after=nothing/at-all")).error.message).toStartWith("after: ");
 });

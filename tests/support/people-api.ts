@@ -51,7 +51,10 @@ export async function openPeopleApi({ mailing = false } = {}) {
   const world = await openTestPeople();
   const { db, people, sessionStore, sessions, keys, accounts, audit, clock, accountId } = world;
   const { authenticator, tokens, log, close } = await openPolicy({ db, keys, audit, clock });
-  const limits = new MemoryLimits({ clock, ledger: { readTotals: async () => {} } });
+  const limits = new MemoryLimits({
+    clock,
+    ledger: { readTotals: async (_span, use) => use({ requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined }) },
+  });
   const sent: MailMessage[] = [];
   const mail = { send: async (message: MailMessage) => void sent.push(message) };
   const links = new OneTimeLinks({
@@ -62,7 +65,8 @@ export async function openPeopleApi({ mailing = false } = {}) {
   const requestLimits = () => ({ bodyBytes: 10_000, depth: 8 });
   const changed = () => authenticator.invalidate();
   const throttle = new Throttle(limits);
-  const deps = { people, sessionStore, sessions, links, accounts, throttle, clock, requestLimits, changed };
+  const stores = { people, sessionStore, sessions, accounts, keys };
+  const deps = { ...stores, links, limits, throttle, clock, requestLimits, changed };
   const routes = [
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),
     ...memberRoutes(deps),

@@ -901,6 +901,8 @@ export interface Shapes {
   ModelStatusList?: ModelStatusList;
   ModelStatus?: ModelStatus;
   DeploymentStatus?: DeploymentStatus;
+  PriceList?: PriceList;
+  ListedPrice?: ListedPrice;
   Overview?: Overview;
   AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
@@ -912,6 +914,7 @@ export interface Shapes {
   RequestDetail?: RequestDetail;
   UsageDetails?: UsageDetails;
   RequestStep?: RequestStep;
+  Limits?: Limits;
   TierOverviewList?: TierOverviewList;
   TierOverview?: TierOverview;
   CreateKeyRequest?: CreateKeyRequest;
@@ -957,6 +960,7 @@ export interface Shapes {
   RotatedApp?: RotatedApp;
   AuthorizationList?: AuthorizationList;
   Authorization?: Authorization;
+  AuthorizationDetails?: AuthorizationDetails;
   UpdateAuthorizationRequest?: UpdateAuthorizationRequest;
   DeletedAuthorization?: DeletedAuthorization;
   Session?: Session;
@@ -980,6 +984,7 @@ export interface Shapes {
   PasskeySignedIn?: PasskeySignedIn;
   MemberList?: MemberList;
   Member?: Member;
+  MemberDetails?: MemberDetails;
   UpdateMemberRequest?: UpdateMemberRequest;
   RemovedMember?: RemovedMember;
   InvitationList?: InvitationList;
@@ -2931,6 +2936,181 @@ export interface DeploymentStatus {
    */
   tokens_per_second: number | null;
 }
+export interface PriceList {
+  object: "list";
+  data: ListedPrice[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+  /**
+   * The package that the prices are from, with its version.
+   */
+  source: string;
+  /**
+   * The day of which they are.
+   */
+  date: string;
+  vendors: {
+    id: string;
+    name: string;
+    models: number;
+  }[];
+}
+export interface ListedPrice {
+  object: "listed_price";
+  /**
+   * `vendor/model`, by which `price_of` of a model names it.
+   */
+  id: string;
+  vendor: string;
+  model: string;
+  /**
+   * Tokens of prompt and answer together; null where the list does not say.
+   */
+  context_length: number | null;
+  price: {
+    /**
+     * USD per million tokens of the prompt.
+     */
+    input: number;
+    /**
+     * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+     */
+    cached_input?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+     */
+    cache_write?: number;
+    /**
+     * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+     */
+    cache_write_1h?: number;
+    /**
+     * USD per million tokens of audio in the prompt. Left out: as `input`.
+     */
+    input_audio?: number;
+    /**
+     * USD per million tokens of images in the prompt. Left out: as `input`.
+     */
+    input_image?: number;
+    /**
+     * USD per million tokens of the answer.
+     */
+    output: number;
+    /**
+     * USD per million tokens of what the model thought. Left out: as `output`.
+     */
+    reasoning?: number;
+    /**
+     * USD per million tokens of audio in the answer. Left out: as `output`.
+     */
+    output_audio?: number;
+    /**
+     * USD per million tokens of images in the answer. Left out: as `output`.
+     */
+    output_image?: number;
+    /**
+     * USD for a request.
+     */
+    request?: number;
+    /**
+     * USD for a search that the model server ran.
+     */
+    search?: number;
+    /**
+     * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+     */
+    variants?: {
+      /**
+       * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+       */
+      context_above?: number;
+      /**
+       * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+       */
+      served?: string;
+      /**
+       * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+       */
+      from?: string;
+      /**
+       * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+       *
+       * @minItems 1
+       * @maxItems 8
+       */
+      hours?: string[];
+      /**
+       * For requests that begin on these days of the week (UTC).
+       *
+       * @minItems 1
+       * @maxItems 7
+       */
+      days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+      /**
+       * What all rates for tokens are multiplied with then, those of this variant included.
+       */
+      factor?: number;
+      /**
+       * USD per million tokens of the prompt.
+       */
+      input?: number;
+      /**
+       * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+       */
+      cached_input?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+       */
+      cache_write?: number;
+      /**
+       * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+       */
+      cache_write_1h?: number;
+      /**
+       * USD per million tokens of audio in the prompt. Left out: as `input`.
+       */
+      input_audio?: number;
+      /**
+       * USD per million tokens of images in the prompt. Left out: as `input`.
+       */
+      input_image?: number;
+      /**
+       * USD per million tokens of the answer.
+       */
+      output?: number;
+      /**
+       * USD per million tokens of what the model thought. Left out: as `output`.
+       */
+      reasoning?: number;
+      /**
+       * USD per million tokens of audio in the answer. Left out: as `output`.
+       */
+      output_audio?: number;
+      /**
+       * USD per million tokens of images in the answer. Left out: as `output`.
+       */
+      output_image?: number;
+      /**
+       * USD for a request.
+       */
+      request?: number;
+      /**
+       * USD for a search that the model server ran.
+       */
+      search?: number;
+    }[];
+  };
+}
 export interface Overview {
   object: "overview";
   range: "24h" | "7d" | "30d";
@@ -3174,6 +3354,10 @@ export interface AccountOverview {
      * In this window; requests still running are left out.
      */
     used: number;
+    /**
+     * What is left of `amount`; 0 where more was used.
+     */
+    left: number;
     /**
      * A span with a name, or seconds.
      */
@@ -3607,6 +3791,84 @@ export interface RequestStep {
    */
   left_out: number;
 }
+export interface Limits {
+  object: "limits";
+  /**
+   * That of the credential.
+   */
+  environment: "live" | "test" | "dev";
+  rate: {
+    /**
+     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     */
+    requests: {
+      limit: number;
+      remaining: number;
+      /**
+       * Until all of it is there again.
+       */
+      reset_seconds: number;
+    } | null;
+    /**
+     * The tightest of the limits that hold for this credential, the key's own included; null: none.
+     */
+    tokens: {
+      limit: number;
+      remaining: number;
+      /**
+       * Until all of it is there again.
+       */
+      reset_seconds: number;
+    } | null;
+  };
+  /**
+   * All quotas that hold for this credential, those of the calendar month first: of the account, of the key, of what made it.
+   */
+  quotas: {
+    /**
+     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     */
+    owner: "account" | "key" | "member" | "app";
+    owner_id: string;
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * In this window; requests still running are left out.
+     */
+    used: number;
+    /**
+     * What is left of `amount`; 0 where more was used.
+     */
+    left: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    /**
+     * null: it begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+  }[];
+}
 export interface TierOverviewList {
   object: "list";
   data: TierOverview[];
@@ -3995,6 +4257,10 @@ export interface ApiKeyDetails {
      * In this window; requests still running are left out.
      */
     used: number;
+    /**
+     * What is left of `amount`; 0 where more was used.
+     */
+    left: number;
     /**
      * A span with a name, or seconds.
      */
@@ -4838,6 +5104,115 @@ export interface Authorization {
   allowed_at: number;
   last_used_at: number | null;
 }
+export interface AuthorizationDetails {
+  object: "authorization";
+  /**
+   * The app's id and the account's, with a colon between.
+   */
+  id: string;
+  app: {
+    id: string;
+    name: string;
+    publisher: string;
+    homepage_url: string | null;
+  };
+  /**
+   * The account that the app acts for.
+   */
+  account: {
+    id: string;
+    name: string;
+  };
+  environment: "live" | "test" | "dev";
+  /**
+   * What it may do, all that was allowed together.
+   */
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  /**
+   * Quotas per window of what the app uses for you, in each environment.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
+  }[];
+  /**
+   * The first time that still counts.
+   */
+  allowed_at: number;
+  last_used_at: number | null;
+  /**
+   * What was used of each of `quotas` in this environment.
+   */
+  quotas_used: {
+    /**
+     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     */
+    owner: "account" | "key" | "member" | "app";
+    owner_id: string;
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * In this window; requests still running are left out.
+     */
+    used: number;
+    /**
+     * What is left of `amount`; 0 where more was used.
+     */
+    left: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    /**
+     * null: it begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+  }[];
+}
 /**
  * What is left out stays as it is; null clears.
  */
@@ -5239,6 +5614,104 @@ export interface Member {
    * When a browser of theirs was last used here; null: not lately.
    */
   last_seen_at: number | null;
+}
+export interface MemberDetails {
+  object: "member";
+  id: string;
+  person_id: string;
+  email: string;
+  name: string;
+  /**
+   * `member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.
+   */
+  role: "owner" | "admin" | "member";
+  /**
+   * Quotas per window, in each environment, of what the person does and makes as a member.
+   */
+  quotas: {
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.
+     *
+     * @minItems 1
+     * @maxItems 32
+     */
+    models?: string[];
+    /**
+     * Only requests that have this tag. Left out: whatever tags they have.
+     */
+    tag?: string;
+  }[];
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * When a browser of theirs was last used here; null: not lately.
+   */
+  last_seen_at: number | null;
+  /**
+   * What was used of each of `quotas` in the environment that is asked for.
+   */
+  quotas_used: {
+    /**
+     * Whose it is: of a key also that of a key that made it, of a login the member's.
+     */
+    owner: "account" | "key" | "member" | "app";
+    owner_id: string;
+    /**
+     * `usd` by the prices of the models.
+     */
+    unit: "requests" | "tokens" | "usd";
+    /**
+     * Whole requests or tokens, or USD.
+     */
+    amount: number;
+    /**
+     * In this window; requests still running are left out.
+     */
+    used: number;
+    /**
+     * What is left of `amount`; 0 where more was used.
+     */
+    left: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    /**
+     * null: it begins with the next use.
+     */
+    starts_at: number | null;
+    resets_at: number | null;
+  }[];
 }
 /**
  * What is left out stays as it is; null clears.
@@ -5671,6 +6144,10 @@ export interface AccountDetails {
          * In this window; requests still running are left out.
          */
         used: number;
+        /**
+         * What is left of `amount`; 0 where more was used.
+         */
+        left: number;
         /**
          * A span with a name, or seconds.
          */

@@ -83,6 +83,8 @@ export interface AllowedApp {
   scopes: readonly Scope[];
   /** Quotas per window of all grants together. */
   quotas: readonly QuotaRule[];
+  /** What they count under. */
+  limitId: string;
   /** Unix seconds: of the first grant that still is, and of the last use. */
   allowedAt: number;
   lastUsedAt: number | null;

@@ -8,7 +8,7 @@ import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { quotaUse } from "../../policy/quota-use.ts";
+import { monthUse, quotaUse } from "../../policy/quota-use.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
 import { rulesOnWire, shownQuotas, usedQuotas } from "../../wire/quotas.ts";
@@ -61,6 +61,17 @@ export const accountShape = z
   })
   .meta({ id: "AccountOverview" });
 
+const limitsShape = z
+  .object({
+    object: z.literal("limits"),
+    environment: z.enum(environments).describe("That of the credential."),
+    rate: z.object({ requests: rateState, tokens: rateState }),
+    quotas: usedQuotas.describe(
+      "All quotas that hold for this credential, those of the calendar month first: of the account, of the key, of what made it.",
+    ),
+  })
+  .meta({ id: "Limits" });
+
 const tierShape = z
   .object({
     object: z.literal("tier"),
@@ -76,9 +87,11 @@ const tierShape = z
 const tierList = wholeListOf(tierShape, "TierOverviewList");
 
 const endpoint = scopedEndpoints<AccountRouteDeps>("usage:read", { tag: "Usage" });
+/** Whoever may use models is refused by these limits, and told of them then: it can be known before. */
+const userEndpoint = scopedEndpoints<AccountRouteDeps>("chat:write", { tag: "Usage" });
 
 export function accountRoutes(deps: AccountRouteDeps): ScopedRoute[] {
-  return [retrieve(deps), listTiers(deps)];
+  return [retrieve(deps), limitsOfCaller(deps), listTiers(deps)];
 }
 
 const retrieve = endpoint("GET", "/v1/account", {
@@ -87,6 +100,25 @@ const retrieve = endpoint("GET", "/v1/account", {
   description: "Reading this counts against no limit.",
   response: { description: "The account.", json: accountShape },
   answer: ({ deps, principal }) => accountToWire(deps, principal),
+});
+
+const limitsOfCaller = userEndpoint("GET", "/v1/limits", {
+  operationId: "getLimits",
+  summary: "What limits and quotas hold for the credential, and what is left of each",
+  description:
+    "For whoever may use models, also without `usage:read`. Reading this counts against no limit. A quota that has no limit is left out.",
+  response: { description: "The limits.", json: limitsShape },
+  async answer({ deps: { limits }, principal, origin }) {
+    const { quotas, windows = [] } = principal.limits;
+    const rate = await limits.peek(principal.limits);
+    const used = [...(await monthUse(quotas, limits, origin.nowSeconds)), ...(await quotaUse(windows, limits))];
+    return {
+      object: "limits",
+      environment: principal.environment,
+      rate: { requests: stateToWire(rate.requests), tokens: stateToWire(rate.tokens) },
+      quotas: used,
+    };
+  },
 });
 
 const listTiers = endpoint("GET", "/v1/tiers", {

@@ -3,11 +3,15 @@
 import { z } from "zod";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
+import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { AllowedApp, OAuthStore } from "../../../domain/people/oauth.ts";
+import { windowsOfKey } from "../../../policy/limits-of.ts";
 import { quotaRules } from "../../../policy/manage/key-values.ts";
+import { quotaUse } from "../../../policy/quota-use.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
 import {
   type AuthorizationWire,
+  authorizationDetailsShape,
   authorizationShape,
   deletedAuthorizationShape,
   updateAuthorizationRequest,
@@ -19,6 +23,7 @@ import { listOf, pageOf, pageQuery } from "../list.ts";
 
 export interface AuthorizationRouteDeps extends EndpointDeps {
   oauth: Pick<OAuthStore, "listAllowedApps" | "limitAllowedApp" | "revokeAllowedApp">;
+  limits: Pick<LimitStore, "usedInWindow">;
   /** Called after each revocation, so that whoever remembers a grant forgets it. */
   changed(ids?: readonly string[]): void;
 }
@@ -30,7 +35,7 @@ const authorizationList = listOf(authorizationShape, "AuthorizationList");
 const endpoint = personEndpoints<AuthorizationRouteDeps>({ tag: "Apps", errors: [], admit: (principal) => principal });
 
 export function authorizationRoutes(deps: AuthorizationRouteDeps): PersonRoute[] {
-  return [list(deps), limit(deps), revoke(deps)];
+  return [list(deps), retrieve(deps), limit(deps), revoke(deps)];
 }
 
 const list = endpoint("GET", "/v1/authorizations", {
@@ -47,6 +52,20 @@ const list = endpoint("GET", "/v1/authorizations", {
       throw invalidRequest("after: must be an id of this list, such as the last one shown.");
     }
     return pageOf(all.slice(place + 1), limit);
+  },
+});
+
+const retrieve = endpoint("GET", "/v1/authorizations/:id", {
+  operationId: "retrieveAuthorization",
+  summary: "Retrieve what you allowed one app, with what it used of its quotas",
+  description: "In the environment that is asked for, or else in one in which it is allowed something.",
+  parameters: [idParameter],
+  response: { description: "What the app is allowed.", json: authorizationDetailsShape },
+  async answer({ deps: { oauth, limits, clock }, principal: { person, environment }, id: wanted }) {
+    const all = (await oauth.listAllowedApps(person.id, clock.nowSeconds())).filter((one) => idOf(one) === wanted);
+    const allowed = all.find((one) => one.environment === environment) ?? all[0];
+    if (!allowed) throw nothingAllowed(wanted);
+    return { ...toWire(allowed), quotas_used: await quotaUse(windowsOfKey({ ...allowed, kind: "grant" }), limits) };
   },
 });
 

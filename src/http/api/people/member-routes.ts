@@ -10,11 +10,21 @@ import {
 } from "../../../accounts/members.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
-import type { Membership, PersonStore } from "../../../domain/people/person.ts";
+import type { LimitStore } from "../../../domain/limits/limits.ts";
+import { type Membership, membershipCredentialId, type PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
+import type { KeyStore } from "../../../domain/principal.ts";
+import { windowsOfKey } from "../../../policy/limits-of.ts";
 import { quotaRules } from "../../../policy/manage/key-values.ts";
+import { quotaUse } from "../../../policy/quota-use.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
-import { memberShape, memberToWire, removedMember, updateMemberRequest } from "../../../wire/people.ts";
+import {
+  memberDetailsShape,
+  memberShape,
+  memberToWire,
+  removedMember,
+  updateMemberRequest,
+} from "../../../wire/people.ts";
 import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
 import type { EndpointDeps, Named } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
@@ -26,6 +36,8 @@ export interface MemberRouteDeps extends EndpointDeps {
     "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "removeMembership"
   >;
   sessionStore: Pick<SessionStore, "list">;
+  keys: Pick<KeyStore, "findChainById">;
+  limits: Pick<LimitStore, "usedInWindow">;
   throttle: Pick<Throttle, "require">;
   /** Called after each committed change: what members bound is remembered with their roles. */
   changed(ids?: readonly string[]): void;
@@ -38,7 +50,7 @@ export const memberList = listOf(memberShape, "MemberList");
 const endpoint = managingEndpoints<MemberRouteDeps>();
 
 export function memberRoutes(deps: MemberRouteDeps): PersonRoute[] {
-  return [list(deps), update(deps), remove(deps)];
+  return [list(deps), retrieve(deps), update(deps), remove(deps)];
 }
 
 const list = endpoint("GET", "/v1/members", {
@@ -60,6 +72,20 @@ export async function membersPage(
   const found = await people.listMembers(accountId, { after, limit: limit + 1 });
   return pageOf(found.map(memberToWire), limit);
 }
+
+const retrieve = endpoint("GET", "/v1/members/:id", {
+  operationId: "retrieveMember",
+  summary: "Retrieve one member, with what was used of the member's quotas",
+  description: "For owners and admins, and for the member: to everybody else there is none of that id.",
+  parameters: idParameter,
+  response: { description: "The member.", json: memberDetailsShape },
+  async answer({ deps, principal, id }) {
+    const target = await find({ deps, principal, id });
+    const chain = await deps.keys.findChainById(membershipCredentialId(target.id, principal.environment));
+    const used = chain ? await quotaUse(windowsOfKey(chain.keys[0]), deps.limits) : [];
+    return { ...(await toWire(target, deps)), quotas_used: used };
+  },
+});
 
 const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",

@@ -24,6 +24,7 @@ const liveGrants = table<LiveGrant>({
   parentId: text,
   scopes: words,
   quotas: jsonList,
+  limitId: text,
   createdAt: integer,
   lastUsedAt: integer,
 });
@@ -31,7 +32,7 @@ const liveGrants = table<LiveGrant>({
 /** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
-    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.quotas, g.created_at, g.last_used_at,
+    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.quotas, g.limit_id, g.created_at, g.last_used_at,
       accounts.name AS account_name, apps.name AS app_name, apps.homepage_url, publishers.name AS publisher
     FROM api_keys g
       JOIN api_keys m ON m.id = g.parent_id
@@ -71,6 +72,7 @@ function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
     environment,
     scopes: scopesOf(grants),
     quotas: first.quotas,
+    limitId: first.limitId,
     allowedAt: first.createdAt,
     lastUsedAt: used.length === 0 ? null : Math.max(...used),
   };

@@ -379,12 +379,14 @@ onEachDatabase((databases) => {
       expect(found[0]).toEqual({
         ...{ ...common, appId: "app_1", appName: "App app_1", publisher: account?.name, allowedAt: now },
         ...{ homepageUrl: "https://app.example", scopes: ["chat:write", "models:read", "usage:read"] },
-        lastUsedAt: now + 7,
+        ...{ lastUsedAt: now + 7, limitId: found[0]?.limitId },
       } as never);
       expect(found[1]).toEqual({
         ...{ ...common, appId: commandLineAppId, appName: "Headrace command line", publisher: "Headrace" },
         ...{ homepageUrl: null, scopes: ["keys:manage"], allowedAt: now + 2, lastUsedAt: null },
+        limitId: found[1]?.limitId,
       } as never);
+      expect(found.map(({ limitId }) => limitId.slice(0, 4))).toEqual(["grt_", "grt_", "grt_"]);
       expect(found.map(({ appId }) => appId)).toEqual(["app_1", commandLineAppId, "app_2"]);
       expect(await oauth.listAllowedApps("usr_2", now)).toEqual([]);
       expect(await oauth.listAllowedApps("usr_1", now + 30 * day)).toEqual([]);

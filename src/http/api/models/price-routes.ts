@@ -1,0 +1,85 @@
+// The endpoint of the price list: what public models cost at their vendors, searched and in pages.
+import { z } from "zod";
+import { invalidRequest } from "../../../base/errors.ts";
+import { type ListedPrice, matchingPrices, priceList } from "../../../prices/price-list.ts";
+import { priceShape } from "../../../wire/price.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
+import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
+import { listOf, pageOf, pageQuery } from "../list.ts";
+
+const listedPriceShape = z
+  .object({
+    object: z.literal("listed_price"),
+    id: z.string().describe("`vendor/model`, by which `price_of` of a model names it."),
+    vendor: z.string(),
+    model: z.string(),
+    context_length: z
+      .int()
+      .nullable()
+      .describe("Tokens of prompt and answer together; null where the list does not say."),
+    price: priceShape,
+  })
+  .meta({ id: "ListedPrice" });
+
+const page = listOf(listedPriceShape, "ListedPrices");
+const listShape = z
+  .object({
+    ...page.shape,
+    source: z.string().describe("The package that the prices are from, with its version."),
+    date: z.string().describe("The day of which they are."),
+    vendors: z.array(z.object({ id: z.string(), name: z.string(), models: z.int() })),
+  })
+  .meta({ id: "PriceList" });
+
+const priceQuery = z.object({
+  ...pageQuery,
+  search: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: "parts of vendor and model with spaces between, all of which its id has" }),
+  vendor: z.string().min(1).max(100).optional().meta({ description: "the id of a vendor, to see its models alone" }),
+});
+
+const endpoint = scopedEndpoints<EndpointDeps>("models:read", { tag: "Models" });
+
+export function priceRoutes(deps: EndpointDeps): ScopedRoute[] {
+  return [list(deps)];
+}
+
+const list = endpoint("GET", "/v1/prices", {
+  operationId: "listPrices",
+  summary: "What public models cost at their vendors",
+  description:
+    "From a list that comes with the program; nothing is asked over a network, and no model has such a price unless its operator says so by `price_of`. By vendor and model.",
+  query: priceQuery,
+  response: { description: "One page of prices, and whence they are.", json: listShape },
+  answer({ query: { search = "", vendor, limit, after } }) {
+    const { source, date, vendors } = priceList();
+    const words = search.split(/\s+/).filter((word) => word !== "");
+    const found = matchingPrices(words).filter(({ name }) => vendor === undefined || vendorOf(name) === vendor);
+    const place = after === undefined ? -1 : found.findIndex(({ name }) => name === after);
+    if (after !== undefined && place < 0) {
+      throw invalidRequest("after: must be an id of this list, such as the last one shown.");
+    }
+    const shown = found.slice(place + 1, place + 2 + limit).map(toWire);
+    return { ...pageOf(shown, limit), source, date, vendors: vendors.map((one) => ({ ...one })) };
+  },
+});
+
+function toWire({ name, context, price }: ListedPrice): z.infer<typeof listedPriceShape> {
+  const vendor = vendorOf(name);
+  return {
+    object: "listed_price",
+    id: name,
+    vendor,
+    model: name.slice(vendor.length + 1),
+    context_length: context ?? null,
+    price,
+  };
+}
+
+/** What stands before the first slash; a model's own name may have others. */
+function vendorOf(name: string): string {
+  return name.slice(0, name.indexOf("/"));
+}
