@@ -1,7 +1,8 @@
-// What an account used this calendar month, of how much, by environment.
+// What an account used this calendar month and in the windows of its quotas, of how much, by environment.
 import { Group, Paper, Progress, Stack, Text, Title } from "@mantine/core";
 import { useSession } from "../../api/session.tsx";
 import type { AccountDetails } from "../../api/types.ts";
+import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { at, count, money, percent } from "../../parts/words/figures.ts";
@@ -12,15 +13,16 @@ type Quota = AccountDetails["quota"]["environments"][number];
 export function AccountMonth({ account: { quota } }: { account: AccountDetails }) {
   const { environments: here } = useSession();
   const shown = quota.environments.filter(
-    ({ environment, tokens, spend }) => here.includes(environment) || tokens.used > 0 || spend.used > 0,
+    ({ environment, tokens, spend, windows }) =>
+      here.includes(environment) || tokens.used > 0 || spend.used > 0 || windows.some(({ used }) => used > 0),
   );
   return (
     <Paper withBorder p="lg">
       <Stack>
         <div>
-          <Title order={2}>This month</Title>
+          <Title order={2}>This month and in windows</Title>
           <Note>
-            Since {at(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
+            The month since {at(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
           </Note>
         </div>
         {shown.map((one) => (
@@ -31,7 +33,7 @@ export function AccountMonth({ account: { quota } }: { account: AccountDetails }
   );
 }
 
-function Environment({ quota: { environment, tokens, spend } }: { quota: Quota }) {
+function Environment({ quota: { environment, tokens, spend, windows } }: { quota: Quota }) {
   return (
     <Stack gap="xs">
       <Text fw={600} size="sm" component="h3">
@@ -39,6 +41,7 @@ function Environment({ quota: { environment, tokens, spend } }: { quota: Quota }
       </Text>
       <Part what="Tokens" of={environmentNames[environment]} {...tokens} format={count} />
       <Part what="Spend" of={environmentNames[environment]} {...spend} format={money} />
+      {windows.length > 0 && <UsedQuotas quotas={windows} />}
     </Stack>
   );
 }

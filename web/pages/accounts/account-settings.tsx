@@ -5,14 +5,18 @@ import { call } from "../../api/client.ts";
 import { useSession } from "../../api/session.tsx";
 import type { Account, AccountDetails, UpdateAccountRequest } from "../../api/types.ts";
 import { AmountFields, amountOfOverride, overrideOf } from "../../parts/editing/amount-fields.tsx";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
 import { accountAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { AccountMonth } from "./account-month.tsx";
+import { AccountQuotas } from "./account-quotas.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
-const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "store_chats"] as const;
+const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "quotas", "store_chats"] as const;
 
 export function AccountSettings({ account }: { account: AccountDetails }) {
   const [form, setForm] = useState<{ key: string; versions: readonly string[] }>();
@@ -41,6 +45,8 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
   const [name, setName] = useState(account.name);
   const [tier, setTier] = useState(account.tier);
   const [amounts, setAmounts] = useState(perAmount(accountAmounts, ({ wire }) => amountOfOverride(account[wire])));
+  const [quotas, setQuotas] = useState(() => account.quotas && quotaDraftsOf(account.quotas));
+  const [found, setFound] = useState<string>();
   const [storeChats, setStoreChats] = useState(account.store_chats);
   const save = useToldChange(
     (body: UpdateAccountRequest) => call<Account>("PATCH", `/v1/admin/accounts/${account.id}`, { body }),
@@ -56,14 +62,24 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
   const wanted: UpdateAccountRequest = {
     ...{ name, tier, store_chats: storeChats },
     ...perAmount(accountAmounts, ({ wire }) => overrideOf(amounts[wire])),
+    quotas: quotas && rulesOf(quotas),
   };
-  const changes = Object.fromEntries(
-    fields.flatMap((field) => (wanted[field] === account[field] ? [] : [[field, wanted[field]]])),
-  );
+  const before: UpdateAccountRequest = {
+    ...Object.fromEntries(fields.map((field) => [field, account[field]])),
+    quotas: account.quotas && rulesOf(quotaDraftsOf(account.quotas)),
+  };
+  const changes = changedMembers(wanted, before);
   const isSame = Object.keys(changes).length === 0;
+  const quotaError = found ?? quotasProblemOf(save.error);
+  const ref = useFirstProblem(quotaError);
+  const submit = () => {
+    const error = quotasError(quotas ?? []);
+    setFound(error);
+    if (error === undefined) save.mutate(changes);
+  };
   return (
     <Paper withBorder p="lg">
-      <Form sending={save} fields={fields} action="Save" disabled={isSame} submit={() => save.mutate(changes)}>
+      <Form ref={ref} sending={save} fields={fields} action="Save" disabled={isSame} submit={submit}>
         <Title order={2}>Limits and settings</Title>
         <TextInput
           label="Name"
@@ -80,6 +96,14 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
           amounts={amounts}
           error={save.error}
           change={setAmounts}
+        />
+        <AccountQuotas
+          quotas={quotas}
+          error={quotaError}
+          change={(changed) => {
+            setQuotas(changed);
+            setFound(undefined);
+          }}
         />
         <Switch
           label="Store chats"

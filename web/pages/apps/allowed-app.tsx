@@ -1,7 +1,10 @@
 // One app that somebody allowed: whose it is, what it may do, for which account, since when.
-import { Anchor, Group, List, Paper, Stack, Text } from "@mantine/core";
+import { Anchor, Group, List, Paper, Skeleton, Stack, Text } from "@mantine/core";
 import { TerminalIcon } from "@primer/octicons-react";
+import { useRead } from "../../api/queries.ts";
+import type { AuthorizationDetails } from "../../api/types.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
+import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { day } from "../../parts/words/figures.ts";
@@ -9,8 +12,15 @@ import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { type Allowed, commandLineId } from "./allowed.ts";
 import { allowedWords } from "./app-scopes.ts";
 
-export function AllowedApp({ allowed, takeBack }: { allowed: Allowed; takeBack(): void }) {
-  const { app, account, environments, scopes } = allowed;
+interface AllowedAppProps {
+  allowed: Allowed;
+  /** Opens the form for how much it may use. */
+  limit(): void;
+  takeBack(): void;
+}
+
+export function AllowedApp({ allowed, limit, takeBack }: AllowedAppProps) {
+  const { app, account, environments, scopes, quotas } = allowed;
   const isTool = app.id === commandLineId;
   return (
     <Paper withBorder p="lg" component="li">
@@ -31,12 +41,22 @@ export function AllowedApp({ allowed, takeBack }: { allowed: Allowed; takeBack()
               )}
             </SmallNote>
           </div>
-          <SmallButton
-            onClick={takeBack}
-            aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
-          >
-            {isTool ? "Sign out" : "Take back"}
-          </SmallButton>
+          <Group gap="xs">
+            <SmallButton
+              onClick={limit}
+              aria-label={
+                isTool ? `Limit the command line for ${account.name}` : `Limit ${app.name} for ${account.name}`
+              }
+            >
+              Limit
+            </SmallButton>
+            <SmallButton
+              onClick={takeBack}
+              aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
+            >
+              {isTool ? "Sign out" : "Take back"}
+            </SmallButton>
+          </Group>
         </Group>
         <div>
           <SmallNote mb={2}>It may</SmallNote>
@@ -46,6 +66,12 @@ export function AllowedApp({ allowed, takeBack }: { allowed: Allowed; takeBack()
             ))}
           </List>
         </div>
+        {quotas.length > 0 && (
+          <div>
+            <SmallNote mb={2}>At most</SmallNote>
+            <AppQuotas id={allowed.id} />
+          </div>
+        )}
         <Note>
           For the account <bdi>{account.name}</bdi>, in {environments.map((one) => environmentNames[one]).join(" and ")}{" "}
           · since {day(allowed.allowed_at)} ·{" "}
@@ -60,6 +86,12 @@ export function AllowedApp({ allowed, takeBack }: { allowed: Allowed; takeBack()
       </Stack>
     </Paper>
   );
+}
+
+function AppQuotas({ id }: { id: string }) {
+  const path = `/v1/authorizations/${encodeURIComponent(id)}`;
+  const { data } = useRead<AuthorizationDetails>(path, {}, { everyMs: 15_000 });
+  return data ? <UsedQuotas quotas={data.quotas_used} /> : <Skeleton height={44} />;
 }
 
 /** Somebody else wrote it: nothing but an address of the web is followed. */

@@ -1,14 +1,18 @@
 // The apps and command line logins that somebody allowed to act in their name, and taking that back.
 import { Stack } from "@mantine/core";
+import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useList } from "../../api/queries.ts";
 import type { Authorization } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { useQuestion } from "../../parts/editing/question.ts";
+import { useLast } from "../../parts/editing/use-last.ts";
 import { ShowMore } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Waiting } from "../../parts/page/waiting.tsx";
+import { QuotaForm } from "../../parts/quotas/quota-form.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
 import { AllowedApp } from "./allowed-app.tsx";
 
@@ -21,6 +25,8 @@ export function AllowedApps() {
     stale: [path],
     said: (_answer, { app }) => `${app.name} has no access any more.`,
   });
+  const [limited, setLimited] = useState<Allowed>();
+  const shown = useLast(limited);
   if (isPending) return <Waiting heights={[110, 110]} />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
@@ -37,11 +43,33 @@ export function AllowedApps() {
     <Stack>
       <Stack component="ul" m={0} p={0} style={{ listStyle: "none" }} aria-label="Apps I allowed">
         {joined(items).map((allowed) => (
-          <AllowedApp key={allowed.id} allowed={allowed} takeBack={() => revocation.ask(allowed)} />
+          <AllowedApp
+            key={allowed.id}
+            allowed={allowed}
+            limit={() => setLimited(allowed)}
+            takeBack={() => revocation.ask(allowed)}
+          />
         ))}
       </Stack>
       {error && <Failure error={error} retry={fetchNextPage} />}
       <ShowMore listing={listing} />
+      <FormDialog
+        opened={limited !== undefined}
+        close={() => setLimited(undefined)}
+        title={`How much ${nameOf(shown)} may use for you`}
+      >
+        {shown && (
+          <QuotaForm
+            key={shown.id}
+            path={`${path}/${encodeURIComponent(shown.id)}`}
+            quotas={shown.quotas}
+            about={`Of all that it does for ${shown.account.name} in your name, in each environment by itself; within your own quotas and those of the account.`}
+            stale={[path]}
+            said={`What ${nameOf(shown)} may use is saved. It holds at once.`}
+            close={() => setLimited(undefined)}
+          />
+        )}
+      </FormDialog>
       <Confirm
         {...revocation.dialog}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
@@ -54,4 +82,8 @@ export function AllowedApps() {
       </Confirm>
     </Stack>
   );
+}
+
+function nameOf(allowed: Allowed | undefined): string {
+  return allowed?.app.id === commandLineId ? "the command line" : (allowed?.app.name ?? "");
 }

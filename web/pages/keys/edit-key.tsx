@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
-import type { ApiKey } from "../../api/types.ts";
+import type { ApiKeyDetails } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { grantableScopes } from "../../parts/words/scopes.ts";
@@ -10,7 +10,7 @@ import { changesOf, draftOf, keyKind } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
-export function EditKey({ record, close }: { record: ApiKey; close(): void }) {
+export function EditKey({ record, close }: { record: ApiKeyDetails; close(): void }) {
   const { session, isManager } = useSession();
   // What the fields began with, even where the key is read again meanwhile.
   const [before] = useState(() => draftOf(record));
@@ -23,7 +23,11 @@ export function EditKey({ record, close }: { record: ApiKey; close(): void }) {
   });
   return (
     <Form {...form} gap="lg" action="Save" submit={save} cancel={close}>
-      <KeyFields {...{ draft, errorOf, change }} grantable={grantableScopes(session.scopes, isManager)} />
+      <KeyFields
+        {...{ draft, errorOf, change }}
+        grantable={grantableScopes(session.scopes, isManager)}
+        used={record.quotas_used}
+      />
     </Form>
   );
 }

@@ -1,7 +1,16 @@
 // A key's settings while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+import type { ApiFailure } from "../../api/client.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import type { ApiKey, CreateKeyRequest, UpdateKeyRequest } from "../../api/types.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
+import {
+  type QuotaDraft,
+  quotaDraftsOf,
+  quotasError,
+  quotasProblemOf,
+  rulesOf,
+} from "../../parts/quotas/quota-draft.ts";
 import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
@@ -25,6 +34,7 @@ export interface KeyDraft {
   neverLeaves: boolean;
   tags: string[];
   note: string;
+  quotas: QuotaDraft[];
 }
 
 type KeyAmount = (typeof keyAmounts)[number];
@@ -39,6 +49,7 @@ const fields = [
   "rate_limit",
   ...keyAmounts.map(({ wire }) => wire),
   ...(["models", "never_leaves", "tags", "note"] as const),
+  "quotas",
 ] as const;
 
 /** The forms that the server takes, so that what is wrong is said before it is sent. */
@@ -54,7 +65,7 @@ export function newDraft(grantable: readonly Scope[]): KeyDraft {
     expiry: "never",
     date: "",
     addresses: [],
-    ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => "") },
+    ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => ""), quotas: [] },
     ...{ models: [], neverLeaves: false, tags: [], note: "" },
   };
 }
@@ -70,6 +81,7 @@ export function draftOf(key: ApiKey): KeyDraft {
     windowSeconds: key.rate_limit_window ?? 60,
     amounts: perAmount(keyAmounts, ({ wire }) => key[wire] ?? ""),
     ...{ models: key.models ?? [], neverLeaves: key.never_leaves, tags: key.tags, note: key.note ?? "" },
+    quotas: quotaDraftsOf(key.quotas),
   };
 }
 
@@ -92,11 +104,18 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   if (noTag !== undefined) {
     errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most.`;
   }
+  const quotas = quotasError(draft.quotas);
+  if (quotas !== undefined) errors.quotas = quotas;
   return errors;
 }
 
 /** What `useDraft` has to know. */
-export const keyKind = { fields, errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()) };
+export const keyKind = {
+  fields,
+  errorsOf: (draft: KeyDraft) => errorsOf(draft, nowSeconds()),
+  serverProblem: (error: ApiFailure | null, field: Field) =>
+    field === "quotas" ? quotasProblemOf(error) : problemOf(error, field),
+};
 
 export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest {
   return {
@@ -107,6 +126,7 @@ export function createRequestOf(draft: KeyDraft, now: number): CreateKeyRequest 
     ...limitsOf(draft),
     ...reachOf(draft),
     ...saidOf(draft),
+    quotas: rulesOf(draft.quotas),
   };
 }
 
@@ -130,6 +150,8 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   if (draft.neverLeaves !== before.neverLeaves) changes.never_leaves = draft.neverLeaves;
   if (!sameItems(draft.tags, before.tags)) changes.tags = draft.tags;
   if (draft.note.trim() !== before.note) changes.note = saidOf(draft).note;
+  const [quotas, quotasBefore] = [rulesOf(draft.quotas), rulesOf(before.quotas)];
+  if (JSON.stringify(quotas) !== JSON.stringify(quotasBefore)) changes.quotas = quotas;
   return changes;
 }
 

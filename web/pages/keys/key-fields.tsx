@@ -15,6 +15,8 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
+import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
+import type { UsedQuota } from "../../parts/quotas/used-quotas.tsx";
 import { keyAmounts } from "../../parts/words/amounts.ts";
 import { at, span } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
@@ -28,6 +30,8 @@ interface KeyFieldsProps {
   errorOf(field: Field): string | undefined;
   /** What the person may give; what the key has already is shown as well. */
   grantable: readonly Scope[];
+  /** What is used of its quotas. */
+  used?: readonly UsedQuota[];
   /** Beside the name. */
   children?: ReactNode;
 }
@@ -39,7 +43,7 @@ const windows: readonly [number, string][] = [
   [86_400, "day"],
 ];
 
-export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFieldsProps) {
+export function KeyFields({ draft, change, errorOf, grantable, used, children }: KeyFieldsProps) {
   const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
   return (
     <Stack gap="lg">
@@ -98,6 +102,13 @@ export function KeyFields({ draft, change, errorOf, grantable, children }: KeyFi
         error={errorOf("allowed_ips")}
       />
       <Limits draft={draft} change={change} errorOf={errorOf} />
+      <QuotaFields
+        quotas={draft.quotas}
+        error={errorOf("quotas")}
+        about="Of this key, its rotations and the keys that it makes, together; beside those of the account."
+        {...(used ? { used } : {})}
+        change={(quotas) => change({ quotas })}
+      />
       <NoteFields {...{ draft, change, errorOf }} />
     </Stack>
   );

@@ -3,12 +3,14 @@ import { Button, Group, Skeleton, Stack } from "@mantine/core";
 import { KeyIcon, PencilIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { useRead } from "../../api/queries.ts";
-import type { ApiKey } from "../../api/types.ts";
+import type { ApiKeyDetails } from "../../api/types.ts";
 import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
 import { UsageHistory } from "../../parts/usage/usage-history.tsx";
 import { EditKey } from "./edit-key.tsx";
 import { KeyClients } from "./key-clients.tsx";
@@ -17,7 +19,7 @@ import { RevokeKey } from "./revoke-key.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 
 export function KeyPage({ id }: { id: string }) {
-  const { data: record, error, refetch } = useRead<ApiKey>(`/v1/keys/${id}`, {}, { everyMs: 30_000 });
+  const { data: record, error, refetch } = useRead<ApiKeyDetails>(`/v1/keys/${id}`, {}, { everyMs: 30_000 });
   const [opened, setOpened] = useState<"edit" | "rotate" | "revoke">();
   const close = () => setOpened(undefined);
   const back = <BackLink href="/settings/api-keys">All keys</BackLink>;
@@ -53,6 +55,14 @@ export function KeyPage({ id }: { id: string }) {
     >
       <Stack gap="lg">
         <KeySettings record={record} />
+        {record.quotas_used.length > 0 && (
+          <Section
+            title="Quotas per window"
+            about="Of this key, its rotations and the keys that it makes, together. Requests that still run are not part of it yet."
+          >
+            <UsedQuotas quotas={record.quotas_used} />
+          </Section>
+        )}
         <UsageHistory path={`/v1/keys/${id}/usage`} of="this key" />
         {isActive && record.scopes.includes("chat:write") && <KeyClients record={record} />}
       </Stack>

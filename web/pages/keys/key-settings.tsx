@@ -11,7 +11,6 @@ import { amountFigure, keyAmounts } from "../../parts/words/amounts.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { ago, at, count, span } from "../../parts/words/figures.ts";
 import { KeyStatus, shownKey } from "../../parts/words/key-status.tsx";
-import { quotaInWords } from "../../parts/words/quotas.ts";
 import { scopes as allScopes } from "../../parts/words/scopes.ts";
 
 export function KeySettings({ record }: { record: ApiKey }) {
@@ -80,15 +79,6 @@ export function KeySettings({ record }: { record: ApiKey }) {
               {amountFigure(amount, record[amount.wire], "no own limit")}
             </Line>
           ))}
-          {record.quotas.length > 0 && (
-            <Line label="Quotas per window">
-              <Stack gap={4}>
-                {record.quotas.map((quota) => (
-                  <span key={quotaInWords(quota)}>{quotaInWords(quota)}</span>
-                ))}
-              </Stack>
-            </Line>
-          )}
         </DataList>
       </SimpleGrid>
     </Paper>

@@ -1,7 +1,7 @@
 // Changes a key, says so, and puts what the server answers wherever the key is shown.
 import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
-import type { ApiKey } from "../../api/types.ts";
+import type { ApiKey, ApiKeyDetails } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 
 export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, did: string, done: () => void) {
@@ -10,7 +10,10 @@ export function useKeyChange(method: "PATCH" | "DELETE", { id, name }: ApiKey, d
   return useToldChange((body: unknown) => call<ApiKey>(method, path, { body }), {
     said: () => `The key “${name}” is ${did}.`,
     done(key) {
-      client.setQueryData([path, {}], key);
+      const before = client.getQueryData<ApiKeyDetails>([path, {}]);
+      // What is used is not part of the answer: of changed quotas it is asked for.
+      client.setQueryData<ApiKeyDetails>([path, {}], { ...key, quotas_used: before?.quotas_used ?? [] });
+      void client.invalidateQueries({ queryKey: [path, {}] });
       void client.resetQueries({ queryKey: ["/v1/keys"] });
       done();
     },

@@ -8,7 +8,8 @@ import type { AccountOverview, TierOverviewList } from "../../api/types.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Card } from "../../parts/page/section.tsx";
-import { QuotaMeters, RateMeters, WindowMeters } from "../../parts/usage/account-meters.tsx";
+import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
+import { QuotaMeters, RateMeters } from "../../parts/usage/account-meters.tsx";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Explanations } from "./explanations.tsx";
@@ -96,7 +97,7 @@ function Now({ account }: { account: AccountOverview }) {
         </Card>
         {quotas.length > 0 && (
           <Card title="Quotas per window">
-            <WindowMeters quotas={quotas} />
+            <UsedQuotas quotas={quotas} ofMany />
           </Card>
         )}
       </SimpleGrid>

@@ -6,6 +6,7 @@ import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { amountFigure } from "../../parts/words/amounts.ts";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Note } from "../../parts/words/note.tsx";
+import { quotasInWords } from "../../parts/words/quotas.ts";
 
 export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
   return (
@@ -15,7 +16,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
       </Title>
       <Note mb="xs">An operator of this server moves an account to another tier.</Note>
       <ScrollRegion className="long-table" label="All tiers">
-        <Table verticalSpacing="xs" miw={600}>
+        <Table verticalSpacing="xs" miw={720}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Tier</Table.Th>
@@ -24,6 +25,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                   {label}
                 </Table.Th>
               ))}
+              <Table.Th>Quotas per window</Table.Th>
               <Table.Th>Applies in</Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -45,6 +47,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                     {amountFigure(amount, tier[amount.wire])}
                   </Table.Td>
                 ))}
+                <Table.Td>{quotasInWords(tier.quotas)}</Table.Td>
                 <Table.Td>{environmentList(tier.environments) || "no environment"}</Table.Td>
               </Table.Tr>
             ))}

@@ -1,8 +1,9 @@
-// The dialog of one member: another role, or their removal; what may not be done says why.
-import { Button, Divider, Group, Modal, Stack } from "@mantine/core";
+// The dialog of one member: another role, how much they may use, or their removal; what may not be done says why.
+import { Button, Divider, Group, Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { Member } from "../../api/types.ts";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { RoleChoice } from "../../parts/membership/role-choice.tsx";
 import { type Role, roleNames } from "../../parts/membership/roles.ts";
@@ -12,6 +13,7 @@ import { Ago } from "../../parts/words/ago.tsx";
 import { Facts } from "../../parts/words/facts.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
+import { MemberQuotas } from "./member-quotas.tsx";
 
 interface ManageMemberProps {
   opened: boolean;
@@ -19,6 +21,7 @@ interface ManageMemberProps {
   isSelf: boolean;
   /** Undefined where it may be done. */
   whyNoRole: string | undefined;
+  whyNoQuotas: string | undefined;
   whyNoRemoval: string | undefined;
   remove(): void;
   close(): void;
@@ -26,13 +29,14 @@ interface ManageMemberProps {
 
 export function ManageMember({ opened, member, close, ...props }: ManageMemberProps) {
   return (
-    <Modal opened={opened} onClose={close} title={member.name}>
+    <FormDialog opened={opened} close={close} title={member.name}>
       <Content {...props} member={member} close={close} />
-    </Modal>
+    </FormDialog>
   );
 }
 
-function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omit<ManageMemberProps, "opened">) {
+function Content(props: Omit<ManageMemberProps, "opened">) {
+  const { member, isSelf, whyNoRole, whyNoQuotas, whyNoRemoval, remove, close } = props;
   const [role, setRole] = useState<Role>(member.role);
   const change = useToldChange(
     (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
@@ -74,6 +78,8 @@ function Content({ member, isSelf, whyNoRole, whyNoRemoval, remove, close }: Omi
           )}
         </Stack>
       </form>
+      <Divider />
+      <MemberQuotas member={member} why={whyNoQuotas} close={close} />
       <Divider />
       <Group justify="space-between" gap="sm">
         <Note flex={1} miw="12rem">

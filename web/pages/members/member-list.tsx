@@ -13,9 +13,10 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { timeColumn } from "../../parts/table/time-column.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
-import { type Standing, whyNoOtherRole, whyNoRemoval } from "./rights.ts";
+import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval } from "./rights.ts";
 
 export function MemberList({ standing, below }: { standing: Standing; below: ReactNode }) {
   const { session } = useSession();
@@ -53,6 +54,17 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
       ),
     },
     { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
+    {
+      name: "quotas",
+      head: "Quotas",
+      cell: ({ quotas }) => (
+        <Text size="xs" lineClamp={2} c={quotas.length === 0 ? "dimmed" : ""}>
+          {quotasInWords(quotas)}
+        </Text>
+      ),
+      wideOnly: true,
+      width: "14rem",
+    },
     { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
     timeColumn({ name: "seen", head: "Last seen", width: "10rem", at: (row) => row.last_seen_at, never: "not lately" }),
     {
@@ -87,6 +99,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
           member={shown}
           isSelf={isSelf(shown)}
           whyNoRole={whyNoOtherRole(questionOf(shown))}
+          whyNoQuotas={whyNoQuotas(questionOf(shown))}
           whyNoRemoval={whyNoRemoval(questionOf(shown))}
           remove={() => {
             setManaged(undefined);

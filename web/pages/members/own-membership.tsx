@@ -6,6 +6,7 @@ import { roleMeanings, roleNames } from "../../parts/membership/roles.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { Section } from "../../parts/page/section.tsx";
+import { OwnQuotas } from "./member-quotas.tsx";
 import { RemoveMember } from "./remove-member.tsx";
 
 export function OwnMembership() {
@@ -23,6 +24,14 @@ export function OwnMembership() {
           <PlainButton onClick={() => setLeaving(true)}>Leave the account…</PlainButton>
         </Group>
       </Section>
+      {membership && (
+        <Section
+          title="How much you may use"
+          about="Set by an owner or admin of the account, for all that you do here and make, in this environment."
+        >
+          <OwnQuotas id={membership.membership_id} />
+        </Section>
+      )}
       <RemoveMember
         member={leaving && membership ? { id: membership.membership_id, name: person.name } : undefined}
         isSelf

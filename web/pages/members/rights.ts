@@ -31,6 +31,11 @@ export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): str
   return isLastOwner ? keepsOwner : undefined;
 }
 
+/** Undefined where it may be said how much they may use. */
+export function whyNoQuotas({ member, standing }: Question): string | undefined {
+  return mayActOn(standing, member.role) ? undefined : "Only owners set quotas of owners and admins.";
+}
+
 /** Undefined where they may be removed, or leave. */
 export function whyNoRemoval({ member, standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isLastOwner) return keepsOwner;

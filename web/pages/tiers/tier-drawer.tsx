@@ -13,6 +13,7 @@ import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
+import { quotasInWords } from "../../parts/words/quotas.ts";
 import { TierForm } from "./tier-form.tsx";
 
 interface TierDrawerProps {
@@ -32,7 +33,7 @@ const about: Record<Tier["source"], string | undefined> = {
 
 export function TierDrawer({ tier, names, close }: TierDrawerProps) {
   return (
-    <FormDrawer of={tier} close={close} title={(shown) => (shown === "new" ? "Create tier" : "Tier")}>
+    <FormDrawer of={tier} close={close} size="lg" title={(shown) => (shown === "new" ? "Create tier" : "Tier")}>
       {(shown) =>
         shown === "new" ? (
           <TierForm names={names} close={close} />
@@ -67,6 +68,7 @@ function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; c
 function figuresOf(tier: Tier) {
   return [
     ...limitAmounts.map((amount) => [amount.label, amountFigure(amount, tier[amount.wire])] as const),
+    ["Quotas per window", quotasInWords(tier.quotas)],
     ["Applies in", environmentList(tier.environments)],
     ["Accounts", count(tier.accounts)],
   ] as const;

@@ -9,6 +9,9 @@ import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
+import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
+import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
+import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
 import { perAmount } from "../../parts/words/amounts.ts";
 import { counted } from "../../parts/words/figures.ts";
 
@@ -20,7 +23,7 @@ interface TierFormProps {
   close(): void;
 }
 
-const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "environments"];
+const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "quotas", "environments"];
 /** The limits of a new tier; the others are without limit. */
 const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
@@ -29,6 +32,8 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   const [amounts, setAmounts] = useState(
     perAmount(limitAmounts, ({ wire }) => amountOf(tier ? tier[wire] : (usual[wire] ?? null))),
   );
+  const [quotas, setQuotas] = useState(() => quotaDraftsOf(tier?.quotas ?? []));
+  const [found, setFound] = useState<string>();
   const [where, setWhere] = useState<Environment[]>(tier?.environments ?? ["live", "test"]);
   const save = useToldChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
@@ -42,13 +47,21 @@ export function TierForm({ tier, names, close }: TierFormProps) {
     },
   );
   const isTaken = !tier && names.includes(name);
-  const submit = () =>
+  const quotaError = found ?? quotasProblemOf(save.error);
+  const ref = useFirstProblem(quotaError);
+  const submit = () => {
+    const error = quotasError(quotas);
+    setFound(error);
+    if (error !== undefined) return;
     save.mutate({
       ...perAmount(limitAmounts, ({ wire }) => limitOf(amounts[wire])),
+      quotas: rulesOf(quotas),
       environments: where,
     });
+  };
   return (
     <Form
+      ref={ref}
       sending={save}
       fields={fields}
       action={tier ? "Save" : "Create tier"}
@@ -69,6 +82,15 @@ export function TierForm({ tier, names, close }: TierFormProps) {
         />
       )}
       <AmountFields of={limitAmounts} amounts={amounts} error={save.error} change={setAmounts} />
+      <QuotaFields
+        quotas={quotas}
+        error={quotaError}
+        about="Of each account with this tier, in each environment by itself; beside the limits above."
+        change={(changed) => {
+          setQuotas(changed);
+          setFound(undefined);
+        }}
+      />
       <EnvironmentBoxes
         label="Applies in"
         description="In the other environments this tier sets no limits."

@@ -3,7 +3,6 @@ import { Group, Progress, Stack, Text } from "@mantine/core";
 import type { AccountOverview } from "../../api/types.ts";
 import { at, money, percent, short, span } from "../words/figures.ts";
 import { SmallNote } from "../words/note.tsx";
-import { spanOfQuota } from "../words/quotas.ts";
 
 type Rate = AccountOverview["rate"]["requests"];
 
@@ -36,35 +35,6 @@ export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
       <QuotaMeter title="Tokens this month" {...tokens} format={short} />
       <QuotaMeter title="Spend this month" {...spend} format={money} />
       <SmallNote>Counted from zero again on {at(quota.period_end)}</SmallNote>
-    </Stack>
-  );
-}
-
-const owners = { account: "the account", key: "a key", member: "you", app: "an app" } as const;
-
-/** What is used of quotas per window. */
-export function WindowMeters({ quotas }: { quotas: AccountOverview["quotas"] }) {
-  return (
-    <Stack gap="sm">
-      {quotas.map((quota) => {
-        const { owner, owner_id, unit, amount, used, per, models, resets_at: opens } = quota;
-        const of = models ? ` for ${models.join(", ")}` : "";
-        const whose = owner === "account" ? "" : `, of ${owners[owner]}`;
-        const name = unit === "usd" ? "Spend" : unit === "requests" ? "Requests" : "Tokens";
-        return (
-          <div key={JSON.stringify([owner_id, unit, per, quota.window, models])}>
-            <QuotaMeter
-              title={`${name} per ${spanOfQuota(per)}${of}${whose}`}
-              limit={amount}
-              used={used}
-              format={unit === "usd" ? money : short}
-            />
-            <SmallNote>
-              {opens === null ? "Begins with the next use" : `Counted from zero again on ${at(opens)}`}
-            </SmallNote>
-          </div>
-        );
-      })}
     </Stack>
   );
 }

@@ -1,0 +1,251 @@
+// In a real browser: quotas per window are added, changed and removed wherever they can be, with what is used of each.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+let url: string;
+
+beforeAll(async () => {
+  const yaml = `tiers:
+  - name: campus
+    requests_per_minute: 500
+    tokens_per_minute: 200000
+    environments: [live, test, dev]
+    quotas: [{ unit: usd, amount: 5, per: day, models: [aurora-*] }]
+`;
+  world = await openDashboardWorld({ yaml });
+  await world.fill({ keys: 2, requests: 50, chats: 0, events: 0 });
+  url = world.server.url;
+}, 30_000);
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const visitor = await openVisitor({ at: url, size });
+  await visitor.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const ask = (path: string, method = "GET", body?: unknown) =>
+  world.browser.ask(path, { method, ...(body === undefined ? {} : { body }) });
+const told = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+const quotaOf = (page: Page, number: number) => page.getByRole("region", { name: `Quota ${number}`, exact: true });
+
+interface Rule {
+  amount: string;
+  of?: string;
+  per?: string;
+  window?: string;
+  models?: string;
+}
+
+/** Writes into the fields of one quota. */
+async function write(quota: Locator, { amount, of, per, window, models }: Rule): Promise<void> {
+  await quota.getByRole("textbox", { name: "Amount" }).fill(amount);
+  if (of) await quota.getByRole("combobox", { name: "Of", exact: true }).selectOption(of);
+  if (per) await quota.getByRole("combobox", { name: "Per", exact: true }).selectOption(per);
+  if (window) await quota.getByRole("combobox", { name: "Window" }).selectOption(window);
+  if (models) {
+    await quota.getByLabel("Models", { exact: true }).fill(models);
+    await quota.getByLabel("Models", { exact: true }).press("Enter");
+    // What there is to choose from is shown for as long as the keyboard is there.
+    await quota.getByLabel("Models", { exact: true }).press("Tab");
+  }
+}
+
+async function add(page: Page, number: number, rule: Rule): Promise<void> {
+  await page.getByRole("button", { name: "Add a quota" }).click();
+  // Without a step in between, whoever goes by keyboard writes on.
+  await until(
+    () =>
+      quotaOf(page, number)
+        .getByRole("textbox", { name: "Amount" })
+        .evaluate((field) => field === document.activeElement),
+    "the keyboard is at the amount",
+  );
+  await write(quotaOf(page, number), rule);
+}
+
+async function chat(key: string, model = "aurora-mini"): Promise<number> {
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }], max_tokens: 20 });
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  return (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body })).status;
+}
+
+test("a tier gets quotas of each kind of span, what is wrong is said at its field, and one that is saved without a change stays as it is", async () => {
+  await using visitor = await arrive("/admin/tiers");
+  const { page } = visitor;
+  const drawer = page.getByRole("dialog");
+  const press = (name: string) => drawer.getByRole("button", { name, exact: true }).click();
+  const saved = async () => {
+    const tiers = (await ask("/v1/admin/tiers"))["data"] as { name: string; quotas: unknown[] }[];
+    return tiers.find(({ name }) => name === "research")?.quotas;
+  };
+  await visitor.press("Create tier");
+  await drawer.getByRole("textbox", { name: "Name" }).fill("research");
+  await add(page, 1, { amount: "200", per: "5h" });
+  expect(await quotaOf(page, 1).getByRole("combobox", { name: "Window" }).textContent()).toBe("From first use");
+  await add(page, 2, { amount: "2.5", of: "usd", per: "week", window: "rolling", models: "aurora-*" });
+  await add(page, 3, { amount: "1000000", of: "tokens", per: "other" });
+  await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("400");
+  await quotaOf(page, 3).getByRole("combobox", { name: "Of these" }).selectOption({ label: "days" });
+  await press("Create tier");
+  await told(page, "Must be from one minute to 366 days.");
+  await look(visitor, "quotas-tier-wrong");
+  await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("10");
+  await add(page, 4, { amount: "", per: "day" });
+  await press("Create tier");
+  await told(page, "Say how much.");
+  await quotaOf(page, 4).getByRole("textbox", { name: "Amount" }).fill("5");
+  await quotaOf(page, 4).getByRole("combobox", { name: "Per", exact: true }).selectOption("5h");
+  await press("Create tier");
+  await told(page, "There is one of this kind already");
+  await press("Remove quota 4");
+  await told(page, "1,000,000 tokens per 10 d");
+  await look(visitor, "quotas-tier");
+  await press("Create tier");
+  await drawer.waitFor({ state: "detached" });
+  const wanted = [
+    { unit: "requests", amount: 200, per: "5h", window: "rolling" },
+    { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["aurora-*"] },
+    { unit: "tokens", amount: 1_000_000, per: 864_000, window: "rolling" },
+  ];
+  expect(await saved()).toEqual(wanted);
+
+  await page.getByRole("button", { name: "research" }).click();
+  await press("Save");
+  await drawer.waitFor({ state: "detached" });
+  expect(await saved()).toEqual(wanted);
+  await page.getByRole("button", { name: "campus" }).click();
+  await told(page, "$5.00 per day for aurora-*");
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("an account has its tier's quotas or a list of its own, and what is used of each is told by environment", async () => {
+  const path = `/v1/admin/accounts/${world.accountId}`;
+  await ask(path, "PATCH", { tier: "campus" });
+  expect(await chat(world.server.key, "aurora-large")).toBe(200);
+  await using visitor = await arrive(`/admin/accounts/${world.accountId}`);
+  const { page } = visitor;
+  const used = page.getByRole("progressbar", { name: "Spend per day for aurora-*, used" }).first();
+  await used.waitFor({ state: "attached" });
+  await page.getByRole("combobox", { name: "Quotas per window" }).selectOption({ label: "Quotas of its own" });
+  await add(page, 1, { amount: "10", per: "hour" });
+  await visitor.press("Save");
+  await told(page, "Saved.");
+  expect((await ask(path))["quotas"]).toEqual([{ unit: "requests", amount: 10, per: "hour", window: "calendar" }]);
+  for (let i = 0; i < 8; i++) expect(await chat(world.server.key)).toBe(200);
+  await page.reload();
+  await page.getByText("Nearly used up").first().waitFor();
+  await look(visitor, "quotas-account");
+  await visitor.go("/settings/limits");
+  await page.getByText(/^\d of 10 left$/).waitFor();
+  await page.getByText("Nearly used up").waitFor();
+  await look(visitor, "quotas-limits");
+  await visitor.go("/");
+  await page.getByText("Nearly used up").waitFor();
+
+  await visitor.go(`/admin/accounts/${world.accountId}`);
+  await page.getByRole("combobox", { name: "Quotas per window" }).selectOption({ label: "As the tier says" });
+  await visitor.press("Save");
+  await until(async () => (await ask(path))["quotas"] === null, "it is saved");
+  await ask(path, "PATCH", { tier: "enterprise" });
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("a key is made with quotas, its page says what is used, left and when it opens, and they are changed and taken away", async () => {
+  await using visitor = await arrive("/settings/api-keys");
+  const { page } = visitor;
+  await visitor.press("Create New Key");
+  await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Nightly job");
+  await add(page, 1, { amount: "2", per: "5h" });
+  await add(page, 2, { amount: "1", of: "usd", per: "month", models: "aurora-*" });
+  await look(visitor, "quotas-key-new");
+  await visitor.press("Create key");
+  await visitor.press("Copy the key");
+  const key = await page.evaluate(() => navigator.clipboard.readText());
+  await visitor.press("Done");
+  expect([await chat(key), await chat(key), await chat(key)]).toEqual([200, 200, 403]);
+  await page.getByRole("link", { name: "Nightly job" }).click();
+  const quotas = page.getByRole("region", { name: "Quotas per window" });
+  await quotas.getByText("Requests per 5 hours").waitFor();
+  await quotas.getByText("Used up").waitFor();
+  await quotas.getByText("0 of 2 left").waitFor();
+  await quotas.getByText(/opens in 5 hours, on/).waitFor();
+  await look(visitor, "quotas-key");
+
+  await visitor.press("Edit");
+  await page.getByRole("dialog").getByText("Used up").waitFor();
+  await quotaOf(page, 1).getByRole("textbox", { name: "Amount" }).fill("3");
+  await visitor.press("Remove quota 2");
+  await look(visitor, "quotas-key-edit");
+  await visitor.press("Save");
+  await quotas.getByText("1 of 3 left").waitFor();
+  expect(await quotas.getByText("Spend per month").count()).toBe(0);
+  expect([await chat(key), await chat(key)]).toEqual([200, 403]);
+  await visitor.press("Edit");
+  await visitor.press("Remove quota 1");
+  await visitor.press("Save");
+  await quotas.waitFor({ state: "detached" });
+  expect(await chat(key)).toBe(200);
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);
+
+test("an owner says how much a member may use; the member sees what is left of it and cannot change it", async () => {
+  const { email, name } = colleagues.member;
+  await using ada = await arrive("/settings/members");
+  const manage = () => ada.page.getByRole("button", { name: `Manage ${name}, ${email}` }).click();
+  await manage();
+  await add(ada.page, 1, { amount: "0.5", of: "usd", per: "day" });
+  await look(ada, "quotas-member");
+  await ada.press("Save quotas");
+  await told(ada.page, `The quotas of ${name} are saved.`);
+  await ada.page.getByRole("cell", { name: "$0.50 per day" }).waitFor();
+
+  await using katherine = await arrive("/settings/members", email, phone);
+  await told(katherine.page, "Spend per day");
+  await told(katherine.page, "$0.50 of $0.50 left");
+  await look(katherine, "quotas-own");
+  await katherine.go("/settings/limits");
+  await told(katherine.page, "Spend per day, of you");
+
+  await using grace = await arrive("/settings/members", colleagues.admin.email);
+  await grace.page.getByRole("button", { name: /^Manage Ada Lovelace/ }).click();
+  await told(grace.page, "Only owners set quotas of owners and admins.");
+  expect(await grace.page.getByRole("button", { name: "Add a quota" }).count()).toBe(0);
+
+  await manage();
+  await quotaOf(ada.page, 1).getByText("$0.50 of $0.50 left").waitFor();
+  await ada.press("Remove quota 1");
+  await ada.press("Save quotas");
+  await ada.page.getByRole("cell", { name: "$0.50 per day" }).waitFor({ state: "detached" });
+  expect([...ada.trouble, ...katherine.trouble, ...grace.trouble]).toEqual([]);
+}, 40_000);
+
+test("a person says how much an app may use in their name, and what it used is told beside what it may", async () => {
+  await using visitor = await arrive("/apps?tab=allowed");
+  const { page } = visitor;
+  await visitor.press("Limit Desk Assistant for First account");
+  await add(page, 1, { amount: "50", per: "day", models: "aurora-mini" });
+  await look(visitor, "quotas-app");
+  await visitor.press("Save quotas");
+  await told(page, "What Desk Assistant may use is saved.");
+  const desk = page.getByRole("list", { name: "Apps I allowed" }).locator("> li", { hasText: "Desk Assistant" });
+  await desk.getByText("Requests per day for aurora-mini").waitFor();
+  await desk.getByText("50 of 50 left").waitFor();
+  await look(visitor, "quotas-apps");
+  await visitor.press("Limit Desk Assistant for First account");
+  await visitor.press("Remove quota 1");
+  await visitor.press("Save quotas");
+  await desk.getByText("50 of 50 left").waitFor({ state: "detached" });
+  expect(visitor.trouble).toEqual([]);
+}, 40_000);

@@ -1,0 +1,36 @@
+// The quotas per window of one account: as its tier says, or a list of its own in place of them.
+import { NativeSelect, Stack } from "@mantine/core";
+import type { QuotaDraft } from "../../parts/quotas/quota-draft.ts";
+import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
+
+interface AccountQuotasProps {
+  /** null: as the tier says. */
+  quotas: QuotaDraft[] | null;
+  error: string | undefined;
+  change(quotas: QuotaDraft[] | null): void;
+}
+
+export function AccountQuotas({ quotas, error, change }: AccountQuotasProps) {
+  return (
+    <Stack gap="sm">
+      <NativeSelect
+        label="Quotas per window"
+        data={[
+          { value: "tier", label: "As the tier says" },
+          { value: "own", label: "Quotas of its own" },
+        ]}
+        value={quotas === null ? "tier" : "own"}
+        onChange={(event) => change(event.currentTarget.value === "own" ? [] : null)}
+        error={quotas === null ? error : undefined}
+      />
+      {quotas !== null && (
+        <QuotaFields
+          quotas={quotas}
+          error={error}
+          about="In place of all quotas per window of the tier, in each environment by itself. An empty list is none."
+          change={change}
+        />
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,54 @@
+// How much a member may use per window, and what is used of it: a form for who may say that, else figures alone.
+import { Stack, Text, Title } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import { useSession } from "../../api/session.tsx";
+import type { Member, MemberDetails } from "../../api/types.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+import { QuotaForm } from "../../parts/quotas/quota-form.tsx";
+import { UsedQuotas } from "../../parts/quotas/used-quotas.tsx";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { Note } from "../../parts/words/note.tsx";
+
+interface MemberQuotasProps {
+  member: Member;
+  /** Undefined where they may be changed. */
+  why: string | undefined;
+  close(): void;
+}
+
+export function MemberQuotas({ member, why, close }: MemberQuotasProps) {
+  const { environment } = useSession();
+  if (why !== undefined) {
+    return (
+      <Stack gap="xs">
+        <Title order={3} size="sm">
+          Quotas per window
+        </Title>
+        <OwnQuotas id={member.id} />
+        <Note>{why}</Note>
+      </Stack>
+    );
+  }
+  return (
+    <QuotaForm
+      path={`/v1/members/${member.id}`}
+      quotas={member.quotas}
+      about={`Of what ${member.name} does here and makes: the dashboard, command line logins, own keys and allowed apps, together. In each environment by itself; what is used is shown of ${environmentNames[environment]}.`}
+      stale={["/v1/members"]}
+      said={`The quotas of ${member.name} are saved. They hold at once.`}
+      close={close}
+    />
+  );
+}
+
+/** What is used of one's own quotas, or of those of somebody whom one may see. */
+export function OwnQuotas({ id }: { id: string }) {
+  const { data, error } = useRead<MemberDetails>(`/v1/members/${id}`, {}, { everyMs: 10_000 });
+  if (error && !data) return <Failure error={error} />;
+  if (!data) return null;
+  return data.quotas_used.length > 0 ? (
+    <UsedQuotas quotas={data.quotas_used} />
+  ) : (
+    <Text size="sm">None: the limits of the account alone hold.</Text>
+  );
+}

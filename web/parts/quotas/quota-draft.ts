@@ -1,0 +1,134 @@
+// Quotas per window while somebody writes them: as fields hold them, what is wrong with them, and what is sent.
+import type { ApiFailure } from "../../api/client.ts";
+import type { ApiKey } from "../../api/types.ts";
+import { numberOf, type TypedNumber } from "../editing/typed-number.ts";
+
+/** A rule as the API shows and takes it. */
+export type QuotaRule = ApiKey["quotas"][number];
+type NamedSpan = Extract<QuotaRule["per"], string>;
+
+/** A list may have as many, and no more. */
+export const mostQuotas = 16;
+export const mostQuotaModels = 32;
+export const longestModelPattern = 256;
+const [leastSpanSeconds, mostSpanSeconds] = [60, 31_622_400];
+const modelPattern = /^[^\s*]+\*?$/;
+
+export interface QuotaDraft {
+  /** Tells rules apart for React. */
+  key: number;
+  unit: QuotaRule["unit"];
+  amount: TypedNumber;
+  per: NamedSpan | "other";
+  /** Only of another span: how many, and of how many seconds each. */
+  span: TypedNumber;
+  spanSeconds: number;
+  window: QuotaRule["window"];
+  /** Empty where all count. */
+  models: string[];
+  /** What else the rule says, which stays. */
+  rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models">;
+}
+
+export const spanUnits: readonly [seconds: number, name: string][] = [
+  [86_400, "days"],
+  [3_600, "hours"],
+  [60, "minutes"],
+  [1, "seconds"],
+];
+
+export function quotaDraftsOf(rules: readonly QuotaRule[]): QuotaDraft[] {
+  return rules.map(({ unit, amount, per, window, models = [], ...rest }, key) => {
+    const seconds = typeof per === "number" ? per : 3_600;
+    const spanSeconds = spanUnits.find(([size]) => seconds % size === 0)?.[0] ?? 1;
+    return {
+      ...{ key, unit, amount, window, models: [...models], rest },
+      ...{ per: typeof per === "number" ? "other" : per, span: seconds / spanSeconds, spanSeconds },
+    };
+  });
+}
+
+/** One more, with nothing in it yet. */
+export function withNewQuota(drafts: readonly QuotaDraft[]): QuotaDraft[] {
+  const key = Math.max(-1, ...drafts.map((one) => one.key)) + 1;
+  const usual = { unit: "requests", amount: "", per: "day", window: "calendar" } as const;
+  return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], rest: {} }];
+}
+
+/** Whether the calendar has such windows. */
+export function hasCalendar(per: QuotaDraft["per"]): boolean {
+  return per !== "5h" && per !== "other";
+}
+
+/** With another span, whose usual window it gets where the one that was chosen is not to be had. */
+export function withSpan(draft: QuotaDraft, per: QuotaDraft["per"]): QuotaDraft {
+  if (!hasCalendar(per)) return { ...draft, per, window: "rolling" };
+  return { ...draft, per, window: hasCalendar(draft.per) ? draft.window : "calendar" };
+}
+
+/** The rule as it is sent; NaN stands for what is not typed yet. */
+export function ruleOf({ unit, amount, per, span, spanSeconds, window, models, rest }: QuotaDraft): QuotaRule {
+  return {
+    ...rest,
+    ...{ unit, amount: numberOf(amount) ?? Number.NaN, window },
+    per: per === "other" ? (numberOf(span) ?? Number.NaN) * spanSeconds : per,
+    ...(models.length > 0 ? { models } : {}),
+  };
+}
+
+export function rulesOf(drafts: readonly QuotaDraft[]): QuotaRule[] {
+  return drafts.map(ruleOf);
+}
+
+interface Kind extends Pick<QuotaRule, "unit" | "per" | "window"> {
+  models?: readonly string[] | null;
+}
+
+/** What tells a rule from the others of its list, as the server does: two of one kind would be one too many. */
+export function kindOf({ unit, per, window, models }: Kind): string {
+  return JSON.stringify([unit, per, window, [...new Set(models ?? [])].sort()]);
+}
+
+/** In the form in which the server tells of it: the place, the field, and what is wrong. */
+export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
+  const seen = new Set<string>();
+  for (const [at, draft] of drafts.entries()) {
+    const rule = ruleOf(draft);
+    const strange = draft.models.find((text) => !modelPattern.test(text));
+    const kind = kindOf(rule);
+    if (!Number.isFinite(rule.amount)) return `quotas[${at}].amount: say how much.`;
+    if (rule.unit !== "usd" && !Number.isInteger(rule.amount)) {
+      return `quotas[${at}].amount: must be a whole number of ${rule.unit}.`;
+    }
+    if (typeof rule.per === "number" && !(rule.per >= leastSpanSeconds && rule.per <= mostSpanSeconds)) {
+      return `quotas[${at}].per: must be from one minute to 366 days.`;
+    }
+    if (strange !== undefined) {
+      return `quotas[${at}].models: ${strange} is no id of a model, and no beginning of ids such as gpt-*.`;
+    }
+    if (seen.has(kind)) return `quotas[${at}].per: there is one of this kind already: change that one.`;
+    seen.add(kind);
+  }
+  return undefined;
+}
+
+/** What the server says of quotas, in whole. */
+export function quotasProblemOf(error: ApiFailure | null): string | undefined {
+  return error && /^quotas\b/.test(error.message) ? error.message : undefined;
+}
+
+export interface QuotaProblem {
+  /** Undefined where it is about all of them. */
+  at: number | undefined;
+  field: string | undefined;
+  text: string;
+}
+
+export function readQuotaProblem(message: string): QuotaProblem {
+  const [, at, field, text = message] = /^quotas(?:\[(\d+)\](?:\.([a-z_]+))?[^\s:]*)?: (.+)$/s.exec(message) ?? [];
+  return {
+    at: at === undefined ? undefined : Number(at),
+    field,
+    text: text.charAt(0).toUpperCase() + text.slice(1),
+  };
+}

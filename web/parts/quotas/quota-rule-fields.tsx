@@ -1,0 +1,167 @@
+// One quota per window: how much of what, per how long, by the calendar or from the first use on, for which models.
+import { Group, NativeSelect, NumberInput, Paper, TagsInput, Text } from "@mantine/core";
+import { TrashIcon } from "@primer/octicons-react";
+import { useEffect, useRef } from "react";
+import { SmallButton } from "../page/buttons.tsx";
+import { quotaInWords } from "../words/quotas.ts";
+import {
+  hasCalendar,
+  kindOf,
+  longestModelPattern,
+  mostQuotaModels,
+  type QuotaDraft,
+  type QuotaProblem,
+  ruleOf,
+  spanUnits,
+  withSpan,
+} from "./quota-draft.ts";
+import { type UsedQuota, UsedQuotaMeter } from "./used-quotas.tsx";
+
+interface QuotaRuleFieldsProps {
+  quota: QuotaDraft;
+  number: number;
+  /** It was added a moment ago. */
+  isNew: boolean;
+  /** Ids to choose from. */
+  models: readonly string[];
+  used: readonly UsedQuota[];
+  problem: QuotaProblem | undefined;
+  change(quota: QuotaDraft): void;
+  remove(): void;
+}
+
+const units = [
+  { value: "requests", label: "Requests" },
+  { value: "tokens", label: "Tokens" },
+  { value: "usd", label: "USD" },
+] as const satisfies readonly { value: QuotaDraft["unit"]; label: string }[];
+
+const spans = [
+  { value: "hour", label: "Hour" },
+  { value: "5h", label: "5 hours" },
+  { value: "day", label: "Day" },
+  { value: "week", label: "Week" },
+  { value: "month", label: "Month" },
+  { value: "other", label: "Other span" },
+] as const satisfies readonly { value: QuotaDraft["per"]; label: string }[];
+
+const windows = [
+  { value: "calendar", label: "Calendar (UTC)" },
+  { value: "rolling", label: "From first use" },
+] as const satisfies readonly { value: QuotaDraft["window"]; label: string }[];
+
+export function QuotaRuleFields(props: QuotaRuleFieldsProps) {
+  const { quota, number, isNew, models, used, problem, change, remove } = props;
+  const { unit, amount, per, window } = quota;
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (isNew) first.current?.focus();
+  }, [isNew]);
+  const set = (part: Partial<QuotaDraft>) => change({ ...quota, ...part });
+  const errorOf = (field: string) => (problem?.field === field ? problem.text : undefined);
+  const rule = ruleOf(quota);
+  const isWhole = Number.isFinite(rule.amount) && !Number.isNaN(rule.per);
+  const known = used.find((one) => kindOf(one) === kindOf(rule));
+  return (
+    <Paper withBorder p="sm" component="section" aria-label={`Quota ${number}`}>
+      <Group justify="space-between" wrap="nowrap" align="start" gap="xs" mb={6}>
+        <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }} miw={0}>
+          {isWhole ? quotaInWords(rule) : "A new quota"}
+        </Text>
+        <SmallButton onClick={remove} aria-label={`Remove quota ${number}`} px={6}>
+          <TrashIcon />
+        </SmallButton>
+      </Group>
+      <div className="quota-fields">
+        <NumberInput
+          ref={first}
+          label="Amount"
+          value={amount}
+          onChange={(value) => set({ amount: value })}
+          min={0}
+          decimalScale={9}
+          {...(unit === "usd" ? { prefix: "$" } : {})}
+          allowNegative={false}
+          thousandSeparator=","
+          hideControls
+          error={errorOf("amount")}
+        />
+        <NativeSelect
+          label="Of"
+          data={units}
+          value={unit}
+          onChange={(event) => set({ unit: event.currentTarget.value as QuotaDraft["unit"] })}
+          error={errorOf("unit")}
+        />
+        <NativeSelect
+          label="Per"
+          data={spans}
+          value={per}
+          onChange={(event) => change(withSpan(quota, event.currentTarget.value as QuotaDraft["per"]))}
+          error={per === "other" ? undefined : errorOf("per")}
+        />
+        {per === "other" && <OtherSpan quota={quota} error={errorOf("per")} set={set} />}
+        <NativeSelect
+          className="quota-window"
+          label="Window"
+          data={windows.filter(({ value }) => value === "rolling" || hasCalendar(per))}
+          value={window}
+          onChange={(event) => set({ window: event.currentTarget.value as QuotaDraft["window"] })}
+          error={errorOf("window")}
+        />
+        <TagsInput
+          className="quota-models"
+          label="Models"
+          description="Ids, or beginnings with an asterisk such as gpt-*. None: all models."
+          data={[...models]}
+          value={quota.models}
+          onChange={(chosen) => set({ models: chosen })}
+          splitChars={[",", ";", " "]}
+          maxTags={mostQuotaModels}
+          maxLength={longestModelPattern}
+          limit={20}
+          comboboxProps={{ keepMounted: false }}
+          error={errorOf("models")}
+        />
+      </div>
+      {problem && !knownFields.has(problem.field ?? "") && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert" mt={6}>
+          {problem.text}
+        </Text>
+      )}
+      {known && <UsedQuotaMeter quota={known} mt="sm" />}
+    </Paper>
+  );
+}
+
+/** Those that have a field which shows what is wrong. */
+const knownFields: ReadonlySet<string> = new Set(["amount", "unit", "per", "window", "models"]);
+
+interface OtherSpanProps {
+  quota: QuotaDraft;
+  error: string | undefined;
+  set(part: Partial<QuotaDraft>): void;
+}
+
+function OtherSpan({ quota: { span, spanSeconds }, error, set }: OtherSpanProps) {
+  return (
+    <>
+      <NumberInput
+        label="How many"
+        value={span}
+        onChange={(value) => set({ span: value })}
+        min={1}
+        allowDecimal={false}
+        allowNegative={false}
+        hideControls
+        error={error}
+      />
+      <NativeSelect
+        label="Of these"
+        data={spanUnits.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
+        value={String(spanSeconds)}
+        onChange={(event) => set({ spanSeconds: Number(event.currentTarget.value) })}
+      />
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+// How much of quotas per window is used and left, and when each opens, as bars; one close to its end stands out.
+import { Box, type BoxProps, Group, Progress, Stack, Text } from "@mantine/core";
+import type { AccountOverview } from "../../api/types.ts";
+import { ago, at, money, percent, short } from "../words/figures.ts";
+import { SmallNote } from "../words/note.tsx";
+import { nameOfQuota } from "../words/quotas.ts";
+import { State } from "../words/state.tsx";
+
+export type UsedQuota = AccountOverview["quotas"][number];
+
+/** From this part of a quota on it is close to its end. */
+const closePart = 0.8;
+
+interface UsedQuotasProps {
+  quotas: readonly UsedQuota[];
+  /** Whether it is said whose each is. */
+  ofMany?: boolean;
+}
+
+export function UsedQuotas({ quotas, ofMany = false }: UsedQuotasProps) {
+  return (
+    <Stack gap="sm" component="ul" m={0} p={0} style={{ listStyle: "none" }}>
+      {quotas.map((quota) => (
+        <li key={JSON.stringify([quota.owner_id, nameOfQuota(quota), quota.window])}>
+          <UsedQuotaMeter quota={quota} title={ofMany ? `${nameOfQuota(quota)}${ownerText(quota)}` : undefined} />
+        </li>
+      ))}
+    </Stack>
+  );
+}
+
+const owners: Record<UsedQuota["owner"], string> = {
+  account: "",
+  key: ", of a key",
+  member: ", of you",
+  app: ", of an app",
+};
+
+function ownerText({ owner }: UsedQuota): string {
+  return owners[owner];
+}
+
+interface UsedQuotaMeterProps extends Pick<BoxProps, "mt"> {
+  quota: UsedQuota;
+  /** What it is of; left out: as the quota says. */
+  title?: string | undefined;
+}
+
+export function UsedQuotaMeter({ quota, title = nameOfQuota(quota), mt }: UsedQuotaMeterProps) {
+  const { unit, amount, used, left } = quota;
+  const figure = unit === "usd" ? money : short;
+  const part = amount === 0 ? 1 : Math.min(1, used / amount);
+  return (
+    <Box {...(mt === undefined ? {} : { mt })}>
+      <Group justify="space-between" gap="xs" mb={4}>
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {title}
+        </Text>
+        <Group gap={6}>
+          {part >= closePart && (
+            <State kind={part >= 1 ? "bad" : "warning"}>{part >= 1 ? "Used up" : "Nearly used up"}</State>
+          )}
+          <Text size="sm" className="numeric" fw={500}>
+            {figure(left)} of {figure(amount)} left
+          </Text>
+        </Group>
+      </Group>
+      <Progress
+        value={part * 100}
+        color={part >= 1 ? "red" : part >= closePart ? "orange" : "water"}
+        size="sm"
+        aria-label={`${title}, used`}
+      />
+      <SmallNote mt={2}>
+        {amount === 0 ? "None is allowed" : `${figure(used)} used (${percent(part)})`} · {openText(quota)}
+      </SmallNote>
+    </Box>
+  );
+}
+
+function openText({ resets_at: opens }: UsedQuota): string {
+  return opens === null ? "begins with the next use" : `opens ${ago(opens)}, on ${at(opens)}`;
+}
