@@ -18,7 +18,9 @@ export const usedQuota = z.object({
   unit: z.string(),
   amount: z.number(),
   used: z.number(),
+  left: z.number().nullish(),
   per,
+  window: z.string().nullish(),
   models: z.array(z.string()).nullish(),
   tag: z.string().nullish(),
   resets_at: z.number().nullish(),
@@ -34,11 +36,15 @@ export function shareOf(
   unicode: boolean,
 ): string {
   if (limit == null) return `${format(used)} used, unlimited`;
+  return `${barOf({ limit, used }, unicode)}, ${format(used)} of ${format(limit)}`;
+}
+
+/** The part alone: `█████░░░░░░░░░░░░░░░ 25 %`. */
+export function barOf({ limit, used }: { limit: number; used: number }, unicode: boolean): string {
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   const filled = Math.round(share * barWidth);
   const [full, empty] = unicode ? ["█", "░"] : ["#", "-"];
-  const bar = full.repeat(filled) + empty.repeat(barWidth - filled);
-  return `${bar} ${Math.floor(share * 100)} %, ${format(used)} of ${format(limit)}`;
+  return `${full.repeat(filled) + empty.repeat(barWidth - filled)} ${Math.floor(share * 100)} %`;
 }
 
 /** One for each: what it is of, and how much is used. */
@@ -48,12 +54,13 @@ export function quotaFacts(
   nowSeconds: number,
 ): [name: string, value: string][] {
   return quotas.map((quota) => {
-    const { unit, amount, used, resets_at: opens } = quota;
-    const share = shareOf({ limit: amount, used }, unit === "usd" ? formatUsd : formatCount, unicode);
+    const { unit, amount, used, left = Math.max(0, amount - used), resets_at: opens } = quota;
+    const format = unit === "usd" ? formatUsd : formatCount;
+    const share = shareOf({ limit: amount, used }, format, unicode);
     const counted = unit === "usd" ? "" : ` ${unit}`;
     return [
       nameOf(quota),
-      `${share}${counted}${countedOf(quota, ", ")}${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
+      `${share}${counted}${countedOf(quota, ", ")}, ${format(left)} left${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
     ];
   });
 }

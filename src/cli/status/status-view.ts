@@ -3,11 +3,12 @@ import { z } from "zod";
 import { displayParts } from "../../domain/api-key.ts";
 import { type FoundKey, shownKey } from "../keys/key-records.ts";
 import { quotaFacts, shareOf, usedQuota } from "../keys/quota-view.ts";
-import { formatCount, formatSpan, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
+import { formatCount, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+import type { limitsShape } from "../usage/limits.ts";
+import { rate, rateText } from "../usage/rate-view.ts";
 
-const rate = z.object({ limit: z.number(), remaining: z.number(), reset_seconds: z.number() }).nullish();
 const used = z.object({ limit: z.number().nullish(), used: z.number() });
 
 export const account = z.object({
@@ -32,6 +33,8 @@ export interface StatusReport {
   /** Why the key does not count. */
   keyRefused?: string;
   account?: { raw: unknown; read: z.infer<typeof account> };
+  /** What holds for a key that may not see the account. */
+  limits?: { raw: unknown; read: z.infer<typeof limitsShape> };
   key?: FoundKey;
   models?: readonly string[];
   /** What could not be read, mostly for want of a scope. */
@@ -87,25 +90,34 @@ function keyFacts({ apiKey, keySource, keyRefused, key }: StatusReport, nowMs: n
   return facts;
 }
 
-function accountFacts({ account: found }: StatusReport, terminal: Terminal, nowMs: number): Facts {
-  if (!found) return [];
+function accountFacts({ account: found, limits: own }: StatusReport, terminal: Terminal, nowMs: number): Facts {
+  if (!found) return own ? limitFacts(own.read, terminal, nowMs) : [];
   const { name, id, tier, environment, rate: limits, quota, quotas } = found.read;
   const { unicode } = terminal;
   const count = (value: number | null | undefined) => formatCount(value);
-  const rateOf = (state: z.infer<typeof rate>) =>
-    state
-      ? `${count(state.remaining)} of ${count(state.limit)} left${state.reset_seconds > 0 ? `, whole again in ${formatSpan(Math.ceil(state.reset_seconds))}` : ""}`
-      : "unlimited";
   const usd = (value: number | null | undefined) => formatUsd(value);
   return [
     ["Account", `${name} (${id})`],
     ["Tier", tier],
     ["Environment", environment],
-    ["Requests", rateOf(limits.requests)],
-    ["Tokens", rateOf(limits.tokens)],
+    ["Requests", rateText(limits.requests)],
+    ["Tokens", rateText(limits.tokens)],
     ["Month, tokens", shareOf(quota.tokens, count, unicode)],
     ["Month, spend", shareOf(quota.spend, usd, unicode)],
     ["Month ends", formatTimeAndRelative(quota.period_end, Math.floor(nowMs / 1000))],
     ...quotaFacts(quotas ?? [], unicode, Math.floor(nowMs / 1000)),
+  ];
+}
+
+function limitFacts(
+  { environment, rate, quotas }: z.infer<typeof limitsShape>,
+  terminal: Terminal,
+  nowMs: number,
+): Facts {
+  return [
+    ["Environment", environment],
+    ["Requests", rateText(rate.requests)],
+    ["Tokens", rateText(rate.tokens)],
+    ...quotaFacts(quotas, terminal.unicode, Math.floor(nowMs / 1000)),
   ];
 }

@@ -1,4 +1,4 @@
-// `headrace status` and `headrace tiers`.
+// `headrace status`, `headrace limits` and `headrace tiers`.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type ApiServer, now, refusal, startApiServer } from "../../../tests/fixtures/api-server.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../../../tests/fixtures/command-line.ts";
@@ -18,6 +18,21 @@ const account = {
     spend: { limit: null, used: 12.3 },
   },
   store_chats: false,
+};
+const limits = {
+  object: "limits",
+  environment: "live",
+  rate: account.rate,
+  quotas: [
+    {
+      ...{ owner: "key", owner_id: "key_1", unit: "requests", amount: 200, used: 50, left: 150, per: "5h" },
+      ...{ window: "rolling", models: null, starts_at: now - 60, resets_at: now + 3_600 },
+    },
+    {
+      ...{ owner: "account", owner_id: "acct_1", unit: "usd", amount: 5, used: 5.5, left: 0, per: "month" },
+      ...{ window: "calendar", models: ["gpt-*"], starts_at: null, resets_at: null, later: "kept" },
+    },
+  ],
 };
 const tier = { object: "tier", monthly_spend: null, environments: ["live", "test"], source: "built-in", later: "kept" };
 const tiers = [
@@ -89,11 +104,13 @@ describe("status", () => {
     ];
     answers["/account"] = () => Response.json({ ...account, quotas });
     const { stdout } = await run(["status"]);
-    expect(stdout).toContain("  Account, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, anew in 1");
     expect(stdout).toContain(
-      "  Key, day            ████████████████████ 100 %, $5.00 of $5.00 for gpt-*, anew in 1 min\n",
+      "  Account, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, anew in 1",
     );
-    expect(stdout).toContain("  Member, 90 seconds  ░░░░░░░░░░░░░░░░░░░░ 0 %, 0 of 200 requests\n");
+    expect(stdout).toContain(
+      "  Key, day            ████████████████████ 100 %, $5.00 of $5.00 for gpt-*, $0.00 left, anew in 1 min\n",
+    );
+    expect(stdout).toContain("  Member, 90 seconds  ░░░░░░░░░░░░░░░░░░░░ 0 %, 0 of 200 requests, 200 left\n");
   });
 
   test("status asks without the key for what needs none", async () => {
@@ -111,6 +128,7 @@ describe("status", () => {
       version: "0.2.0",
       key_accepted: true,
       account,
+      limits: null,
       key: api.keys[0],
       models: ["qwen", "tiny-demo"],
       missing: [],
@@ -128,6 +146,18 @@ describe("status", () => {
     expect(stdout).toContain("Not shown: account, limits and quota (API key lacks required scope: usage:read).");
     expect(stdout).toContain("Not shown: scopes and end of the key (API key lacks required scope: keys:manage).");
     expect(stdout).not.toContain("Tier");
+  });
+
+  test("status shows a key that may use models alone what limits hold for it, without the account", async () => {
+    answers["/account"] = () => refusal(403, "insufficient_scope", "API key lacks required scope: usage:read");
+    answers["/limits"] = () => Response.json(limits);
+    const { stdout } = await run(["status"]);
+    expect(stdout).toContain("  Requests        97 of 100 left, whole again in 2 s\n");
+    expect(stdout).toContain(
+      "  Key, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, anew in 1 h\n",
+    );
+    expect(stdout).toContain("Not shown: account and tier (API key lacks required scope: usage:read).");
+    expect(JSON.parse((await run(["status", "--json"])).stdout)).toMatchObject({ account: null, limits });
   });
 
   test("status ends with 1 when the server is not ready, naming what is not", async () => {
@@ -178,5 +208,32 @@ describe("tiers", () => {
     const { code, stderr } = await run(["tiers"]);
     expect(code).toBe(1);
     expect(stderr).toContain("JSON that is no list of tiers (at name)");
+  });
+});
+
+describe("limits", () => {
+  beforeEach(() => {
+    answers["/limits"] = () => Response.json(limits);
+  });
+
+  test("limits are a table of what is used and left of each quota, and when it opens", async () => {
+    const { code, stdout } = await run(["limits"]);
+    expect(code).toBe(0);
+    expect(stdout.split("\n")).toEqual([
+      "  Environment  live",
+      "  Requests     97 of 100 left, whole again in 2 s",
+      "  Tokens       unlimited",
+      "",
+      "OF       QUOTA                                                            USED   LEFT  OPENS",
+      "key      200 requests per 5h rolling         █████░░░░░░░░░░░░░░░ 25 %      50    150  2026-11-20 19:30 (in 1 h)",
+      "account  5 usd per month calendar for gpt-*  ████████████████████ 100 %  $5.50  $0.00  with the next use",
+      "",
+    ]);
+  });
+
+  test("limits with --json are the API's own answer, and no quota is said in words", async () => {
+    expect(JSON.parse((await run(["limits", "--json"])).stdout)).toEqual(limits);
+    answers["/limits"] = () => Response.json({ ...limits, quotas: [] });
+    expect((await run(["limits"])).stdout).toContain("No quota holds for this key.");
   });
 });

@@ -6,6 +6,7 @@ import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
+import { limitsShape } from "../usage/limits.ts";
 import { account, printStatus, type StatusReport } from "./status-view.ts";
 
 export const statusCommand = serverCommand({
@@ -65,9 +66,9 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
     part("version", readVersion(root, signal), (version) => {
       report.version = version;
     }),
-    part("account, limits and quota", requestJson(connection, "/account", signal), (raw) => {
-      report.account = { raw, read: understood(account, raw, connection, "account") };
-    }),
+    readAccount(connection, signal, report).catch((error: unknown) =>
+      leaveOut(report, report.limits ? "account and tier" : "account, limits and quota", error, signal),
+    ),
     part("scopes and end of the key", listKeys(connection, signal), (keys) => {
       const own: FoundKey | undefined = keys.find(({ key }) => isOwnKey(connection, key));
       if (own) report.key = own;
@@ -77,6 +78,21 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
     }),
   ]);
   return report;
+}
+
+/** A key that may use models alone sees its limits without the account. */
+async function readAccount(connection: Connection, signal: AbortSignal, report: StatusReport): Promise<void> {
+  try {
+    const raw = await requestJson(connection, "/account", signal);
+    report.account = { raw, read: understood(account, raw, connection, "account") };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) {
+      const raw = await requestJson(connection, "/limits", signal).catch(() => undefined);
+      const read = limitsShape.safeParse(raw);
+      if (read.success) report.limits = { raw, read: read.data };
+    }
+    throw error;
+  }
 }
 
 async function readVersion(root: { baseUrl: string }, signal: AbortSignal): Promise<string> {
@@ -104,6 +120,7 @@ function asJson(report: StatusReport): Record<string, unknown> {
     version: report.version ?? null,
     key_accepted: report.unreachable === undefined ? report.keyRefused === undefined : null,
     account: report.account?.raw ?? null,
+    limits: report.limits?.raw ?? null,
     key: report.key?.raw ?? null,
     models: report.models ?? null,
     missing: report.missing,

@@ -1,0 +1,60 @@
+// `headrace limits`: which limits and quotas hold for a key, what is used and left of each, and when it opens.
+import { z } from "zod";
+import { type Column, printRows } from "../command.ts";
+import { barOf, quotaWords, usedQuota } from "../keys/quota-view.ts";
+import { understood } from "../login/api-request.ts";
+import { serverCommand } from "../login/server-command.ts";
+import { formatCount, formatTimeAndRelative, formatUsd } from "../terminal/figures.ts";
+import { formatFacts } from "../terminal/terminal.ts";
+import { rate, rateText } from "./rate-view.ts";
+
+export const limitsShape = z.object({
+  environment: z.string(),
+  rate: z.object({ requests: rate, tokens: rate }),
+  quotas: z.array(usedQuota),
+});
+type UsedQuota = z.infer<typeof usedQuota>;
+
+export const limitsCommand = serverCommand({
+  name: "limits",
+  summary: "what limits and quotas hold for this key, and what is left of each",
+  description:
+    "Show the rate limits and quotas that hold for this key, its own, its maker's and the account's: what is used, what is left, and when each opens. Works with any key that may use models (chat:write), and counts against nothing.",
+  options: { json: ["--json", "print what the API gives"] },
+  examples: ["headrace limits", "headrace limits --json"],
+  async run({ connect, request, context, terminal }) {
+    const raw = await request("/limits");
+    const limits = understood(limitsShape, raw, await connect(), "limits");
+    const nowSeconds = Math.floor(context.nowMs() / 1000);
+    const show = () => {
+      const facts = [
+        ["Environment", limits.environment],
+        ["Requests", rateText(limits.rate.requests)],
+        ["Tokens", rateText(limits.rate.tokens)],
+      ] as const;
+      terminal.print(formatFacts(facts, terminal.out));
+      terminal.print("");
+      if (limits.quotas.length === 0) return terminal.print("  No quota holds for this key.");
+      return printRows(terminal, limits.quotas, columnsOf(terminal.unicode, nowSeconds), ["USED", "LEFT"]);
+    };
+    return { json: raw, show };
+  },
+});
+
+function columnsOf(unicode: boolean, nowSeconds: number): Column<UsedQuota>[] {
+  return [
+    ["OF", ({ owner }) => owner],
+    ["QUOTA", (quota) => quotaWords([quota])],
+    ["", ({ amount, used }) => barOf({ limit: amount, used }, unicode)],
+    ["USED", ({ unit, used }) => figure(unit, used)],
+    ["LEFT", ({ unit, amount, used, left }) => figure(unit, left ?? Math.max(0, amount - used))],
+    [
+      "OPENS",
+      ({ resets_at: opens }) => (opens == null ? "with the next use" : formatTimeAndRelative(opens, nowSeconds)),
+    ],
+  ];
+}
+
+function figure(unit: string, value: number): string {
+  return unit === "usd" ? formatUsd(value) : formatCount(value);
+}

@@ -1,0 +1,11 @@
+// How what is left of a rate limit is shown to a person.
+import { z } from "zod";
+import { formatCount, formatSpan } from "../terminal/figures.ts";
+
+export const rate = z.object({ limit: z.number(), remaining: z.number(), reset_seconds: z.number() }).nullish();
+
+export function rateText(state: z.infer<typeof rate>): string {
+  if (!state) return "unlimited";
+  const whole = state.reset_seconds > 0 ? `, whole again in ${formatSpan(Math.ceil(state.reset_seconds))}` : "";
+  return `${formatCount(state.remaining)} of ${formatCount(state.limit)} left${whole}`;
+}
