@@ -128,7 +128,7 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await page.getByRole("button", { name: "campus" }).click();
   await told(page, "$5.00 per day for aurora-*");
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("an account has its tier's quotas or a list of its own, and what is used of each is told by environment", async () => {
   const path = `/v1/admin/accounts/${world.accountId}`;
@@ -160,7 +160,7 @@ test("an account has its tier's quotas or a list of its own, and what is used of
   await until(async () => (await ask(path))["quotas"] === null, "it is saved");
   await ask(path, "PATCH", { tier: "enterprise" });
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("a key is made with quotas, its page says what is used, left and when it opens, and they are changed and taken away", async () => {
   await using visitor = await arrive("/settings/api-keys");
@@ -198,7 +198,7 @@ test("a key is made with quotas, its page says what is used, left and when it op
   await quotas.waitFor({ state: "detached" });
   expect(await chat(key)).toBe(200);
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("an owner says how much a member may use; the member sees what is left of it and cannot change it", async () => {
   const { email, name } = colleagues.member;
@@ -229,7 +229,7 @@ test("an owner says how much a member may use; the member sees what is left of i
   await ada.press("Save quotas");
   await ada.page.getByRole("cell", { name: "$0.50 per day" }).waitFor({ state: "detached" });
   expect([...ada.trouble, ...katherine.trouble, ...grace.trouble]).toEqual([]);
-}, 40_000);
+}, 60_000);
 
 test("a person says how much an app may use in their name, and what it used is told beside what it may", async () => {
   await using visitor = await arrive("/apps?tab=allowed");
@@ -248,4 +248,4 @@ test("a person says how much an app may use in their name, and what it used is t
   await visitor.press("Save quotas");
   await desk.getByText("50 of 50 left").waitFor({ state: "detached" });
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+}, 60_000);

@@ -18,7 +18,17 @@ afterAll(async () => {
 });
 
 const paths = [
-  ...["/", "/playground", "/catalog", "/usage", "/requests", "/chats", "/settings/api-keys", "/settings/limits"],
+  ...[
+    "/",
+    "/playground",
+    "/catalog",
+    "/prices",
+    "/usage",
+    "/requests",
+    "/chats",
+    "/settings/api-keys",
+    "/settings/limits",
+  ],
   ...["/settings/members", "/settings/audit-log", "/admin/upstreams", "/admin/tiers", "/admin/signing-keys"],
   ...["/admin/system", "/settings/webhooks", "/docs"],
 ];

@@ -78,7 +78,7 @@ async function expectText({ page, trouble }: Visitor, path: string): Promise<voi
 }
 
 const pages = [
-  ...["/", "/playground", "/catalog", "/usage?by=model", "/usage?by=key", "/requests", "/chats", "/apps"],
+  ...["/", "/playground", "/catalog", "/prices", "/usage?by=model", "/usage?by=key", "/requests", "/chats", "/apps"],
   ...["/settings/api-keys", "/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log"],
   ...[
     "/admin/upstreams",

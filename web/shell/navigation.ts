@@ -18,6 +18,7 @@ import {
   ServerIcon,
   ShieldLockIcon,
   StackIcon,
+  TagIcon,
   VerifiedIcon,
   WebhookIcon,
 } from "@primer/octicons-react";
@@ -46,7 +47,7 @@ export interface Section {
 
 const overview = pagesOf(() => import("../pages/overview/overview-page.tsx"));
 const daily = pagesOf(() => import("../pages/daily-pages.ts"));
-const models = pagesOf(() => import("../pages/models/models-page.tsx"));
+const models = pagesOf(() => import("../pages/models-pages.ts"));
 const settings = pagesOf(() => import("../pages/settings-pages.ts"));
 const administration = pagesOf(() => import("../pages/administration-pages.ts"));
 
@@ -69,6 +70,7 @@ export const sections: readonly Section[] = [
       { path: "/", title: "Overview", icon: HomeIcon, load: overview("OverviewPage") },
       { path: "/playground", title: "Playground", icon: BeakerIcon, load: daily("PlaygroundPage") },
       { path: "/catalog", title: "Models", icon: CpuIcon, load: models("ModelsPage") },
+      { path: "/prices", title: "Prices", icon: TagIcon, load: models("PricesPage") },
       { path: "/usage", title: "Usage", icon: GraphIcon, load: daily("UsagePage") },
       { path: "/requests", title: "Logs", icon: LogIcon, keepsList: true, load: daily("RequestsPage") },
       { path: "/chats", title: "Chats", icon: CommentDiscussionIcon, keepsList: true, load: daily("ChatsPage") },

@@ -1,5 +1,5 @@
 // Declares a model, or changes what was declared of it here.
-import { Group, NumberInput, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { CreateManagedModelRequest, ManagedModel } from "../../api/types.ts";
@@ -7,7 +7,6 @@ import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
-import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
@@ -15,6 +14,7 @@ import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts
 import { priceText } from "./managed-words.ts";
 import { fieldNames, formOf, type ModelForm, toWire } from "./model-form.ts";
 import { MoreFields } from "./more-fields.tsx";
+import { PriceFields } from "./prices/price-fields.tsx";
 
 interface EditModelProps {
   /** Undefined for a new one. */
@@ -44,7 +44,8 @@ export function EditModel({ model, ids, done }: EditModelProps) {
       said: (saved) => `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.`,
     },
   );
-  const halfPrice = tried && (form.input === "") !== (form.output === "") ? "Give both prices, or none." : undefined;
+  const isHalf = form.priced === "own" && (form.input === "") !== (form.output === "");
+  const halfPrice = tried && isHalf ? "Give both prices, or none." : undefined;
   const priceProblem = halfPrice ?? problemOf(save.error, "price");
   const ref = useFirstProblem(
     problemOf(save.error, "id"),
@@ -55,7 +56,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
   );
   const submit = () => {
     setTried(true);
-    if ((form.input === "") === (form.output === "")) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
+    if (!isHalf) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
   };
   return (
     <Form
@@ -83,27 +84,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
           data-autofocus
         />
       )}
-      <Group grow align="start">
-        <Usd
-          label="Price of input"
-          value={form.input}
-          error={priceProblem ?? problemOf(save.error, "input")}
-          change={(input) => change({ input })}
-        />
-        <Usd
-          label="Price of cached input"
-          hint="Empty: as input."
-          value={form.cachedInput}
-          error={problemOf(save.error, "cached_input")}
-          change={(cachedInput) => change({ cachedInput })}
-        />
-        <Usd
-          label="Price of output"
-          value={form.output}
-          error={priceProblem === undefined ? problemOf(save.error, "output") : true}
-          change={(output) => change({ output })}
-        />
-      </Group>
+      <PriceFields form={form} problem={priceProblem} error={save.error} change={change} />
       <DeploymentFields
         deployments={form.deployments}
         isNew={model === undefined}
@@ -112,29 +93,5 @@ export function EditModel({ model, ids, done }: EditModelProps) {
       />
       <MoreFields form={form} ids={ids.filter((one) => one !== (model?.id ?? id))} error={save.error} change={change} />
     </Form>
-  );
-}
-
-interface UsdProps {
-  label: string;
-  hint?: string;
-  value: TypedNumber;
-  /** true: told beside another field. */
-  error: string | true | undefined;
-  change(value: TypedNumber): void;
-}
-
-function Usd({ label, hint = "Empty: no price.", value, error, change }: UsdProps) {
-  return (
-    <NumberInput
-      label={label}
-      description={`USD per million tokens. ${hint}`}
-      value={value}
-      onChange={change}
-      min={0}
-      allowNegative={false}
-      hideControls
-      {...(error === undefined ? {} : { error })}
-    />
   );
 }

@@ -1,7 +1,7 @@
 // Who declares a model, what it costs and how it does, in words.
 import { abilities, abilityNames } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
-import { money } from "../../parts/words/figures.ts";
+import { rate } from "../../parts/words/figures.ts";
 import type { StateKind } from "../../parts/words/state.tsx";
 
 export const sourceNames: Record<ManagedModel["source"], string> = {
@@ -31,9 +31,9 @@ const noPriceText = "No price: spend is not counted";
 
 export function priceText(price: ManagedModel["price"]): string {
   if (!price) return noPriceText;
-  const cached = price.cached_input === undefined ? "" : ` (${money(price.cached_input)} cached)`;
+  const cached = price.cached_input === undefined ? "" : ` (${rate(price.cached_input)} cached)`;
   const more = price.variants?.length ? ", other rates at times" : "";
-  return `${money(price.input)} in${cached}, ${money(price.output)} out per million tokens${more}`;
+  return `${rate(price.input)} in${cached}, ${rate(price.output)} out per million tokens${more}`;
 }
 
 export function abilityText({ capabilities }: Pick<ManagedModel, "capabilities">): string {

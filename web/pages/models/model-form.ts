@@ -16,6 +16,10 @@ export interface FormDeployment {
 
 /** What is empty is as the upstream says. */
 export interface ModelForm {
+  /** Whether its rates are written here or those of the price list. */
+  priced: "own" | "list";
+  /** A name of the price list, `vendor/model`; empty while none is chosen. */
+  priceOf: string;
   input: TypedNumber;
   /** Empty: as input. */
   cachedInput: TypedNumber;
@@ -32,7 +36,17 @@ export interface ModelForm {
 }
 
 export const fieldNames = [
-  ...["price", "deployments", "fallbacks", "aliases", "capabilities", "context_length", "environments", "owned_by"],
+  ...[
+    "price",
+    "price_of",
+    "deployments",
+    "fallbacks",
+    "aliases",
+    "capabilities",
+    "context_length",
+    "environments",
+    "owned_by",
+  ],
 ];
 
 export function formOf(model: ManagedModel | undefined): ModelForm {
@@ -41,8 +55,10 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
     const value = settings?.capabilities?.[use];
     return value === undefined ? "" : value ? "yes" : "no";
   };
+  const priceOf = settings?.price_of ?? "";
   const { input = "", cached_input: cachedInput = "", output = "", ...otherRates } = settings?.price ?? {};
   return {
+    ...{ priced: settings?.price || priceOf === "" ? "own" : "list", priceOf },
     ...{ input, cachedInput, output, otherRates },
     deployments: (settings?.deployments ?? []).map(({ upstream, model: id, weight }, key) => ({
       ...{ key, upstream, model: id && id !== model?.id ? id : "", weight: weight ?? 1 },
@@ -58,10 +74,12 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
 
 export function toWire(form: ModelForm) {
   const said = abilities.filter((use) => form.capabilities[use] !== "");
+  const isListed = form.priced === "list";
   const [input, cached, output] = [numberOf(form.input), numberOf(form.cachedInput), numberOf(form.output)];
   const ofCached = cached === null ? {} : { cached_input: cached };
   return {
-    price: input === null || output === null ? null : { ...form.otherRates, ...ofCached, input, output },
+    price: isListed || input === null || output === null ? null : { ...form.otherRates, ...ofCached, input, output },
+    price_of: isListed && form.priceOf !== "" ? form.priceOf : null,
     deployments: form.deployments.map(({ upstream, model, weight }) => ({
       upstream,
       ...(model.trim() === "" ? {} : { model: model.trim() }),

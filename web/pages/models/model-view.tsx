@@ -13,7 +13,8 @@ import { count } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 import { managedPathOf, staleWithModels } from "./managed-models.ts";
-import { abilityText, placeStates, priceText, sourceNames, statusNames } from "./managed-words.ts";
+import { abilityText, placeStates, sourceNames, statusNames } from "./managed-words.ts";
+import { ModelPrice } from "./prices/model-price.tsx";
 
 interface ModelViewProps {
   model: ManagedModel;
@@ -47,6 +48,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
         </Alert>
       )}
       <Facts facts={factsOf(model)} />
+      <ModelPrice model={model} />
       <Places model={model} />
       {strangers.length > 0 && (
         <Note>
@@ -100,18 +102,8 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
 }
 
 function factsOf(model: ManagedModel) {
-  const {
-    source,
-    price,
-    context_length: context,
-    environments,
-    owned_by: owner,
-    fallbacks,
-    aliases,
-    created_at: at,
-  } = model;
+  const { source, context_length: context, environments, owned_by: owner, fallbacks, aliases, created_at: at } = model;
   return [
-    ["Price", priceText(price)],
     ["Can do", abilityText(model)],
     ["Context", context === null ? "unknown" : `${count(context)} tokens`],
     ["Environments", environmentList(environments) || "none"],

@@ -28,7 +28,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
     form.context !== "" ||
     form.ownedBy !== "" ||
     abilities.some((use) => form.capabilities[use] !== "");
-  const hasProblem = fieldNames.slice(2).some((field) => problemOf(error, field) !== undefined);
+  const hasProblem = fieldNames.slice(3).some((field) => problemOf(error, field) !== undefined);
   return (
     <MoreSettings shown={hasMore} hasProblem={hasProblem}>
       <MultiSelect

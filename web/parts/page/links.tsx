@@ -32,7 +32,7 @@ export function PlainLinkButton(props: ButtonProps & To) {
 /** The name of a row, which shows the row in full. */
 export function NameButton({ show, children }: { show(): void; children: ReactNode }) {
   return (
-    <Anchor component="button" type="button" size="sm" fw={500} onClick={show}>
+    <Anchor component="button" type="button" size="sm" fw={500} ta="left" onClick={show}>
       {children}
     </Anchor>
   );

@@ -8,6 +8,7 @@ const dollars = { style: "currency", currency: "USD", minimumFractionDigits: 2 }
 const cents = numberFormat({ ...dollars, maximumFractionDigits: 2 });
 const partsOfCents = numberFormat({ ...dollars, maximumFractionDigits: 4 });
 const smallPartsOfCents = numberFormat({ ...dollars, maximumFractionDigits: 6 });
+const exactDollars = numberFormat({ ...dollars, maximumFractionDigits: 9 });
 const wholePercent = numberFormat({ style: "percent", maximumFractionDigits: 0 });
 const smallPercent = numberFormat({ style: "percent", maximumFractionDigits: 1 });
 const dateTime = timeFormat({ dateStyle: "medium", timeStyle: "short" });
@@ -34,6 +35,11 @@ export function short(value: number): string {
 export function money(usd: number): string {
   const format = usd === 0 || Math.abs(usd) >= 1 ? cents : Math.abs(usd) >= 0.01 ? partsOfCents : smallPartsOfCents;
   return format().format(usd);
+}
+
+/** USD for a million tokens and the like: all digits, as what is charged by must not be rounded. */
+export function rate(usd: number): string {
+  return exactDollars().format(usd);
 }
 
 /** A speed, such as tokens a second: 7.5, 124. */

@@ -1,0 +1,113 @@
+// The list of what public models cost at their vendors: searched by vendor and model, and shown in full one by one.
+import { Group } from "@mantine/core";
+import { SearchIcon } from "@primer/octicons-react";
+import type { Listing } from "../../../api/queries.ts";
+import type { ListedPrice, PriceList } from "../../../api/types.ts";
+import { Choice } from "../../../parts/editing/choice.tsx";
+import { SearchField } from "../../../parts/filters/search-field.tsx";
+import { NameButton } from "../../../parts/page/links.tsx";
+import { NoneFound } from "../../../parts/page/none-found.tsx";
+import { Section } from "../../../parts/page/section.tsx";
+import type { Column } from "../../../parts/table/column.ts";
+import { LongTable } from "../../../parts/table/long-table.tsx";
+import { count, rate } from "../../../parts/words/figures.ts";
+import { SmallNote } from "../../../parts/words/note.tsx";
+
+interface ListedPricesProps {
+  listing: Listing<ListedPrice>;
+  /** Whence the prices are; undefined until it is known. */
+  list: PriceList | undefined;
+  search: string;
+  vendor: string;
+  change(part: { search?: string; vendor?: string }): void;
+  show(id: string): void;
+}
+
+export function ListedPrices({ listing, list, search, vendor, change, show }: ListedPricesProps) {
+  const vendors = list?.vendors ?? [];
+  const columns: Column<ListedPrice>[] = [
+    {
+      name: "model",
+      head: "Model",
+      cell: ({ id, model, vendor: by }) => (
+        <>
+          <NameButton show={() => show(id)}>{model}</NameButton>
+          <SmallNote>{vendors.find((one) => one.id === by)?.name ?? by}</SmallNote>
+        </>
+      ),
+    },
+    {
+      ...{ name: "context", head: "Context", numeric: true, wideOnly: true, width: "7rem" },
+      cell: ({ context_length: tokens }) => (tokens === null ? "unknown" : count(tokens)),
+    },
+    ...(["input", "cached_input", "cache_write", "output"] as const).map(
+      (name): Column<ListedPrice> => ({
+        ...{ name, head: heads[name], numeric: true, width: "7rem" },
+        ...(name === "input" || name === "output" ? {} : { wideOnly: true }),
+        cell: ({ price }) => (price[name] === undefined ? "as input" : rate(price[name])),
+      }),
+    ),
+    {
+      ...{ name: "more", head: "More rates", numeric: true, wideOnly: true, width: "7rem" },
+      cell: ({ price }) => moreRates(price) || "none",
+    },
+  ];
+  return (
+    <Section title="Prices of vendors" about={list && aboutText(list)}>
+      <Group gap="sm" align="end">
+        <SearchField
+          label="Search"
+          placeholder="Vendor and model"
+          leftSection={<SearchIcon />}
+          value={search}
+          maxLength={200}
+          change={(text) => change({ search: text })}
+          w={{ base: "100%", xs: 260 }}
+        />
+        <Choice
+          label="Vendor"
+          data={[
+            { value: "", label: "All" },
+            ...vendors.map(({ id, name, models }) => ({ value: id, label: `${name} (${count(models)})` })),
+          ]}
+          value={vendor}
+          onChange={(value) => change({ vendor: value ?? "" })}
+          allowDeselect={false}
+          searchable
+          w={{ base: "100%", xs: 260 }}
+        />
+      </Group>
+      <LongTable
+        label="The price list"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        rowHeight={58}
+        fixed
+        choose={({ id }) => show(id)}
+        empty={
+          <NoneFound
+            what="price"
+            showAll={search === "" && vendor === "" ? undefined : () => change({ search: "", vendor: "" })}
+            filtered="No model of the list has all of these words in its name."
+          >
+            {null}
+          </NoneFound>
+        }
+      />
+    </Section>
+  );
+}
+
+const heads = { input: "Input", cached_input: "Cached", cache_write: "Cache write", output: "Output" } as const;
+
+function aboutText({ source, date, vendors }: PriceList): string {
+  const models = vendors.reduce((sum, vendor) => sum + vendor.models, 0);
+  return `What public models cost at those who sell their use, in USD per million tokens: ${count(models)} prices of ${count(vendors.length)} vendors, as of ${date}, from ${source}. The list comes with this version and asks nothing over a network. A model here has such a price only where an operator says so.`;
+}
+
+/** How many rates beside the four of the table. */
+function moreRates(price: ListedPrice["price"]): number {
+  const others = Object.keys(price).filter((name) => name !== "variants" && !Object.hasOwn(heads, name));
+  return others.length + (price.variants?.length ?? 0);
+}

@@ -1,0 +1,55 @@
+// What one model costs, with all of its rates, whence they are, and the way to a price where it has none.
+import { Group, Stack, Text, Title } from "@mantine/core";
+import type { ManagedModel } from "../../../api/types.ts";
+import { PlainLink, TextLink } from "../../../parts/page/links.tsx";
+import { State } from "../../../parts/words/state.tsx";
+import { priceText } from "../managed-words.ts";
+import { PriceRates } from "./price-rates.tsx";
+
+export function ModelPrice({ model }: { model: ManagedModel }) {
+  const { id, price, settings, source, deployments } = model;
+  const listed = settings?.price ? undefined : settings?.price_of;
+  return (
+    <div>
+      <Group justify="space-between" mb="xs">
+        <Title order={3} size="sm">
+          Price
+        </Title>
+        {price === null && <State kind="warning">No price</State>}
+      </Group>
+      {price === null ? (
+        <Stack gap={4}>
+          <Text size="sm">
+            What it uses is not counted as spend, and no quota in USD bounds it. A price of 0 says that it is meant to
+            be free.
+          </Text>
+          <PlainLink href={`/prices?search=${encodeURIComponent(deployments[0]?.model ?? id)}`}>
+            Look for it in the price list
+          </PlainLink>
+        </Stack>
+      ) : (
+        <Stack gap="sm">
+          <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+            {priceText(price)}.{" "}
+            {listed ? (
+              <>
+                As <TextLink href={`/prices?price=${encodeURIComponent(listed)}`}>{listed}</TextLink> has in the price
+                list.
+              </>
+            ) : source === "file" ? (
+              "Set in headrace.yaml."
+            ) : (
+              "Set here."
+            )}
+          </Text>
+          {hasMore(price) && <PriceRates price={price} />}
+        </Stack>
+      )}
+    </div>
+  );
+}
+
+/** Whether one line does not have all of it. */
+function hasMore(price: NonNullable<ManagedModel["price"]>): boolean {
+  return Object.keys(price).some((name) => !["input", "cached_input", "output"].includes(name));
+}

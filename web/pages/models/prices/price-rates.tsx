@@ -1,0 +1,32 @@
+// All of a price: each rate that is said, and the rates that hold instead at a time, for a long prompt or for a tier.
+import { List, Stack, Text } from "@mantine/core";
+import { Facts } from "../../../parts/words/facts.tsx";
+import { SmallNote } from "../../../parts/words/note.tsx";
+import { conditionText, type Price, ratesOf, variantText } from "./price-words.ts";
+
+export function PriceRates({ price }: { price: Price }) {
+  const { variants = [] } = price;
+  return (
+    <Stack gap="sm">
+      <Facts facts={ratesOf(price)} />
+      {variants.length > 0 && (
+        <div>
+          <Text size="sm" fw={500}>
+            Other rates
+          </Text>
+          <List size="sm">
+            {variants.map((variant) => (
+              <List.Item key={JSON.stringify(variant)}>
+                {conditionText(variant)}: {variantText(variant)}
+              </List.Item>
+            ))}
+          </List>
+        </div>
+      )}
+      <SmallNote>
+        USD per million tokens, or for each one. What is not said has the rate of what it is a part of: cached and
+        written tokens that of the input, reasoning that of the output.
+      </SmallNote>
+    </Stack>
+  );
+}

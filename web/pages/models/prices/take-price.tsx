@@ -1,0 +1,71 @@
+// Gives a model of this server a price of the list, which stays bound to the list.
+import { Text } from "@mantine/core";
+import { useState } from "react";
+import { call } from "../../../api/client.ts";
+import type { ListedPrice, ManagedModel, UpdateManagedModelRequest } from "../../../api/types.ts";
+import { Choice } from "../../../parts/editing/choice.tsx";
+import { problemOf } from "../../../parts/editing/field-problem.ts";
+import { Form } from "../../../parts/editing/form.tsx";
+import { useToldChange } from "../../../parts/editing/told-change.ts";
+import { Note } from "../../../parts/words/note.tsx";
+import { managedPathOf, staleWithModels } from "../managed-models.ts";
+import { priceText } from "../managed-words.ts";
+
+interface TakePriceProps {
+  listed: ListedPrice;
+  models: readonly ManagedModel[];
+}
+
+export function TakePrice({ listed, models }: TakePriceProps) {
+  // What the file declares is read-only here.
+  const open = models.filter(({ source }) => source !== "file");
+  const [chosen, setChosen] = useState<string | null>(() => likely(listed, open)?.id ?? null);
+  const model = open.find(({ id }) => id === chosen);
+  const take = useToldChange(
+    (id: string) => {
+      const body: UpdateManagedModelRequest = { price: null, price_of: listed.id };
+      return call<ManagedModel>("PATCH", managedPathOf(id), { body });
+    },
+    { stale: staleWithModels, said: (saved) => `${saved.id} costs what ${listed.id} does, from the next request on.` },
+  );
+  if (open.length === 0) {
+    return (
+      <Note>Every model here is declared in headrace.yaml: there it gets this price by price_of: {listed.id}</Note>
+    );
+  }
+  const hasIt = model?.settings?.price_of === listed.id && model.settings.price === null;
+  return (
+    <Form
+      sending={take}
+      fields={["price_of"]}
+      action="Use this price"
+      disabled={!model || hasIt}
+      submit={() => model && take.mutate(model.id)}
+    >
+      <Choice
+        label="Use it for a model of this server"
+        description="Nothing gets a price by itself: a model of the same name may run on your own machine."
+        data={open.map(({ id }) => id)}
+        value={chosen}
+        onChange={setChosen}
+        searchable
+        limit={50}
+        nothingFoundMessage="No model of this name"
+        error={problemOf(take.error, "price_of")}
+      />
+      {model && (
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {hasIt ? "It has this price." : `Now: ${priceText(model.price).toLowerCase()}.`}
+        </Text>
+      )}
+    </Form>
+  );
+}
+
+/** The one without a price whose name, here or where it runs, is that of the list. */
+function likely({ model, id }: ListedPrice, models: readonly ManagedModel[]): ManagedModel | undefined {
+  return models.find(({ id: own, price, deployments }) => {
+    const names = [own, ...deployments.map((place) => place.model)];
+    return price === null && names.some((name) => name === model || name === id);
+  });
+}
