@@ -49,6 +49,7 @@ test("a month is grouped by model, sorted by any column, and narrowed by a click
   const requests = (await column(visitor, 2)).map(figure);
   expect(requests).toEqual(requests.toSorted((a, b) => b - a));
   expect(await total(visitor, "Requests")).toContain(requests.reduce((sum, one) => sum + one, 0).toLocaleString("en"));
+  await table(visitor).locator("tr", { hasText: "gale-preview" }).getByText("no price").waitFor();
   await look(visitor, "usage");
   await table(visitor).getByRole("button", { name: "Spend" }).click();
   expect(visitor.path()).toBe("/usage?sort=-cost");
@@ -58,6 +59,9 @@ test("a month is grouped by model, sorted by any column, and narrowed by a click
   expect((await column(visitor, 1))[0]).toBe("aurora-large");
   await table(visitor).getByRole("button", { name: "ember-code" }).click();
   await until(async () => (await column(visitor, 1)).join() === "ember-code", "only one model is shown");
+  // It has no price, which is not the same as to cost nothing.
+  await table(visitor).getByText("no price").waitFor();
+  await page.getByRole("region", { name: "Spend", exact: true }).getByText("No price").waitFor();
   expect(await total(visitor, "Requests")).toContain((await column(visitor, 2))[0] ?? "-");
   expect(visitor.path()).toBe("/usage?sort=-cost&model=ember-code");
   await page.reload();

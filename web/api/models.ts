@@ -1,4 +1,5 @@
 // Which models there are, what each can do, and how it does where it runs.
+import { useMemo } from "react";
 import { useRead } from "./queries.ts";
 import type { ModelList, ModelStatus, ModelStatusList } from "./types.ts";
 
@@ -48,4 +49,37 @@ export function healthOf({ deployments }: ModelStatus): Health {
   const working = deployments.filter(({ state }) => state === "ok").length;
   if (working === 0) return "down";
   return working === deployments.length ? "ok" : "partly";
+}
+
+/** What spend leaves out: requests to models without a price, which reports have as a cost of 0. */
+export interface Unpriced {
+  /** Whether a model is known to have no price; one that is not on offer any more had none if it cost nothing. */
+  has(model: string): boolean;
+  names: readonly string[];
+  /** False while it is being asked for: what it adds to a page would move what is below. */
+  isSettled: boolean;
+  /** Whether a spend of 0 can come of nothing else, as no model is free by its price. */
+  isAllThatIsFree: boolean;
+}
+
+/** `enabled`: where there is something that cost nothing. */
+export function useUnpriced(enabled = true): Unpriced {
+  const { data, error } = useRead<ModelList>("/v1/models", {}, { enabled });
+  const isSettled = data !== undefined || error !== null;
+  return useMemo(() => {
+    const models = data?.data.filter(({ alias_of: model }) => model === undefined) ?? [];
+    const priced = new Set(models.filter(({ price }) => price).map(({ id }) => id));
+    const names = models.filter(({ price }) => !price).map(({ id }) => id);
+    const isFree = models.some(({ price }) => price && price.input === 0 && price.output === 0);
+    return {
+      ...{ names, isSettled },
+      has: (model) => data !== undefined && !priced.has(model),
+      isAllThatIsFree: names.length > 0 && !isFree,
+    };
+  }, [data, isSettled]);
+}
+
+/** Whether something was used of which nothing was charged. */
+export function costsNothing({ cost, total_tokens }: { cost: number; total_tokens: number }): boolean {
+  return cost === 0 && total_tokens > 0;
 }

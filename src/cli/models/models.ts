@@ -51,6 +51,7 @@ const modelList = z.object({
       context_length: z.number().nullish(),
       /** Id of the model, where the entry is an alias of it. */
       alias_of: z.string().optional(),
+      price: z.unknown().optional(),
       capabilities: z
         .object({
           chat: z.boolean().optional(),

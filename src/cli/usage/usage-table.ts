@@ -32,6 +32,8 @@ export interface UsageTableOptions {
   groups: readonly UsageGroup[];
   /** The rows that the sum below is of, where those shown are no parts of it. */
   whole?: readonly UsageRow[] | undefined;
+  /** Whether a row that cost nothing is of a model without a price. */
+  isUnpriced?: ((model: string) => boolean) | undefined;
 }
 
 const blocks = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -40,18 +42,20 @@ const maxBarWidth = 30;
 
 /** Rows in the order of the API, a sum below when there are several. */
 export function printUsage(terminal: Terminal, rows: readonly UsageRow[], options: UsageTableOptions): void {
-  const { bucket, groups, whole = rows } = options;
+  const { bucket, groups, whole = rows, isUnpriced = () => false } = options;
   const { out } = terminal;
   const digits = usdDigits(rows.map((row) => row.cost));
   // Most servers tell of none.
   const hasCached = rows.some((row) => row.cached_tokens);
+  const isFree = (row: Figures & { model?: string | null | undefined }) =>
+    costsNothing(row) && row.model != null && isUnpriced(row.model);
   const figures = (row: Figures) => [
     formatCount(row.requests),
     formatCount(row.prompt_tokens),
     ...(hasCached ? [formatCount(row.cached_tokens ?? 0)] : []),
     formatCount(row.completion_tokens),
     formatCount(row.total_tokens),
-    formatUsd(row.cost, digits),
+    isFree(row) ? "no price" : formatUsd(row.cost, digits),
     formatCount(row.errors),
   ];
   const cells = rows.map((row) => [
@@ -72,6 +76,11 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
 }
 
 type Figures = Omit<UsageRow, "start" | "end" | UsageGroup>;
+
+/** Whether something was used of which nothing was charged. */
+export function costsNothing({ cost, total_tokens: tokens }: Pick<UsageRow, "cost" | "total_tokens">): boolean {
+  return cost === 0 && tokens > 0;
+}
 
 function sum(rows: readonly UsageRow[]): Figures {
   const total = (of: (row: UsageRow) => number) => rows.reduce((all, row) => all + of(row), 0);

@@ -83,6 +83,26 @@ test("usage with --csv is the API's CSV, byte for byte", async () => {
   expect((await run(["usage", "--csv", "--json"])).code).toBe(2);
 });
 
+test("usage by model says of one without a price that it has none, and names those that are no part of the cost", async () => {
+  rows = [
+    row(0, 2, { model: "tiny-demo", cost: 0 }),
+    row(0, 10, { model: "gpt" }),
+    row(0, 1, { model: "free", cost: 0 }),
+  ];
+  const usage = api.answer;
+  const price = { input: 0, output: 0 };
+  const models = [{ id: "tiny-demo" }, { id: "gpt", price }, { id: "free", price }, { id: "fast", alias_of: "gpt" }];
+  api.answer = (method, path, url) =>
+    path === "/models" ? Response.json({ object: "list", data: models }) : usage?.(method, path, url);
+  const { stdout, stderr } = await run(["usage", "--group-by", "model"]);
+  const costs = stdout.split("\n").map((line) => / (no price|\$[\d.]+) +\d+$/.exec(line)?.[1]);
+  expect(costs).toEqual([undefined, "no price", "$0.015", "$0.000", "$0.015", undefined]);
+  expect(stderr).toBe("No part of the cost is what models without a price use: tiny-demo.\n");
+  api.answer = (method, path, url) =>
+    path === "/models" ? refusal(403, "insufficient_scope", "models:read") : usage?.(method, path, url);
+  expect((await run(["usage", "--group-by", "model"])).stdout).not.toContain("no price");
+});
+
 test("usage that is nothing is said", async () => {
   api.answer = () => Response.json({ object: "list", data: [], next: null });
   expect(await run(["usage"])).toEqual({ code: 0, stdout: "", stderr: "Nothing was used in that time.\n" });

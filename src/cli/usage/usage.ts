@@ -8,10 +8,11 @@ import { requestJson, requestText, understood } from "../login/api-request.ts";
 import type { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { readModels } from "../models/models.ts";
 import { parseDate, parseTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { withNames } from "./usage-names.ts";
-import { printUsage, type UsageRow, usageRow } from "./usage-table.ts";
+import { costsNothing, printUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
 const daySeconds = 86_400;
 
@@ -102,13 +103,35 @@ async function showUsage(
   const named = await ask((_, signal) => withNames(connection, rows, readGrants, signal));
   const { bucket = "day", groupBy: groups = [] } = options;
   const whole = groups.includes("tag") ? await readWhole() : undefined;
-  printUsage(terminal, named, { bucket, groups, whole });
+  const models = rows.some(costsNothing) ? await ask((_, signal) => readPrices(connection, signal)) : undefined;
+  const isUnpriced = models && ((model: string) => models.get(model) !== true);
+  printUsage(terminal, named, { bucket, groups, whole, isUnpriced });
+  const without = [...(models ?? [])].filter(([, hasPrice]) => !hasPrice).map(([id]) => id);
+  if (without.length > 0) terminal.note(`No part of the cost is what models without a price use: ${namesOf(without)}.`);
 
   /** A request that has several tags is in several rows. */
   async function readWhole(): Promise<UsageRow[]> {
     const once = new URLSearchParams(query);
     once.delete("group_by");
     return read(await ask((_, signal) => readPages(connection, path, once, signal)));
+  }
+}
+
+const mostNames = 5;
+
+function namesOf(ids: readonly string[]): string {
+  const more = ids.length > mostNames ? ` and ${ids.length - mostNames} more` : "";
+  return `${ids.slice(0, mostNames).join(", ")}${more}`;
+}
+
+/** Whether each model has a price; undefined for a key that may not list them. */
+async function readPrices(connection: Connection, signal: AbortSignal): Promise<Map<string, boolean> | undefined> {
+  try {
+    const models = await readModels(connection, signal);
+    return new Map(models.filter(({ alias_of: of }) => of == null).map(({ id, price }) => [id, price != null]));
+  } catch (error) {
+    if (error instanceof CliError && !signal.aborted) return undefined;
+    throw error;
   }
 }
 

@@ -52,7 +52,7 @@ function UsageChart({ name, usage, names, by, bucket, times }: ChartsProps & { n
 const emptyTexts: Readonly<Record<MetricName, string>> = {
   requests: "No requests in this time.",
   tokens: "No tokens in this time.",
-  cost: "Nothing was spent: models without a price cost nothing.",
+  cost: "No spend was counted: what models without a price use is not.",
   errors: "No request failed.",
   wait: "Nothing was streamed in this time, which is what this is measured of.",
   speed: "Nothing was streamed in this time, which is what this is measured of.",

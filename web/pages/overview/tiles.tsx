@@ -1,6 +1,7 @@
 // The figures of a range at a glance, each with how it changed from the time before.
 import { Group, Paper, SimpleGrid, Skeleton, Text, VisuallyHidden } from "@mantine/core";
 import { ArrowDownIcon, ArrowUpIcon, DashIcon } from "@primer/octicons-react";
+import { costsNothing, useUnpriced } from "../../api/models.ts";
 import type { Overview } from "../../api/types.ts";
 import { count, duration, money, percent, perSecond, short } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
@@ -47,12 +48,14 @@ interface TilesProps {
 }
 
 export function Tiles({ sum, before, length }: TilesProps) {
+  const { isAllThatIsFree } = useUnpriced(costsNothing(sum));
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="xs">
       {tiles.map((tile) => {
         const value = tile.of(sum);
         const exact = value === null ? undefined : tile.exact?.(value);
-        const shown = value === null ? "–" : tile.format(value);
+        const isUnpriced = tile.title === "Spend" && costsNothing(sum) && isAllThatIsFree;
+        const shown = value === null ? "–" : isUnpriced ? "No price" : tile.format(value);
         return (
           <Paper key={tile.title} withBorder p="sm" component="section" aria-label={tile.title}>
             <SmallNote>{tile.title}</SmallNote>

@@ -1,6 +1,7 @@
 // The page Usage: an explorer of what was used, by time, model, key, app, tag and environment.
 import { Alert, Group, Paper, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useCallback, useMemo, useState } from "react";
+import { costsNothing, type Unpriced, useUnpriced } from "../../api/models.ts";
 import { useNames } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
@@ -33,6 +34,7 @@ export function UsagePage() {
     (now) => askOf(said, now, environments),
     asked.problem === undefined,
   );
+  const unpriced = useUnpriced();
   const names = useNames(asked.groupBy.some((one) => one === "key" || one === "app") || key !== "" || app !== "");
   const nameOf = useCallback(
     (of: UsageGroup, id: string | null) =>
@@ -49,11 +51,11 @@ export function UsagePage() {
         <UsageFilters {...{ asked, bucket, change }} keyName={names.key} appName={names.app} />
         {error && !data ? (
           <Failure error={error} retry={refetch} />
-        ) : asked.problem !== undefined ? null : !data ? (
+        ) : asked.problem !== undefined ? null : !data || !unpriced.isSettled ? (
           <Waiting heights={[80, 340, 200]} />
         ) : (
           <div className={isPlaceholderData ? "stale" : undefined} aria-busy={isPlaceholderData}>
-            <Results {...{ data, said, asked, change, nameOf }} />
+            <Results {...{ data, unpriced, said, asked, change, nameOf }} />
           </div>
         )}
       </Stack>
@@ -63,6 +65,7 @@ export function UsagePage() {
 
 interface ResultsProps {
   data: Explored;
+  unpriced: Unpriced;
   said: Said;
   asked: Asked;
   change(changes: Partial<Record<keyof Said, string>>): void;
@@ -71,7 +74,7 @@ interface ResultsProps {
 
 const metricNames = Object.keys(metrics) as MetricName[];
 
-function Results({ data, said, asked, change, nameOf }: ResultsProps) {
+function Results({ data, unpriced, said, asked, change, nameOf }: ResultsProps) {
   const { ask, rows, totals, times, cut, now } = data;
   const { groupBy, bucket } = ask;
   const overlap = groupBy.includes("tag");
@@ -92,6 +95,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
     <Stack gap="md">
       <Totals
         sum={sum}
+        unpriced={unpriced}
         mean={`${short(sum.requests / Math.max(1, times.length))} ${bucket === "hour" ? "an" : "a"} ${bucket} on average`}
       />
       {cut && (
@@ -152,7 +156,7 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
         </Note>
       )}
       <UsageTable
-        {...{ rows, groupBy, bucket, byTime, nameOf }}
+        {...{ rows, groupBy, bucket, byTime, unpriced, nameOf }}
         sort={said.sort}
         changeSort={(sort) => change({ sort })}
         choose={(group, id) => change({ [group]: id })}
@@ -161,13 +165,19 @@ function Results({ data, said, asked, change, nameOf }: ResultsProps) {
   );
 }
 
-function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) {
-  const { requests, prompt_tokens: prompt, completion_tokens: completion, cost, errors } = sum;
+interface TotalsProps {
+  sum: ReturnType<typeof sumOf>;
+  mean: string;
+  unpriced: Unpriced;
+}
+
+function Totals({ sum, mean, unpriced }: TotalsProps) {
+  const { requests, prompt_tokens: prompt, completion_tokens: completion, errors } = sum;
   const cached = sum.cached_tokens === 0 ? "" : ` (${count(sum.cached_tokens)} cached)`;
   const shown: [string, string, string][] = [
     ["Requests", count(requests), mean],
     ["Tokens", count(sum.total_tokens), `${count(prompt)} prompt${cached}, ${count(completion)} completion`],
-    ["Spend", money(cost), requests === 0 ? "" : `${money(cost / requests)} a request`],
+    spendOf(sum, unpriced),
     ["Errors", count(errors), requests === 0 ? "" : `${percent(errors / requests)} of requests`],
   ];
   return (
@@ -183,4 +193,20 @@ function Totals({ sum, mean }: { sum: ReturnType<typeof sumOf>; mean: string }) 
       ))}
     </SimpleGrid>
   );
+}
+
+const mostNames = 2;
+
+/** Title, figure and note; what models without a price used is no part of it. */
+function spendOf(sum: ReturnType<typeof sumOf>, { names, isAllThatIsFree }: Unpriced): [string, string, string] {
+  const { requests, cost } = sum;
+  if (requests === 0) return ["Spend", money(cost), ""];
+  if (costsNothing(sum) && isAllThatIsFree) return ["Spend", "No price", "Spend is not counted"];
+  const more = names.length > mostNames ? ` and ${count(names.length - mostNames)} more` : "";
+  const each = `${money(cost / requests)} a request`;
+  return [
+    "Spend",
+    money(cost),
+    names.length === 0 ? each : `${each}; without ${names.slice(0, mostNames).join(", ")}${more}: no price`,
+  ];
 }

@@ -2,6 +2,7 @@
 import { Anchor, Group, Text, UnstyledButton } from "@mantine/core";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useMemo } from "react";
+import { costsNothing, type Unpriced } from "../../api/models.ts";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import type { Column } from "../../parts/table/column.ts";
@@ -22,6 +23,7 @@ interface UsageTableProps {
   groupBy: readonly UsageGroup[];
   bucket: UsageBucket;
   byTime: boolean;
+  unpriced: Unpriced;
   /** A column's name, with a minus in front for the most first. */
   sort: string;
   nameOf(group: UsageGroup, id: string | null): string;
@@ -34,8 +36,16 @@ interface Figure {
   name: string;
   head: string;
   value(sum: Figures): number | null;
-  text(sum: Figures): string;
+  text(sum: Figures, model: string | null | undefined, unpriced: Unpriced): string;
   wideOnly?: boolean;
+}
+
+/** `model`: where the row is of one. */
+function spendText(sum: Figures, model: string | null | undefined, unpriced: Unpriced): string {
+  if (sum.cost > 0) return money(sum.cost);
+  const isKnown = model && unpriced.names.includes(model);
+  const isUnpriced = model ? unpriced.has(model) : unpriced.isAllThatIsFree;
+  return isKnown || (costsNothing(sum) && isUnpriced) ? "no price" : money(sum.cost);
 }
 
 const figures: readonly Figure[] = [
@@ -62,7 +72,7 @@ const figures: readonly Figure[] = [
     wideOnly: true,
   },
   { name: "tokens", head: "Tokens", value: (sum) => sum.total_tokens, text: (sum) => count(sum.total_tokens) },
-  { name: "cost", head: "Spend", value: ({ cost }) => cost, text: ({ cost }) => money(cost) },
+  { name: "cost", head: "Spend", value: ({ cost }) => cost, text: spendText },
   {
     ...{ name: "errors", head: "Errors", wideOnly: true, value: ({ errors }) => errors },
     text: ({ errors, requests }) => (errors === 0 ? "0" : `${count(errors)} (${percent(errors / requests)})`),
@@ -77,7 +87,8 @@ const figures: readonly Figure[] = [
   },
 ];
 
-export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, changeSort, choose }: UsageTableProps) {
+export function UsageTable(props: UsageTableProps) {
+  const { rows, groupBy, bucket, byTime, unpriced, sort, nameOf, changeSort, choose } = props;
   const all = useMemo(() => tableRows(rows, groupBy, byTime), [rows, groupBy, byTime]);
   const falls = sort.startsWith("-");
   const by = falls ? sort.slice(1) : sort;
@@ -123,7 +134,7 @@ export function UsageTable({ rows, groupBy, bucket, byTime, sort, nameOf, change
     })),
     ...figures.map(({ name, head: text, text: write, wideOnly }) => ({
       ...{ name, head: head(name, text), sort: sortOf(name), numeric: true },
-      cell: ({ sum }: TableRow) => write(sum),
+      cell: ({ sum, groups }: TableRow) => write(sum, groups.model, unpriced),
       ...(wideOnly ? { wideOnly } : {}),
     })),
   ];

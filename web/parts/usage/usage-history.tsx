@@ -2,6 +2,7 @@
 import { Group, Paper, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
+import { costsNothing, useUnpriced } from "../../api/models.ts";
 import { useRead } from "../../api/queries.ts";
 import type { UsageReport, UsageRow } from "../../api/types.ts";
 import { daySeconds, firstDay } from "../../api/usage.ts";
@@ -79,6 +80,8 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
   }, [rows, start, days]);
   const sum = (value: (row: UsageRow) => number) => rows.reduce((all, row) => all + value(row), 0);
   const total = sum((row) => row.requests);
+  const all = { cost: sum((row) => row.cost), total_tokens: sum((row) => row.total_tokens) };
+  const { isAllThatIsFree } = useUnpriced(costsNothing(all));
   if (total === 0) {
     return (
       <Paper withBorder p="lg">
@@ -100,7 +103,7 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
           sum((row) => row.total_tokens),
           "token",
         )}
-        ; {money(sum((row) => row.cost))}.
+        ; {costsNothing(all) && isAllThatIsFree ? "no price, so no spend" : money(all.cost)}.
       </Text>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <TimeChart
