@@ -18,7 +18,7 @@ beforeAll(async () => {
     quotas: [{ unit: usd, amount: 5, per: day, models: [aurora-*] }]
 `;
   world = await openDashboardWorld({ yaml });
-  await world.fill({ keys: 2, requests: 50, chats: 0, events: 0 });
+  await world.fill({ keys: 2, requests: 0, chats: 0, events: 0 });
   url = world.server.url;
 }, 30_000);
 
@@ -96,12 +96,21 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   expect(await quotaOf(page, 1).getByRole("combobox", { name: "Window" }).textContent()).toBe("From first use");
   await add(page, 2, { amount: "2.5", of: "usd", per: "week", window: "rolling", models: "aurora-*" });
   await add(page, 3, { amount: "1000000", of: "tokens", per: "other" });
+  await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team a");
   await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("400");
   await quotaOf(page, 3).getByRole("combobox", { name: "Of these" }).selectOption({ label: "days" });
   await press("Create tier");
   await told(page, "Must be from one minute to 366 days.");
   await look(visitor, "quotas-tier-wrong");
   await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("10");
+  await press("Create tier");
+  await quotaOf(page, 3)
+    .getByText(/^Must /)
+    .waitFor();
+  expect(await quotaOf(page, 3).getByLabel("Tag", { exact: true }).getAttribute("aria-invalid")).toBe("true");
+  // The server was asked, and refused it.
+  expect(visitor.trouble.splice(0)).toHaveLength(2);
+  await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team-a");
   await add(page, 4, { amount: "", per: "day" });
   await press("Create tier");
   await told(page, "Say how much.");
@@ -110,14 +119,14 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await press("Create tier");
   await told(page, "There is one of this kind already");
   await press("Remove quota 4");
-  await told(page, "1,000,000 tokens per 10 d");
+  await told(page, "1,000,000 tokens per 10 d with the tag team-a");
   await look(visitor, "quotas-tier");
   await press("Create tier");
   await drawer.waitFor({ state: "detached" });
   const wanted = [
     { unit: "requests", amount: 200, per: "5h", window: "rolling" },
     { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["aurora-*"] },
-    { unit: "tokens", amount: 1_000_000, per: 864_000, window: "rolling" },
+    { unit: "tokens", amount: 1_000_000, per: 864_000, window: "rolling", tag: "team-a" },
   ];
   expect(await saved()).toEqual(wanted);
 

@@ -11,6 +11,7 @@ type NamedSpan = Extract<QuotaRule["per"], string>;
 export const mostQuotas = 16;
 export const mostQuotaModels = 32;
 export const longestModelPattern = 256;
+export const longestTag = 128;
 const [leastSpanSeconds, mostSpanSeconds] = [60, 31_622_400];
 const modelPattern = /^[^\s*]+\*?$/;
 
@@ -26,8 +27,10 @@ export interface QuotaDraft {
   window: QuotaRule["window"];
   /** Empty where all count. */
   models: string[];
+  /** Empty where it counts whatever tags a request has. */
+  tag: string;
   /** What else the rule says, which stays. */
-  rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models">;
+  rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models" | "tag">;
 }
 
 export const spanUnits: readonly [seconds: number, name: string][] = [
@@ -38,11 +41,11 @@ export const spanUnits: readonly [seconds: number, name: string][] = [
 ];
 
 export function quotaDraftsOf(rules: readonly QuotaRule[]): QuotaDraft[] {
-  return rules.map(({ unit, amount, per, window, models = [], ...rest }, key) => {
+  return rules.map(({ unit, amount, per, window, models = [], tag = "", ...rest }, key) => {
     const seconds = typeof per === "number" ? per : 3_600;
     const spanSeconds = spanUnits.find(([size]) => seconds % size === 0)?.[0] ?? 1;
     return {
-      ...{ key, unit, amount, window, models: [...models], rest },
+      ...{ key, unit, amount, window, models: [...models], tag, rest },
       ...{ per: typeof per === "number" ? "other" : per, span: seconds / spanSeconds, spanSeconds },
     };
   });
@@ -52,7 +55,7 @@ export function quotaDraftsOf(rules: readonly QuotaRule[]): QuotaDraft[] {
 export function withNewQuota(drafts: readonly QuotaDraft[]): QuotaDraft[] {
   const key = Math.max(-1, ...drafts.map((one) => one.key)) + 1;
   const usual = { unit: "requests", amount: "", per: "day", window: "calendar" } as const;
-  return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], rest: {} }];
+  return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], tag: "", rest: {} }];
 }
 
 /** Whether the calendar has such windows. */
@@ -67,12 +70,13 @@ export function withSpan(draft: QuotaDraft, per: QuotaDraft["per"]): QuotaDraft 
 }
 
 /** The rule as it is sent; NaN stands for what is not typed yet. */
-export function ruleOf({ unit, amount, per, span, spanSeconds, window, models, rest }: QuotaDraft): QuotaRule {
+export function ruleOf({ unit, amount, per, span, spanSeconds, window, models, tag, rest }: QuotaDraft): QuotaRule {
   return {
     ...rest,
     ...{ unit, amount: numberOf(amount) ?? Number.NaN, window },
     per: per === "other" ? (numberOf(span) ?? Number.NaN) * spanSeconds : per,
     ...(models.length > 0 ? { models } : {}),
+    ...(tag.trim() === "" ? {} : { tag: tag.trim() }),
   };
 }
 
@@ -82,11 +86,12 @@ export function rulesOf(drafts: readonly QuotaDraft[]): QuotaRule[] {
 
 interface Kind extends Pick<QuotaRule, "unit" | "per" | "window"> {
   models?: readonly string[] | null;
+  tag?: string | null;
 }
 
 /** What tells a rule from the others of its list, as the server does: two of one kind would be one too many. */
-export function kindOf({ unit, per, window, models }: Kind): string {
-  return JSON.stringify([unit, per, window, [...new Set(models ?? [])].sort()]);
+export function kindOf({ unit, per, window, models, tag }: Kind): string {
+  return JSON.stringify([unit, per, window, [...new Set(models ?? [])].sort(), tag ?? null]);
 }
 
 /** In the form in which the server tells of it: the place, the field, and what is wrong. */

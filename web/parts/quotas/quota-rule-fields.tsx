@@ -1,5 +1,5 @@
 // One quota per window: how much of what, per how long, by the calendar or from the first use on, for which models.
-import { Group, NativeSelect, NumberInput, Paper, TagsInput, Text } from "@mantine/core";
+import { Group, NativeSelect, NumberInput, Paper, TagsInput, Text, TextInput } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useEffect, useRef } from "react";
 import { SmallButton } from "../page/buttons.tsx";
@@ -8,6 +8,7 @@ import {
   hasCalendar,
   kindOf,
   longestModelPattern,
+  longestTag,
   mostQuotaModels,
   type QuotaDraft,
   type QuotaProblem,
@@ -109,20 +110,7 @@ export function QuotaRuleFields(props: QuotaRuleFieldsProps) {
           onChange={(event) => set({ window: event.currentTarget.value as QuotaDraft["window"] })}
           error={errorOf("window")}
         />
-        <TagsInput
-          className="quota-models"
-          label="Models"
-          description="Ids, or beginnings with an asterisk such as gpt-*. None: all models."
-          data={[...models]}
-          value={quota.models}
-          onChange={(chosen) => set({ models: chosen })}
-          splitChars={[",", ";", " "]}
-          maxTags={mostQuotaModels}
-          maxLength={longestModelPattern}
-          limit={20}
-          comboboxProps={{ keepMounted: false }}
-          error={errorOf("models")}
-        />
+        <WhichFields {...{ quota, models, errorOf, set }} />
       </div>
       {problem && !knownFields.has(problem.field ?? "") && (
         <Text size="sm" c="var(--mantine-color-error)" role="alert" mt={6}>
@@ -134,8 +122,48 @@ export function QuotaRuleFields(props: QuotaRuleFieldsProps) {
   );
 }
 
+interface WhichFieldsProps {
+  quota: QuotaDraft;
+  models: readonly string[];
+  errorOf(field: string): string | undefined;
+  set(part: Partial<QuotaDraft>): void;
+}
+
+/** Which requests it counts. */
+function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
+  return (
+    <>
+      <TagsInput
+        className="quota-models"
+        label="Models"
+        description="Ids, or beginnings with an asterisk such as gpt-*. None: all models."
+        data={[...models]}
+        value={quota.models}
+        onChange={(chosen) => set({ models: chosen })}
+        splitChars={[",", ";", " "]}
+        maxTags={mostQuotaModels}
+        maxLength={longestModelPattern}
+        limit={20}
+        comboboxProps={{ keepMounted: false }}
+        error={errorOf("models")}
+      />
+      <TextInput
+        className="quota-tag"
+        label="Tag"
+        description="Only requests that have it. Empty: all."
+        value={quota.tag}
+        onChange={(event) => set({ tag: event.currentTarget.value })}
+        maxLength={longestTag}
+        autoComplete="off"
+        spellCheck={false}
+        error={errorOf("tag")}
+      />
+    </>
+  );
+}
+
 /** Those that have a field which shows what is wrong. */
-const knownFields: ReadonlySet<string> = new Set(["amount", "unit", "per", "window", "models"]);
+const knownFields: ReadonlySet<string> = new Set(["amount", "unit", "per", "window", "models", "tag"]);
 
 interface OtherSpanProps {
   quota: QuotaDraft;
