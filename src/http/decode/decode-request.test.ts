@@ -443,7 +443,11 @@ describe("read in the other way, with the same result, is", () => {
     ["more names altogether than may be", "chat", chat({ x: new Array(50_000).fill({ a: 1, b: 2 }) })],
     ["more arrays altogether than may be", "chat", chat({ x: new Array(200_000).fill([]) })],
     ["more objects altogether than may be", "response", response({ x: new Array(200_000).fill({}) })],
-    ["more objects in a tool than may be", "message", message({ tools: [{ name: "f", x: new Array(200_000).fill({}) }] })],
+    [
+      "more objects in a tool than may be",
+      "message",
+      message({ tools: [{ name: "f", x: new Array(200_000).fill({}) }] }),
+    ],
     ["an item that stands for a kept one", "response", response({ input: [{ type: "item_reference", id: "msg_1" }] })],
     ["an item without type and role", "response", response({ input: [{ id: "msg_1" }] })],
     ["an item whose role says nothing", "response", response({ input: [{ role: null, type: null, id: "msg_1" }] })],
