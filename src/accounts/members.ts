@@ -7,6 +7,7 @@ import type { Membership } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
+import { rulesOnWire } from "../wire/quotas.ts";
 
 /** Above roles: an operator may do what any owner may, in every account. */
 type Standing = Role | "operator";
@@ -71,7 +72,7 @@ export function changeMemberQuotas(
   }
   const before = target.quotas ?? [];
   if (Bun.deepEquals(before, quotas)) return undefined;
-  const detail = { quotas: { before, after: quotas } };
+  const detail = { quotas: { before: rulesOnWire(before), after: rulesOnWire(quotas) } };
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 

@@ -296,6 +296,11 @@ const quota = field(
       must: tagText,
       fix: "Write a tag such as team-a, or leave it out.",
     }).optional(),
+    hard_stop: field(z.boolean(), {
+      doc: "Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.",
+      must: "true or false",
+      fix: "Write true, or leave it out.",
+    }).optional(),
   }),
   entry("A quota per window.", "unit, amount and per"),
 );

@@ -30,21 +30,32 @@ const models = z
   .min(1)
   .max(mostQuotaModels)
   .describe("Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.");
-
 const tag = tagShape.describe("Only requests that have this tag. Left out: whatever tags they have.");
+const hardStop = z
+  .boolean()
+  .describe(
+    "Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.",
+  );
+
+const amounts = { unit, amount, per };
+const optional = { models: models.optional(), tag: tag.optional(), hard_stop: hardStop.optional() };
 
 export const givenQuotas = z
-  .array(z.object({ unit, amount, per, window: window.optional(), models: models.optional(), tag: tag.optional() }))
+  .array(z.object({ ...amounts, window: window.optional(), ...optional }))
   .max(mostQuotas)
   .describe("Quotas per window, beside those of a calendar month; all of them hold.");
 
 export const shownQuotas = z
-  .array(z.object({ unit, amount, per, window, models: models.optional(), tag: tag.optional() }))
+  .array(z.object({ ...amounts, window, ...optional }))
   .describe("Quotas per window, beside those of a calendar month.");
 
 /** Rules as they are shown. */
 export function rulesOnWire(rules: readonly QuotaRule[]): z.infer<typeof shownQuotas> {
-  return rules.map(({ models: some, ...rule }) => ({ ...rule, ...(some && { models: [...some] }) }));
+  return rules.map(({ models: some, hardStop: isHard, ...rule }) => ({
+    ...rule,
+    ...(some && { models: [...some] }),
+    ...(isHard && { hard_stop: true }),
+  }));
 }
 
 export const usedQuotas = z.array(

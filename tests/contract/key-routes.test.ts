@@ -418,11 +418,11 @@ describe("GET /v1/keys", () => {
 describe("quotas of a key", () => {
   const quotas = [
     { unit: "requests", amount: 100, per: "5h" },
-    { unit: "usd", amount: 2.5, per: "week", models: ["gpt-*"] },
+    { unit: "usd", amount: 2.5, per: "week", models: ["gpt-*"], hard_stop: true },
   ];
   const shown = [
     { unit: "requests", amount: 100, per: "5h", window: "rolling" },
-    { unit: "usd", amount: 2.5, per: "week", window: "calendar", models: ["gpt-*"] },
+    { unit: "usd", amount: 2.5, per: "week", window: "calendar", models: ["gpt-*"], hard_stop: true },
   ];
 
   test("quotas of a key are given, changed, taken away, and shown with their windows and what was used", async () => {
@@ -462,6 +462,7 @@ describe("quotas of a key", () => {
     [[{ unit: "tokens", amount: 1, per: "day", models: [] }], "quotas[0].models: must"],
     [[{ unit: "tokens", amount: 1, per: "day", models: ["a*b"] }], "quotas[0].models[0]: must"],
     [[{ unit: "tokens", amount: 1, per: "day", tag: "a b" }], "quotas[0].tag: must"],
+    [[{ ...quotas[0], hard_stop: true }], "quotas[0].hard_stop: must be left out of a quota of requests"],
     [[quotas[0], quotas[0]], "quotas[1].per: must not be that of another quota"],
     [Array.from({ length: 17 }, (_, i) => ({ unit: "tokens", amount: 1, per: 60 + i })), "quotas: must"],
   ])("quotas that mean nothing are told by place and field: %j", async (wrong, message) => {

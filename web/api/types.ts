@@ -3923,6 +3923,10 @@ export interface TierOverview {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Where the limits hold; elsewhere there are none.
@@ -3979,6 +3983,10 @@ export interface CreateKeyRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   models?: string[] | null;
@@ -4051,6 +4059,10 @@ export interface CreatedApiKey {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -4148,6 +4160,10 @@ export interface ApiKey {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -4225,6 +4241,10 @@ export interface ApiKeyDetails {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -4334,6 +4354,10 @@ export interface UpdateKeyRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   models?: string[] | null;
@@ -4415,6 +4439,10 @@ export interface RotatedApiKey {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Ids and patterns of the models that it may use; null: all.
@@ -5097,6 +5125,10 @@ export interface Authorization {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * The first time that still counts.
@@ -5246,6 +5278,10 @@ export interface UpdateAuthorizationRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
 }
@@ -5605,6 +5641,10 @@ export interface Member {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Unix time in seconds.
@@ -5750,6 +5790,10 @@ export interface UpdateMemberRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
 }
@@ -6012,6 +6056,10 @@ export interface Account {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**
@@ -6082,6 +6130,10 @@ export interface AccountDetails {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**
@@ -6229,6 +6281,10 @@ export interface UpdateAccountRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**
@@ -6284,6 +6340,10 @@ export interface CreateAccountKeyRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   models?: string[] | null;
@@ -6349,6 +6409,10 @@ export interface Tier {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Where the limits hold; elsewhere there are none.
@@ -6408,6 +6472,10 @@ export interface TierRequest {
          * Only requests that have this tag. Left out: whatever tags they have.
          */
         tag?: string;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop?: boolean;
       }[]
     | null;
   /**

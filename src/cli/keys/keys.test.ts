@@ -226,7 +226,7 @@ describe("create", () => {
       "--monthly-spend",
       "2.50",
       "--quotas",
-      "200 requests per 5h, 2.5 usd per week rolling for gpt-* tiny,10 tokens per 12h, 5 requests per day for gpt-* tagged team-a,1 usd per hour tagged x",
+      "200 requests per 5h, 2.5 usd per week rolling hard for gpt-* tiny,10 tokens per 12h hard, 5 requests per day for gpt-* tagged team-a,1 usd per hour tagged x",
     ];
     const what = [
       "--models",
@@ -250,8 +250,8 @@ describe("create", () => {
       monthly_spend: 2.5,
       quotas: [
         { unit: "requests", amount: 200, per: "5h" },
-        { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["gpt-*", "tiny"] },
-        { unit: "tokens", amount: 10, per: 43_200 },
+        { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["gpt-*", "tiny"], hard_stop: true },
+        { unit: "tokens", amount: 10, per: 43_200, hard_stop: true },
         { unit: "requests", amount: 5, per: "day", models: ["gpt-*"], tag: "team-a" },
         { unit: "usd", amount: 1, per: "hour", tag: "x" },
       ],

@@ -12,6 +12,7 @@ export const givenQuota = z.object({
   window: z.string().nullish(),
   models: z.array(z.string()).nullish(),
   tag: z.string().nullish(),
+  hard_stop: z.boolean().nullish(),
 });
 export const usedQuota = z.object({
   owner: z.string(),
@@ -68,9 +69,9 @@ export function quotaFacts(
 /** Quotas of which it is not known what was used, in the words in which they are given. */
 export function quotaWords(quotas: readonly z.infer<typeof givenQuota>[]): string {
   return quotas
-    .map(({ unit, amount, per: span, window, ...which }) => {
+    .map(({ unit, amount, per: span, window, hard_stop: isHard, ...which }) => {
       const text = `${amount} ${unit} per ${typeof span === "number" ? `${span}s` : span}`;
-      return `${text}${window ? ` ${window}` : ""}${countedOf(which, " ")}`;
+      return `${text}${window ? ` ${window}` : ""}${isHard ? " hard" : ""}${countedOf(which, " ")}`;
     })
     .join(", ");
 }
@@ -91,10 +92,11 @@ Quotas are separated by commas, each an amount, what it is of, and per how long:
 "200 requests per 5h, 5 usd per day, 1000000 tokens per 12h rolling for gpt-* tiny".
 With "tagged team-a" at its end a quota counts only what has this tag.
 Spans are hour, 5h, day, week, month, or such as 90s, 12h and 30d; a window is that
-of the calendar (UTC) where there is one, else it begins with its first use.`;
+of the calendar (UTC) where there is one, else it begins with its first use.
+"5 usd per day hard" ends answers at the token where the quota is spent.`;
 
 const quotaPattern =
-  /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?: for (?<models>.+?))?(?: tagged (?<tag>\S+))?$/;
+  /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?<hard> hard)?(?: for (?<models>.+?))?(?: tagged (?<tag>\S+))?$/;
 
 export function parseQuotas(text: string): GivenQuotaRule[] {
   return text.split(",").map((part) => {
@@ -103,7 +105,7 @@ export function parseQuotas(text: string): GivenQuotaRule[] {
     if (!groups || span === undefined) {
       throw new InvalidArgumentError('Write quotas such as "200 requests per 5h, 5 usd per day for gpt-*".');
     }
-    const { amount, unit, window, models, tag } = groups;
+    const { amount, unit, window, hard, models, tag } = groups;
     return {
       unit: unit as GivenQuotaRule["unit"],
       amount: Number(amount),
@@ -111,6 +113,7 @@ export function parseQuotas(text: string): GivenQuotaRule[] {
       ...(window && { window: window as "calendar" | "rolling" }),
       ...(models && { models: models.split(" ") }),
       ...(tag && { tag }),
+      ...(hard && { hard_stop: true }),
     };
   });
 }

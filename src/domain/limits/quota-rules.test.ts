@@ -39,6 +39,10 @@ describe("rules", () => {
     expect(quotaFault([rule({ amount: 0.5 })])).toMatchObject({ at: 0, field: "amount" });
     expect(quotaFault([rule({ unit: "usd", amount: 9_000_001 })])).toMatchObject({ at: 0, field: "amount" });
     expect(quotaFault([rule(), rule({ amount: 5 })])).toMatchObject({ at: 1, field: "per" });
+    expect(quotaFault([{ ...rule({ unit: "requests" }), hard_stop: true }])).toMatchObject({
+      at: 0,
+      field: "hard_stop",
+    });
     expect(quotaFault([rule(), rule({ models: ["m"] }), rule({ unit: "usd", amount: 0.5 })])).toBeUndefined();
   });
 
@@ -51,5 +55,7 @@ describe("rules", () => {
     expect(isWithinRule(rule({ models: ["a"] }), rule())).toBe(false);
     expect(isWithinRule(rule({ models: ["a*"] }), rule({ models: ["ab", "ac*"] }))).toBe(true);
     expect(isWithinRule(rule({ models: ["ab*"] }), rule({ models: ["a*"] }))).toBe(false);
+    expect(isWithinRule(rule(), rule({ hardStop: true }))).toBe(false);
+    expect(isWithinRule(rule({ hardStop: true }), rule())).toBe(true);
   });
 });

@@ -30,13 +30,16 @@ export interface QuotaRule {
   readonly models?: readonly string[];
   /** Only requests that have this tag; undefined: whatever tags they have. */
   readonly tag?: string;
+  /** An answer ends at the token where it is spent; undefined: it goes on to its own end. Only of tokens and USD. */
+  readonly hardStop?: true;
 }
 
 /** A rule in the form in which it may be written: `window` follows from the span where nothing is said. */
-export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag"> & {
+export type GivenQuotaRule = Omit<QuotaRule, "window" | "models" | "tag" | "hardStop"> & {
   readonly window?: WindowKind | undefined;
   readonly models?: readonly string[] | undefined;
   readonly tag?: string | undefined;
+  readonly hard_stop?: boolean | undefined;
 };
 
 /** Unix seconds: from `start`, before `end`. */
@@ -75,10 +78,11 @@ export function calendarPeriod({ per, seconds }: QuotaWindow, unixSeconds: numbe
 }
 
 /** With the usual window where none is said, and each model once, in order. */
-export function quotaRuleOf({ unit, amount, per, window, models, tag }: GivenQuotaRule): QuotaRule {
+export function quotaRuleOf(given: GivenQuotaRule): QuotaRule {
+  const { unit, amount, per, window, models, tag, hard_stop: hardStop } = given;
   const kind = window ?? (hasCalendar(per) ? "calendar" : "rolling");
   const which = { ...(models && { models: [...new Set(models)].sort() }), ...(tag !== undefined && { tag }) };
-  return { unit, amount, per, window: kind, ...which };
+  return { unit, amount, per, window: kind, ...which, ...(hardStop && { hardStop }) };
 }
 
 /** What is wrong with rules that have the right shape: the place, and the rest of a sentence about it. */
@@ -94,6 +98,13 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
     if (given.amount > mostAmount[given.unit]) {
       return { at, field: "amount", must: `must be at most ${mostAmount[given.unit]} ${given.unit}` };
     }
+    if (given.hard_stop && given.unit === "requests") {
+      return {
+        at,
+        field: "hard_stop",
+        must: "must be left out of a quota of requests, of which an answer uses no more as it goes",
+      };
+    }
     const rule = quotaRuleOf(given);
     const place = JSON.stringify([rule.unit, rule.per, rule.window, rule.models, rule.tag]);
     if (seen.has(place)) {
@@ -107,7 +118,7 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
 /** Whether what is within the first is within the second as well. */
 export function isWithinRule(inner: QuotaRule, outer: QuotaRule): boolean {
   const isSame = inner.unit === outer.unit && inner.per === outer.per && inner.window === outer.window;
-  if (!isSame || inner.amount > outer.amount) return false;
+  if (!isSame || inner.amount > outer.amount || (outer.hardStop && !inner.hardStop)) return false;
   if (inner.tag !== undefined && inner.tag !== outer.tag) return false;
   if (inner.models === undefined) return true;
   return outer.models?.every((model) => inner.models?.some((pattern) => coversPattern(pattern, model))) ?? false;

@@ -85,7 +85,7 @@ const limit = endpoint("PATCH", "/v1/authorizations/:id", {
     const quotas = body.quotas === undefined ? allowed.quotas : quotaRules(body.quotas);
     if (Bun.deepEquals(quotas, allowed.quotas)) return toWire(allowed);
     const { appId, accountId } = allowed;
-    const detail = { quotas: { before: allowed.quotas, after: quotas } };
+    const detail = { quotas: { before: rulesOnWire(allowed.quotas), after: rulesOnWire(quotas) } };
     const event = auditEvent("grant.limited", principal, origin, { accountId, targetId: appId, detail });
     const limited = await oauth.limitAllowedApp({ personId: person.id, appId, accountId }, quotas, event);
     if (limited === 0) throw nothingAllowed(wanted);
