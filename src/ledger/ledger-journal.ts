@@ -6,6 +6,8 @@ import type { Log } from "../base/log.ts";
 import { atTurnEnd } from "../base/turn-end.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { LedgerEntry, TokenUsage, UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
+import type { UsageParts } from "../domain/usage/usage-parts.ts";
+import { detailsText } from "../storage/tables/details-text.ts";
 import { shortTrailText } from "../storage/tables/trail-text.ts";
 import { OpenEntries } from "./open-entries.ts";
 import { repin, type Segment, type Spool } from "./spool.ts";
@@ -114,7 +116,8 @@ export class LedgerJournal {
   progress(entry: JournalEntry, usage: TokenUsage, nanoUsd: number | null): void {
     if (!entry.isOpen) return;
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;
-    entry.lastProgress = cleanProgress({ ...usage, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
+    const parts = usage.parts && withShortDetails(usage.parts);
+    entry.lastProgress = cleanProgress({ ...usage, parts, requestId: entry.begin.requestId, nanoUsd, elapsedMs });
     // The rest of a full disk is for the last lines. This one is no longer, with its first line said again.
     if (this.#reserve(entry.lastLineBytes)) return;
     const turn = this.#gather();
@@ -417,6 +420,12 @@ class Turn {
     this.written.reject(error);
     this.kept.resolve();
   }
+}
+
+/** There is room ahead for details of the usual length, and a checkpoint is no place for others. */
+function withShortDetails(parts: UsageParts): UsageParts {
+  const { details } = parts;
+  return (detailsText(details)?.length ?? 0) > keptTextBytes ? { ...parts, details: undefined } : parts;
 }
 
 function unwritable(cause: unknown): GatewayError {

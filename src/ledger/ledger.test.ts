@@ -509,7 +509,8 @@ onEachDatabase((databases) => {
       const ledger = await open({ segmentBytes: 1_000, carryAfterMs: 1e9 });
       const stream = ledger.begin(beginOf("stream"));
       await serve(ledger, "a", 60);
-      stream.progress({ promptTokens: 5, completionTokens: 6, estimated: false }, 77);
+      const parts = { cachedTokens: 3, cacheWriteTokens: 1, reasoningTokens: 4, details: { served: ["flex"] } };
+      stream.progress({ promptTokens: 5, completionTokens: 6, estimated: false, parts }, 77);
       await serve(ledger, "b", 60);
       await until(() => readdirSync(directory).length <= 2, "the old segments are deleted");
       const copy = join(root, "copy");
@@ -524,6 +525,7 @@ onEachDatabase((databases) => {
         completion_tokens: 6,
         nano_usd: 77,
         estimated: 1,
+        ...{ cached_tokens: 3, cache_write_tokens: 1, reasoning_tokens: 4, details: '{"served":["flex"]}' },
       });
       stream.settle(endOf());
     });

@@ -1,6 +1,7 @@
 // Makes the frames of the spool: the lines of one write, behind their length and checksum.
 import { mostByDigits, putDigits } from "../base/bytes/put-digits.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
+import { detailsText } from "../storage/tables/details-text.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
 import {
   at,
@@ -68,6 +69,14 @@ export class SpoolEncoder {
     this.#next(progress.completionTokens);
     this.#next(progress.nanoUsd);
     this.#next(progress.elapsedMs);
+    const { parts } = progress;
+    if (parts) {
+      this.#next(parts.cachedTokens);
+      this.#next(parts.cacheWriteTokens);
+      this.#next(parts.reasoningTokens);
+      const details = detailsText(parts.details);
+      if (details !== undefined) this.#json(details);
+    }
     this.#close();
   }
 

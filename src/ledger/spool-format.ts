@@ -34,6 +34,13 @@ const beginShape = {
   tags: z.array(z.string()).optional().catch(undefined),
 };
 const tokenShape = { promptTokens: whole, completionTokens: whole, estimated: z.boolean() };
+/** Parts that cannot be read must not take the usage along. */
+const partShape = {
+  cachedTokens: whole.optional().catch(undefined),
+  cacheWriteTokens: whole.optional().catch(undefined),
+  reasoningTokens: whole.optional().catch(undefined),
+  details: detailsSchema.optional().catch(undefined),
+};
 const lineSchema = z.union([
   z.object({ begin: z.object(beginShape) }),
   z.object({
@@ -42,6 +49,7 @@ const lineSchema = z.union([
       ...tokenShape,
       nanoUsd: whole.nullable(),
       elapsedMs: whole,
+      ...partShape,
     }),
   }),
   z.object({
@@ -58,10 +66,7 @@ const lineSchema = z.union([
       queueMs: whole,
       // A trail that cannot be read must not take the usage along.
       trail: trailSchema.nullish().catch(undefined),
-      cachedTokens: whole.optional().catch(undefined),
-      cacheWriteTokens: whole.optional().catch(undefined),
-      reasoningTokens: whole.optional().catch(undefined),
-      details: detailsSchema.optional().catch(undefined),
+      ...partShape,
     }),
   }),
 ]);
@@ -82,6 +87,13 @@ const beginNames = [
   "stream",
 ] as const satisfies (keyof UsageBegin)[];
 const beginLineNames = [...beginNames, "tags"] as const satisfies (keyof UsageBegin)[];
+/** These are there only where there are parts, or something behind them. */
+const partNames = [
+  "cachedTokens",
+  "cacheWriteTokens",
+  "reasoningTokens",
+  "details",
+] as const satisfies (keyof UsageParts)[];
 const progressNames = [
   "requestId",
   "estimated",
@@ -89,7 +101,8 @@ const progressNames = [
   "completionTokens",
   "nanoUsd",
   "elapsedMs",
-] as const satisfies (keyof UsageProgress)[];
+  ...partNames,
+] as const satisfies (keyof UsageProgress | keyof UsageParts)[];
 const settleNames = [
   ...beginNames,
   "outcome",
@@ -104,11 +117,7 @@ const settleNames = [
   "firstTokenMs",
   "queueMs",
   "trail",
-  // Those are there only where there are parts, or something behind them.
-  "cachedTokens",
-  "cacheWriteTokens",
-  "reasoningTokens",
-  "details",
+  ...partNames,
   "tags",
 ] as const satisfies (keyof UsageRecord | keyof UsageParts)[];
 
@@ -144,18 +153,23 @@ function parse(json: Buffer): SpoolLine | undefined {
   try {
     const said: unknown = JSON.parse(json.toString("utf8"));
     const line = lineSchema.safeParse(Array.isArray(said) ? named(said) : said).data;
-    return line && "settle" in line ? { settle: withParts(line.settle) } : line;
+    if (line === undefined || "begin" in line) return line;
+    if ("progress" in line) return { progress: withParts(line.progress) };
+    const { trail, ...settle } = withParts(line.settle);
+    return { settle: { ...settle, trail: trail ?? undefined } };
   } catch {
     return undefined;
   }
 }
 
-type SettleLine = Extract<z.infer<typeof lineSchema>, { settle: unknown }>["settle"];
+type FlatParts = { [Name in keyof UsageParts]?: UsageParts[Name] | undefined };
 
-function withParts(line: SettleLine): UsageRecord {
-  const { cachedTokens, cacheWriteTokens = 0, reasoningTokens = 0, details, trail, ...record } = line;
+function withParts<Line extends FlatParts>(
+  line: Line,
+): Omit<Line, keyof UsageParts> & { parts: UsageParts | undefined } {
+  const { cachedTokens, cacheWriteTokens = 0, reasoningTokens = 0, details, ...record } = line;
   const parts = cachedTokens === undefined ? undefined : { cachedTokens, cacheWriteTokens, reasoningTokens, details };
-  return { ...record, parts, trail: trail ?? undefined };
+  return { ...record, parts };
 }
 
 function named([kind, ...values]: readonly unknown[]): unknown {
@@ -172,6 +186,7 @@ function withNames(names: readonly string[], values: readonly unknown[]): Record
 
 /** The same in whole numbers, as `UsageColumns` holds them. */
 export function cleanProgress(progress: UsageProgress): UsageProgress {
+  const { parts } = progress;
   return {
     requestId: progress.requestId,
     promptTokens: wholeOf(progress.promptTokens),
@@ -179,6 +194,12 @@ export function cleanProgress(progress: UsageProgress): UsageProgress {
     estimated: progress.estimated,
     nanoUsd: wholeOrNull(progress.nanoUsd),
     elapsedMs: wholeOf(progress.elapsedMs),
+    parts: parts && {
+      cachedTokens: wholeOf(parts.cachedTokens),
+      cacheWriteTokens: wholeOf(parts.cacheWriteTokens),
+      reasoningTokens: wholeOf(parts.reasoningTokens),
+      details: parts.details,
+    },
   };
 }
 
@@ -188,6 +209,7 @@ export function interruptedRecord(begin: UsageBegin, progress: UsageProgress | u
     ...begin,
     promptTokens: progress?.promptTokens ?? 0,
     completionTokens: progress?.completionTokens ?? 0,
+    parts: progress?.parts,
     estimated: true,
     outcome: "interrupted",
     errorCode: null,

@@ -241,6 +241,10 @@ describe("decoding refuses", () => {
   test("nothing that is right", () => {
     for (const said of [begin, { progress }]) expect(decodeOldLine(old(said))).toEqual(said);
     expect(decodeLine(line(["p", "a", true, 1, 1, 1, 1]))).toEqual({ progress });
+    const parts = { cachedTokens: 1, cacheWriteTokens: 0, reasoningTokens: 2, details: { served: ["flex"] } };
+    const told = line(["p", "a", true, 1, 1, 1, 1, 1, 0, 2, { served: ["flex"] }]);
+    expect(decodeLine(told)).toEqual({ progress: { ...progress, parts } });
+    expect(again({ progress: { ...progress, parts } })).toEqual([{ progress: { ...progress, parts } }]);
   });
 
   test.each([

@@ -121,7 +121,9 @@ export class Meter {
     const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
-      this.#entry.progress(usage, nanoUsd);
+      const { promptTokens, completionTokens, parts } = usage;
+      const told = parts && { ...usage, parts: partsWithin(parts, promptTokens, completionTokens) };
+      this.#entry.progress(told ?? usage, nanoUsd);
     }
     if (outgrown) {
       const needed = Math.max(approximateTokens, totalTokens(usage)) * growth;

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
+import { startUpstream } from "../support/scripted-upstream.ts";
 
 const cycles = long ? 200 : 10;
 const clients = 24;
@@ -263,3 +264,48 @@ function compare(generated: ReadonlyMap<string, Generated>, received: readonly R
     `${cycles} kills: ${generated.size} requests at the model server, ${rows.length} rows, ${received.filter((one) => one.whole).length} delivered whole, ${interrupted} interrupted`,
   );
 }
+
+test("what a model server had told of cached, written and reasoning tokens stands in the row of a stream that kill -9 cut", async () => {
+  await using upstream = await startUpstream((_, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    const told = {
+      ...{ prompt_tokens: 900, completion_tokens: 40, total_tokens: 940, service_tier: "flex" },
+      prompt_tokens_details: { cached_tokens: 700, cache_write_tokens: 100 },
+      completion_tokens_details: { reasoning_tokens: 30 },
+    };
+    // As vLLM's `continuous_usage_stats` have it.
+    const choices = [{ index: 0, delta: { role: "assistant", content: "word " }, finish_reason: null }];
+    res.write(`data: ${JSON.stringify({ ...names, object: "chat.completion.chunk", choices, usage: told })}\n\n`);
+  });
+  const dataDir = join(directory, "parts");
+  const config = join(directory, "parts.yaml");
+  const price = "{ input: 1, cached_input: 0.1, cache_write: 2, output: 10 }";
+  const model = `{ id: priced, price: ${price}, deployments: [{ upstream: scripted, model: upstream-model }] }`;
+  writeFileSync(config, `upstreams: [{ name: scripted, url: "${upstream.url}" }]\nmodels: [${model}]\n`);
+  const server = await startServer(config, dataDir);
+  const { api_key: key } = await Bun.file(join(dataDir, "credentials.json")).json();
+  const response = await fetch(`${server.baseUrl}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "priced", messages: [{ role: "user", content: "Count." }], stream: true }),
+  });
+  const reader = response.body?.getReader();
+  await reader?.read();
+  // The first piece is noted at once.
+  await Bun.sleep(100);
+  server.process.kill("SIGKILL");
+  await server.process.exited;
+  await reader?.cancel().catch(() => {});
+  const last = await startServer(config, dataDir);
+  last.process.kill("SIGTERM");
+  expect(await last.process.exited).toBe(0);
+  const db = new Database(join(dataDir, "headrace.db"), { readonly: true });
+  expect(db.query("SELECT * FROM usage_records").all()).toMatchObject([
+    {
+      ...{ outcome: "interrupted", prompt_tokens: 900, completion_tokens: 40 },
+      ...{ cached_tokens: 700, cache_write_tokens: 100, reasoning_tokens: 30 },
+      nano_usd: 100 * 1_000 + 700 * 100 + 100 * 2_000 + 40 * 10_000,
+    },
+  ]);
+  db.close();
+}, 60_000);
