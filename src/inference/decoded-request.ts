@@ -3,6 +3,7 @@ import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { GoesOnFrom } from "../dialects/answer.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { servedOf } from "../dialects/told-parts.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
@@ -127,7 +128,17 @@ export class DecodedRequest implements RequestFacts {
   get maxCompletionTokens(): number | undefined {
     return this.dialect.generates ? this.tokenLimit : 0;
   }
+
+  /** The body is parsed only where it may name one. */
+  askedTiers(): readonly string[] {
+    const { view } = this.bytes;
+    if (!tierMembers.some((name) => view.includes(`"${name}"`))) return nothing;
+    return servedOf(...tierMembers.map((name) => this.body[name])) ?? nothing;
+  }
 }
+
+const tierMembers = ["service_tier", "speed", "inference_geo"] as const;
+const nothing: readonly string[] = [];
 
 /** What of the things that are kept here a request goes on from, and what it adds itself. */
 export interface GoesOn extends GoesOnFrom {

@@ -35,7 +35,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width } = request;
   const tags = deps.requestTags.of(principal, call.tagHeader, request);
-  const size = { model, promptTokens, maxCompletionTokens, width, tags };
+  const size = { model, promptTokens, maxCompletionTokens, width, tags, asked: request };
   let admission: Admitted | Promise<Admitted>;
   try {
     admission = deps.admitter.admit(principal, size, call);

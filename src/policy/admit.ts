@@ -3,12 +3,12 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type { Admission, Granted, LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
 import type { Model } from "../domain/models/model.ts";
+import type { Price } from "../domain/models/price.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
-import type { UsageParts } from "../domain/usage/usage-parts.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
-import { nanoUsdOf } from "./price.ts";
+import { mostNanoUsdOf } from "./price.ts";
 
 export interface RequestSize {
   model: Pick<Model, "id" | "context" | "price">;
@@ -20,6 +20,15 @@ export interface RequestSize {
   width: number;
   /** What it is counted under. */
   tags?: readonly string[] | undefined;
+  /** What else its cost depends on; undefined: on nothing. */
+  asked?: AskedOf | undefined;
+}
+
+export interface AskedOf {
+  /** Whether the prompt has images, audio or files. */
+  readonly hasMedia: boolean;
+  /** The tiers, speeds and regions that it asks for, of which some are dearer; found out when it is called. */
+  askedTiers(): readonly string[];
 }
 
 export type Admitted = Granted;
@@ -84,10 +93,10 @@ export class Admitter {
 
   /**
    * A request that says how long its answer may be is held to that: nothing is overrun but by what its prompt has beyond
-   * the estimate, and by rates above the usual ones. One that does not gets what is usual, or the rest where less is left, as
+   * the estimate, and by searches. One that does not gets what is usual, or the rest where less is left, as
    * long as that covers the prompt and one token for each generation: a small limit must not refuse what it could serve.
    *
-   * Money is set aside as if nothing were cached, or many requests at a time could all be wrong together; but what is likely
+   * Money is set aside at the dearest rates that may apply, and as if nothing were cached, or many requests at a time could all be wrong together; but what is likely
    * to be cheaper is not refused, and has all that is left set aside.
    */
   #reservation(accountId: string, size: RequestSize): Reservation {
@@ -95,10 +104,10 @@ export class Admitter {
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
-    const nanoUsd = this.#nanoUsd(model, promptTokens, wanted, 0);
+    const nanoUsd = this.#nanoUsd(size, wanted, 0);
     const cached = nanoUsd === 0 ? 0 : this.#likelyCached(accountId, model, promptTokens);
     const isSame = cached === 0 && least === wanted;
-    const minNanoUsd = isSame ? nanoUsd : Math.min(nanoUsd, this.#nanoUsd(model, promptTokens, least, cached));
+    const minNanoUsd = isSame ? nanoUsd : Math.min(nanoUsd, this.#nanoUsd(size, least, cached));
     return {
       tokens: promptTokens + wanted,
       nanoUsd,
@@ -113,16 +122,22 @@ export class Admitter {
     return price?.cachedInput === undefined ? 0 : this.#cached.estimate(accountId, id, promptTokens);
   }
 
-  #nanoUsd({ price }: RequestSize["model"], promptTokens: number, completionTokens: number, cached: number): number {
+  #nanoUsd(
+    { model: { price }, promptTokens, asked }: RequestSize,
+    completionTokens: number,
+    cachedTokens: number,
+  ): number {
     if (!price) return 0;
-    const usage = { promptTokens, completionTokens, parts: cachedParts(cached) };
-    return nanoUsdOf(usage, price, this.#clock.nowSeconds()) ?? 0;
+    const tiers = asked && hasTiers(price) ? asked.askedTiers() : noTiers;
+    const request = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false, asked: tiers };
+    return mostNanoUsdOf(request, price, this.#clock.nowSeconds());
   }
 }
 
-/** Nothing else is known before. */
-function cachedParts(cachedTokens: number): UsageParts | undefined {
-  return cachedTokens === 0 ? undefined : { cachedTokens, cacheWriteTokens: 0, reasoningTokens: 0 };
+const noTiers: readonly string[] = [];
+
+function hasTiers({ variants }: Price): boolean {
+  return variants?.some(({ served }) => served !== undefined) ?? false;
 }
 
 function throwIfSpent(limits: LimitSet, status: LimitStatus, listener: LimitListener): void {

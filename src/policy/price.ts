@@ -25,6 +25,14 @@ interface Effective {
   /** Femto-USD for one times `scale`. */
   readonly femto: readonly bigint[];
   readonly scale: bigint;
+  /** Worked out when it is asked for. */
+  dearest: Dearest | undefined;
+}
+
+interface Dearest {
+  readonly input: number;
+  readonly media: number;
+  readonly output: number;
 }
 
 interface Compiled {
@@ -45,6 +53,84 @@ export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSecond
   const effective = effectiveRates(usage, price, atSeconds);
   // The cost of a price that is a mistake: PostgreSQL refuses a larger one, and with it all usage that is written together.
   return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
+}
+
+/** A request before it is served, as far as its cost depends on it. */
+export interface PricedRequest {
+  /** Of the prompt: an estimate, which may be too low by about a quarter. */
+  promptTokens: number;
+  completionTokens: number;
+  /** How many of the prompt's tokens are taken to be read from a cache. */
+  cachedTokens: number;
+  /** Whether the prompt has images, audio or files; else none of its tokens can be of those. */
+  hasMedia: boolean;
+  /** The tiers, speeds and regions that it asks for. */
+  asked: readonly string[];
+}
+
+/** An estimate of a prompt is too low by so much at most, for nearly all texts. */
+const estimateMargin = 1.25;
+
+/**
+ * The most that a request can cost if it uses no more tokens than these: whatever of the prompt is written to a cache, whatever
+ * is thought, and whichever of the prices holds for a prompt of that length or a shorter one. Searches are not in it, nor
+ * are tiers that nobody asked for. Whole nano-USD, as for `nanoUsdOf`.
+ */
+export function mostNanoUsdOf(request: PricedRequest, price: Price | undefined, atSeconds: number): number {
+  if (!price) return 0;
+  const longest = Math.ceil(request.promptTokens * estimateMargin);
+  let most = 0;
+  for (const served of request.asked.length === 0 ? [request.asked] : subsetsOf(request.asked)) {
+    const parts = served.length === 0 ? undefined : { ...noParts, details: { served } };
+    const costAt = (promptTokens: number) =>
+      mostAt(request, effectiveRates({ promptTokens, completionTokens: 0, parts }, price, atSeconds));
+    most = Math.max(most, costAt(longest));
+    // A shorter prompt may have other rates, which need not be lower.
+    for (const { contextAbove } of price.variants ?? []) {
+      if (contextAbove !== undefined && contextAbove < longest) most = Math.max(most, costAt(contextAbove));
+    }
+  }
+  return Math.min(most, Number.MAX_SAFE_INTEGER);
+}
+
+function mostAt({ promptTokens, completionTokens, cachedTokens, hasMedia }: PricedRequest, rated: Effective): number {
+  const { input, media, output } = dearest(rated);
+  const fresh = hasMedia ? media : input;
+  const counts = [...noCounts];
+  counts[cachedPlace] = cachedTokens;
+  counts[fresh] = (counts[fresh] as number) + promptTokens - cachedTokens;
+  counts[output] = completionTokens;
+  counts[requestPlace] = 1;
+  return costOf(counts, rated);
+}
+
+const noParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+const noCounts: Counts = rates.map(() => 0);
+const placeOf = (name: RateName) => rates.findIndex((rate) => rate.name === name);
+const [cachedPlace, requestPlace] = [placeOf("cachedInput"), placeOf("request")];
+const inputPlaces = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] as const).map(placeOf);
+const mediaPlaces = [...inputPlaces, placeOf("inputAudio"), placeOf("inputImage")];
+const outputPlaces = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(placeOf);
+
+/** Any of them may be what was served. */
+function subsetsOf(names: readonly string[]): string[][] {
+  const sets: string[][] = [[]];
+  for (const name of names) sets.push(...sets.map((set) => [...set, name]));
+  return sets;
+}
+
+/** Places of the dearest rates for the prompt, for one with media, and for the answer. */
+function dearest(effective: Effective): Dearest {
+  effective.dearest ??= {
+    input: dearestOf(effective, inputPlaces),
+    media: dearestOf(effective, mediaPlaces),
+    output: dearestOf(effective, outputPlaces),
+  };
+  return effective.dearest;
+}
+
+function dearestOf({ femto }: Effective, places: readonly number[]): number {
+  return places.reduce((best, place) => ((femto[place] as bigint) > (femto[best] as bigint) ? place : best));
 }
 
 /** Whole nano-USD. */
@@ -160,7 +246,7 @@ function compile(price: Price, variants: readonly PriceVariant[]): Effective {
   });
   const perPico = 1_000n * scale;
   const isWhole = femto.every((rate) => rate % perPico === 0n);
-  return { pico: isWhole ? femto.map((rate) => Number(rate / perPico)) : undefined, femto, scale };
+  return { pico: isWhole ? femto.map((rate) => Number(rate / perPico)) : undefined, femto, scale, dearest: undefined };
 }
 
 /** Femto-USD of a rate in USD for one. */

@@ -263,6 +263,6 @@ test("requests at once that a cache has nothing of, where it had most before, ov
   const answers = await Promise.all(Array.from({ length: 100 }, () => ask(headers, "fresh ")));
   const statuses = answers.map(({ status }) => status);
   expect([...new Set(statuses)].sort()).toEqual([200, 403]);
-  // Each costs 0.0212 at full rates; the fifth is admitted as 0.0152 would do if most of it were cached.
-  expect(statuses.filter((status) => status === 200).length).toBe(5);
+  // Each costs 0.0262 if all of it is written to the cache; the fourth is admitted as less would do if most of it were read there.
+  expect(statuses.filter((status) => status === 200).length).toBe(4);
 });

@@ -481,6 +481,13 @@ describe("read in the other way, with the same result, is", () => {
     expect(isReadInOnePass(operation, text)).toBe(false);
   });
 
+  test("tiers that a request asks for are known, in either way of reading, and are none where it merely speaks of them", () => {
+    const asked = { service_tier: "Priority", speed: "fast", inference_geo: "us" };
+    expect(parsedRequest("chat", behindHead(chat(asked)), limits).askedTiers()).toEqual(["priority", "fast", "us"]);
+    expect(decodeRequest("chat", behindHead(chat({ service_tier: "auto" })), limits).askedTiers()).toEqual([]);
+    expect(decodeRequest("chat", behindHead(chat({ metadata: { speed: "fast" } })), limits).askedTiers()).toEqual([]);
+  });
+
   test("a byte-order mark is left out once", () => {
     expect(isReadInOnePass("chat", `\ufeff${chat({})}`)).toBe(true);
     expect(isReadInOnePass("chat", `\ufeff\ufeff${chat({})}`)).toBe(false);
