@@ -11,7 +11,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
-import type { Ledger, TokenUsage, UsageOutcome } from "../domain/usage/usage.ts";
+import type { Ledger, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 import type { Admitter, LimitListener } from "../policy/admit.ts";
 import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
@@ -44,7 +44,7 @@ export interface InferenceCall<Result> extends LimitListener {
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
-  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void;
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
   /** Makes of the answer what `run` gives for it. */
   answer(answer: InferenceAnswer): Result;
 }

@@ -18,6 +18,7 @@ export const genAi = {
   inputTokens: "gen_ai.usage.input_tokens",
   outputTokens: "gen_ai.usage.output_tokens",
   cachedTokens: "gen_ai.usage.cache_read.input_tokens",
+  cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
   reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
   inputMessages: "gen_ai.input.messages",
   outputMessages: "gen_ai.output.messages",

@@ -240,6 +240,13 @@ function setEnd(span: Span, end: UsageEnd): void {
     [genAi.outputTokens]: end.completionTokens,
     "headrace.outcome": end.outcome,
   });
+  if (end.parts) {
+    const { cachedTokens, cacheWriteTokens, reasoningTokens } = end.parts;
+    // As they are booked; what was told of an attempt may be another figure.
+    if (cachedTokens > 0) span.setAttribute(genAi.cachedTokens, cachedTokens);
+    if (cacheWriteTokens > 0) span.setAttribute(genAi.cacheWriteTokens, cacheWriteTokens);
+    if (reasoningTokens > 0) span.setAttribute(genAi.reasoningTokens, reasoningTokens);
+  }
   if (end.estimated) span.setAttribute("headrace.usage.estimated", true);
   if (end.outcome !== "failed") return;
   span.setAttribute(errorType, end.errorCode ?? "internal_error");

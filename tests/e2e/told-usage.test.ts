@@ -167,7 +167,11 @@ const paths = { chat: "/v1/chat/completions", responses: "/v1/responses", messag
 type Kind = keyof typeof paths;
 const kinds = Object.keys(paths) as Kind[];
 
-async function asked(kind: Kind, model: string, stream: boolean): Promise<{ said: string; record: Json }> {
+async function asked(
+  kind: Kind,
+  model: string,
+  stream: boolean,
+): Promise<{ said: string; header: string; record: Json }> {
   const content = "a ".repeat(model.endsWith("-messages") ? 10_000 : 500);
   const answer = await server.request(paths[kind], {
     body:
@@ -181,7 +185,18 @@ async function asked(kind: Kind, model: string, stream: boolean): Promise<{ said
   const said = await answer.text();
   await server.governance.ledger.flush();
   const id = answer.headers.get("x-request-id") ?? "";
-  return { said, record: (await (await server.request(`/v1/requests/${id}`)).json()) as Json };
+  const header = answer.headers.get("x-headrace-usage") ?? "";
+  return { said, header, record: (await (await server.request(`/v1/requests/${id}`)).json()) as Json };
+}
+
+/** Parts where there are some. */
+function headerOf(record: Json): string {
+  const names = ["prompt", "cached", "cache_write", "completion", "reasoning"].map((name) => `${name}_tokens`);
+  const told = names.filter((name) => /^(prompt|completion)/.test(name) || Number(record[name]) > 0);
+  return [
+    ...told.map((name) => `${name}=${record[name]}`),
+    `nano_usd=${Math.round(Number(record["cost"]) * 1e9)}`,
+  ].join(", ");
 }
 
 /** Whole billionths, each token at its rate. */
@@ -197,7 +212,8 @@ test.each(Object.entries(servers))(
   async (model, told) => {
     for (const kind of kinds) {
       for (const stream of [false, true]) {
-        const { said, record } = await asked(kind, model, stream);
+        const { said, header, record } = await asked(kind, model, stream);
+        expect(header).toBe(stream ? "" : headerOf(record));
         expect({ kind, stream, said: said.slice(0, 40), ...record }).toMatchObject({
           ...{ kind, stream, estimated: false, capped: false, outcome: "completed" },
           ...told.tokens,

@@ -67,7 +67,8 @@ describe("a request", () => {
           prompt_tokens: 11,
           completion_tokens: 7,
           total_tokens: 18,
-          prompt_tokens_details: { cached_tokens: 3 },
+          prompt_tokens_details: { cached_tokens: 3, cache_write_tokens: 2 },
+          completion_tokens_details: { reasoning_tokens: 5 },
         },
       }),
     );
@@ -112,6 +113,8 @@ describe("a request", () => {
       "gen_ai.usage.input_tokens": 11,
       "gen_ai.usage.output_tokens": 7,
       "gen_ai.usage.cache_read.input_tokens": 3,
+      "gen_ai.usage.cache_creation.input_tokens": 2,
+      "gen_ai.usage.reasoning.output_tokens": 5,
       "headrace.upstream": "up",
       "headrace.model": "upstream-model",
       "headrace.outcome": "completed",

@@ -12,7 +12,7 @@ import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
@@ -175,12 +175,27 @@ export function tellAsked({ line }: Exchange, request: DecodedRequest): void {
 export function tellEnd(
   line: Exchange["line"],
   outcome: UsageOutcome,
-  { promptTokens, completionTokens, estimated }: TokenUsage,
+  { promptTokens, completionTokens, estimated, parts }: TokenUsage,
 ): void {
   line["outcome"] = outcome;
   line["prompt_tokens"] = promptTokens;
   line["completion_tokens"] = completionTokens;
   if (estimated) line["estimated"] = estimated;
+  if (!parts) return;
+  const { cachedTokens, cacheWriteTokens, reasoningTokens } = parts;
+  if (cachedTokens > 0) line["cached_tokens"] = cachedTokens;
+  if (cacheWriteTokens > 0) line["cache_write_tokens"] = cacheWriteTokens;
+  if (reasoningTokens > 0) line["reasoning_tokens"] = reasoningTokens;
+}
+
+/** What was booked for an answer, as a dictionary of RFC 9651; parts and cost where there are some. */
+export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: UsageEnd): string {
+  let text = `prompt_tokens=${promptTokens}`;
+  if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${parts.cachedTokens}`;
+  if (parts && parts.cacheWriteTokens > 0) text += `, cache_write_tokens=${parts.cacheWriteTokens}`;
+  text += `, completion_tokens=${completionTokens}`;
+  if (parts && parts.reasoningTokens > 0) text += `, reasoning_tokens=${parts.reasoningTokens}`;
+  return nanoUsd === null ? text : `${text}, nano_usd=${nanoUsd}`;
 }
 
 /** An inference request as it came by HTTP. */
@@ -245,8 +260,11 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.isOnLedger = true;
   }
 
-  onEnd(outcome: UsageOutcome, usage: TokenUsage, error: unknown): void {
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
     tellEnd(this.#exchange.line, outcome, usage);
+    // The head of a stream has gone by now.
+    if (outcome === "completed" && !this.request.stream)
+      this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }
 

@@ -12,6 +12,7 @@ const exposedHeaders = [
   "openai-processing-ms",
   "x-headrace-model",
   "x-headrace-ignored",
+  "x-headrace-usage",
   ...["limit", "remaining", "reset"].flatMap((part) =>
     ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${part}-${kind}`, `anthropic-ratelimit-${kind}-${part}`]),
   ),
