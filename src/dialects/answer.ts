@@ -64,6 +64,14 @@ export interface AnswerNames {
   nowSeconds?(): number;
   /** Other members that are ours to say, whoever made it: whether it is kept, and what it goes on from. */
   readonly members?: OwnMembers | undefined;
+  /** Whether a quota may end it: then what there is of it has to be known. */
+  readonly mayBeStopped?: boolean | undefined;
+}
+
+/** What a client is told of an answer that a quota has ended: the member `headrace` of what tells why it ended. */
+export interface StopMark {
+  readonly stopped_by: "quota";
+  readonly quota: Readonly<Record<string, unknown>>;
 }
 
 export type OwnMembers = Readonly<Record<string, unknown>>;
@@ -112,6 +120,8 @@ export interface StreamObservation {
 export interface AnswerStream extends StreamObservation {
   /** Whether the answer told why it ended. */
   readonly finishSeen: boolean;
+  /** Whether more of the answer may come: not all of it told why it ended. */
+  readonly isOpen: boolean;
   /** Called before the first event. */
   servedBy(serving: Serving): void;
   /**
@@ -129,6 +139,8 @@ export interface AnswerStream extends StreamObservation {
   whole(bytes: ByteSpan): string;
   /** What the client gets at the end of a stream that was delivered whole. */
   ending(): string;
+  /** What the client gets at the end of a stream that ends here, as a limit on its tokens would have ended it. */
+  stopped(mark: StopMark): string;
   /** The last event of a stream that broke off; `rendered` is the error as JSON, in the form of the client's API. */
   errorEvent(rendered: string, error: GatewayError): string;
 }

@@ -1,6 +1,7 @@
 // How an engine is asked: in the client's format where it speaks that itself, else in another, translated.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
+import { refusesOlderLimit } from "../dialects/chat/write-request.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
 import { standardMaxTokens } from "../dialects/message/write-request.ts";
@@ -20,6 +21,8 @@ export interface Asking {
   readonly translation: Translation | undefined;
   /** Members of the client's request that the engine does not get, as its format has nothing for them. */
   readonly leftOut: readonly string[];
+  /** The tokens of each generation that a quota allows, where the client allowed more: the engine is told these. */
+  readonly capped: number | undefined;
 }
 
 const nothing: readonly string[] = [];
@@ -30,23 +33,29 @@ export interface AskingOptions {
   model: string;
   /** Tokens of prompt and answer together, where that is known. */
   context?: number | undefined;
+  /** The most tokens of each generation that quotas which end an answer allow; undefined: as many as there may be. */
+  mostTokens?: number | undefined;
   /** Whether the gateway keeps the answer itself. */
   recording: boolean;
   seal: Seal;
 }
 
 /** Throws `invalid_request` where the engine's format cannot say what is asked. */
-export function askingOf(request: DecodedRequest, { engine, model, context, recording, seal }: AskingOptions): Asking {
+export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
+  const { engine, model, context, recording, seal, mostTokens } = options;
   const { dialect } = request;
   const from = formatFor(request, engine);
-  const limit = limitFor(request, from, context);
+  const fits = limitFor(request, from, context);
+  const capped = capOf(mostTokens, fits ?? request.tokenLimit, request, context);
+  const limit = capped ?? fits;
   if (from === dialect) {
     // A server of the maker's own knows best what fits.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
-    const fitted = limit === undefined || isWhole ? undefined : { [request.tokenLimitName]: String(limit) };
+    const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
+    const fitted = isOurs ? { [limitNameOf(request, model)]: String(limit) } : undefined;
     const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : undefined, fitted);
     const body = rewriteRequest(request, model, recording, opened);
-    return { operation: dialect.operation, body, translation: undefined, leftOut: nothing };
+    return { operation: dialect.operation, body, translation: undefined, leftOut: nothing, capped };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);
@@ -54,7 +63,28 @@ export function askingOf(request: DecodedRequest, { engine, model, context, reco
   const conversation = limit === undefined ? read : { ...read, maxTokens: limit };
   const { body, leftOut, names } = from.format.writeRequest(conversation, model);
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
-  return { operation: from.operation, body, translation, leftOut };
+  return { operation: from.operation, body, translation, leftOut, capped };
+}
+
+/**
+ * The limit in place of a longer one, or of none. A stream without one, of a model whose context nobody knows, is not told
+ * any: a server that cannot give as many would refuse it, and it is ended as it goes.
+ */
+function capOf(
+  most: number | undefined,
+  limit: number | undefined,
+  { promptTokens, stream }: DecodedRequest,
+  context: number | undefined,
+): number | undefined {
+  if (most === undefined) return undefined;
+  const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
+  return most < (limit ?? unsaid) ? most : undefined;
+}
+
+function limitNameOf({ dialect, tokenLimit, tokenLimitName }: DecodedRequest, model: string): string {
+  const [newer, older = newer] = dialect.limitMembers;
+  if (!dialect.knowsNewerLimit) return older;
+  return tokenLimit === undefined && refusesOlderLimit(model) ? newer : tokenLimitName;
 }
 
 /** Where the client had to name a limit, or the engine's format has to have one and the client named none. */

@@ -41,6 +41,8 @@ export interface InferenceCall<Result> extends LimitListener {
   onServedBy(model: string): void;
   /** Called where members of the request are left out of account, as the engine has nothing for them; likewise. */
   onIgnored(members: readonly string[]): void;
+  /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
+  onCapped(tokens: number): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */

@@ -132,13 +132,13 @@ export class DecodedRequest implements RequestFacts {
   /** The body is parsed only where it may name one. */
   askedTiers(): readonly string[] {
     const { view } = this.bytes;
-    if (!tierMembers.some((name) => view.includes(`"${name}"`))) return nothing;
-    return servedOf(...tierMembers.map((name) => this.body[name])) ?? nothing;
+    if (!tierMembers.some((name) => view.includes(`"${name}"`))) return noTiers;
+    return servedOf(...tierMembers.map((name) => this.body[name])) ?? noTiers;
   }
 }
 
 const tierMembers = ["service_tier", "speed", "inference_geo"] as const;
-const nothing: readonly string[] = [];
+const noTiers: readonly string[] = [];
 
 /** What of the things that are kept here a request goes on from, and what it adds itself. */
 export interface GoesOn extends GoesOnFrom {

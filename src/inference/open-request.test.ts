@@ -173,6 +173,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     onLimits() {},
     onServedBy() {},
     onIgnored() {},
+    onCapped() {},
     onLedger() {},
     onEnd() {},
     answer: (given) => given,

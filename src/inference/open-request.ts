@@ -19,6 +19,7 @@ import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
+import { spentCode } from "./answer/stop-mark.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
@@ -176,6 +177,15 @@ export class OpenRequest<Result>
     return dialect.kept?.members(this.recording, goesOn);
   }
 
+  get mostTokens(): number | undefined {
+    const most = this.meter.stop?.mostTokens(this.promptTokens) ?? Number.POSITIVE_INFINITY;
+    return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
+  }
+
+  get mayBeStopped(): boolean {
+    return this.meter.stop !== undefined;
+  }
+
   get standIn(): string | undefined {
     const served = this.#dispatched?.model ?? this.#model;
     return served.id === this.#model.id ? undefined : served.id;
@@ -272,6 +282,7 @@ export class OpenRequest<Result>
       // Tools are the only member of a request that an engine may leave out by itself.
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
       if (ignored.length > 0) this.call.onIgnored(ignored);
+      if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
       if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
       else this.#relay(dispatched);
@@ -363,8 +374,11 @@ export class OpenRequest<Result>
   }
 
   /** An answer was delivered, or, with an error, a part of one. */
-  ended(usage: TokenUsage, error: unknown): Eventual<void> {
-    return this.#end(this.#outcomeOf(error), usage, error);
+  ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+    const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
+    // The engine ended it, as it was told.
+    const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
+    return this.#end(this.#outcomeOf(error), usage, error, isSpent ? spentCode : code);
   }
 
   #outcomeOf(error: unknown): UsageOutcome {
@@ -394,7 +408,7 @@ export class OpenRequest<Result>
   }
 
   /** Resolves when the end may be shown: it is on the ledger. */
-  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown): Eventual<void> {
+  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): Eventual<void> {
     const { call, deps } = this;
     call.left.off(this);
     deps.stopping.remove(this);
@@ -405,7 +419,7 @@ export class OpenRequest<Result>
     const { end, kept } = this.meter.settle({
       outcome,
       usage: reported,
-      errorCode: error instanceof GatewayError ? error.code : null,
+      errorCode: error instanceof GatewayError ? error.code : code,
       upstream,
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
@@ -419,7 +433,7 @@ export class OpenRequest<Result>
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
-      if (maxCompletionTokens === undefined) deps.admitter.learn(served, end.completionTokens / width);
+      if (maxCompletionTokens === undefined && code === null) deps.admitter.learn(served, end.completionTokens / width);
     }
     const stored = this.#keep(outcome, end);
     call.onEnd(outcome, end, error);

@@ -135,6 +135,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     onLimits() {},
     onServedBy() {},
     onIgnored() {},
+    onCapped() {},
     onLedger() {},
     onEnd: (outcome, _usage, error) => void ends.push([outcome, error instanceof GatewayError ? error.code : error]),
     answer(answer) {

@@ -33,9 +33,9 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const model = requireModel(principal, found, request.model);
   requireServable(model, request);
   const recorder = recorderFor(call, model.id, deps);
-  const { promptTokens, maxCompletionTokens, width } = request;
+  const { promptTokens, maxCompletionTokens, width, stream } = request;
   const tags = deps.requestTags.of(principal, call.tagHeader, request);
-  const size = { model, promptTokens, maxCompletionTokens, width, tags, asked: request };
+  const size = { model, promptTokens, maxCompletionTokens, width, stream, tags, asked: request };
   let admission: Admitted | Promise<Admitted>;
   try {
     admission = deps.admitter.admit(principal, size, call);

@@ -8,7 +8,10 @@ import { type LimitPlan, periodOf } from "./limit-plan.ts";
 
 /** The verdicts of the script; the numbers are its own. */
 export const verdicts = { admitted: 0, refused: 1, unread: 2, stranger: 3 } as const;
-export const headSize = 4;
+/** Verdict, time, and what was set aside: of all others, and of quotas that end the answer. */
+export const headSize = 6;
+/** The same in the answer to one that grows. */
+export const growHeadSize = 4;
 export const quotaSize = 9;
 
 export function serverMs(answer: readonly number[]): number {

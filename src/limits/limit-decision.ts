@@ -41,10 +41,20 @@ export function isCounted({ filter }: Quota, { model, tags }: Pick<Reservation, 
   return model !== undefined && matchesModel(filter.models, model);
 }
 
+/** Whether a quota ends the answer of a request, and has another part set aside for it than the others. */
+export function isStopping({ stops }: Quota, { stop }: Pick<Reservation, "stop">): boolean {
+  return stops !== undefined && stop !== undefined;
+}
+
+/** What a quota must have left for the request. */
+export function neededOf(quota: Quota, need: Reservation): Pick<Reservation, "minTokens" | "minNanoUsd"> {
+  return need.stop && isStopping(quota, need) ? need.stop : need;
+}
+
 /** Which amount of a quota the request has no room in. */
 export function shortageOf(quota: Quota, figures: QuotaFigures, need: Reservation): QuotaShortage | undefined {
   const { usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd } = figures;
-  const { minTokens, minNanoUsd } = need;
+  const { minTokens, minNanoUsd } = neededOf(quota, need);
   const { requests, tokens, nanoUsd } = quota;
   if (typeof requests === "number" && usedRequests + leases + 1 > requests) {
     return { unit: "requests", limit: requests, used: usedRequests, held: leases, needed: 1 };

@@ -16,8 +16,9 @@ export interface LimitPlan {
   /** All quotas, and their keys. */
   quotas: readonly Quota[];
   quotaKeys: readonly string[];
-  /** Places among them of those that limit something. */
+  /** Places among them of those that limit something, and of those that end an answer. */
   limited: readonly number[];
+  stops: readonly number[];
   /** Whether one of them rolls: then the key of its counter is another for each window. */
   rolls: boolean;
   /** Whether something is set aside that has to be given back. */
@@ -48,14 +49,19 @@ export function planOf(
     quotas,
     quotaKeys,
     limited,
+    stops: limited.filter((i) => quotas[i]?.stops !== undefined),
     rolls: windows.some(isRolling),
     holds: tokens.length > 0 || limited.length > 0,
   };
 }
 
-/** What is told later of quotas, where `keys` count: how many, and of each whether it limits something. */
-export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[]): string[] {
-  return [String(keys.length), ...keys.flatMap((key, i) => [key, isLimited(quotas[i] as Quota) ? "1" : "0"])];
+/**
+ * What is told later of quotas, where `keys` count: how many, and of each whether something of it is held. `stops`: what is
+ * held of those that end the answer is that of a lease of their own.
+ */
+export function quotaArguments({ quotas }: LimitPlan, keys: readonly string[], stops: boolean): string[] {
+  const isHeld = (quota: Quota) => isLimited(quota) && !(stops && quota.stops !== undefined);
+  return [String(keys.length), ...keys.flatMap((key, i) => [key, isHeld(quotas[i] as Quota) ? "1" : "0"])];
 }
 
 /** The time in which none of the calendar's windows ends. */
@@ -104,9 +110,20 @@ export function figuresOf({ limit, windowSeconds }: RateLimit): [limit: string, 
   return [String(limit), String(windowSeconds * 1000)];
 }
 
-/** The amounts as texts, one that is not limited is no number to the script; then the span of one that rolls. */
-export function amountsOf(quota: Quota): [tokens: string, nanoUsd: string, requests: string, span: string] {
+/** The amounts as texts, one that is not limited is no number to the script; the span of one that rolls; which end an answer. */
+export function amountsOf(quota: Quota): string[] {
   const { tokens, nanoUsd, requests, window } = quota;
   const span = isRolling(quota) ? (window?.seconds ?? 0) : 0;
-  return [String(tokens ?? "-"), String(nanoUsd ?? "-"), String(requests ?? "-"), String(span)];
+  return [...[tokens, nanoUsd, requests ?? null].map((amount) => String(amount ?? "-")), String(span), flagsOf(quota)];
+}
+
+/** Which of its amounts end an answer, as the scripts have it. */
+function flagsOf({ stops }: Quota): string {
+  return String((stops?.tokens ? 1 : 0) + (stops?.nanoUsd ? 2 : 0));
+}
+
+/** What a quota that ends an answer is to the script that sets aside more of it. */
+export function stopArguments(quota: Quota, counter: string): string[] {
+  const { tokens, nanoUsd } = quota;
+  return [counter, String(tokens ?? "-"), String(nanoUsd ?? "-"), flagsOf(quota)];
 }

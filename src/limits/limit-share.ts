@@ -250,9 +250,9 @@ export class LimitShare {
 
 function withDebt(admission: Admission, { minTokens, nanoUsd }: Reservation): Admission {
   if ("refusal" in admission) return admission;
-  const { lease, status } = admission;
+  const { lease, status, stop } = admission;
   lease.extend(minTokens, nanoUsd);
-  return { lease, reservedTokens: minTokens, status };
+  return { lease, reservedTokens: minTokens, status, stop };
 }
 
 function perMsOf({ limit, windowSeconds }: RateLimit): number {

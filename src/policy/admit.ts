@@ -1,11 +1,20 @@
 // Asks the limits for a request's admission: works out how much to set aside for it.
 import { type Clock, systemClock } from "../base/clock.ts";
 import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
-import type { Admission, Granted, LimitSet, LimitStatus, LimitStore, Reservation } from "../domain/limits/limits.ts";
+import type {
+  Admission,
+  Granted,
+  LimitSet,
+  LimitStatus,
+  LimitStore,
+  Reservation,
+  StopReservation,
+} from "../domain/limits/limits.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
+import { blockTokens } from "./answer-stop.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
 import { mostNanoUsdOf } from "./price.ts";
@@ -20,6 +29,8 @@ export interface RequestSize {
   width: number;
   /** What it is counted under. */
   tags?: readonly string[] | undefined;
+  /** Whether the answer is streamed: then a quota may end it as it goes; else it is set aside as a whole. */
+  stream?: boolean;
   /** What else its cost depends on; undefined: on nothing. */
   asked?: AskedOf | undefined;
 }
@@ -66,7 +77,9 @@ export class Admitter {
     size: RequestSize,
     listener: LimitListener,
   ): Admitted | Promise<Admitted> {
-    const admission = this.#limits.admit(principal.limits, this.#reservation(principal.account.id, size));
+    const reservation = this.#reservation(principal.account.id, size);
+    if (mayBeStopped(principal.limits, size)) reservation.stop = this.#stop(size);
+    const admission = this.#limits.admit(principal.limits, reservation);
     return admission instanceof Promise ? whenAdmitted(admission, listener) : admitted(admission, listener);
   }
 
@@ -118,6 +131,26 @@ export class Admitter {
     };
   }
 
+  /**
+   * The part of quotas that end an answer. As much as one token for each generation needs will do, with nothing of the prompt cached, as
+   * it is ended by what is known then. A stream asks for more as it goes; of a whole answer all that there may be is set
+   * aside, and it is held to that.
+   */
+  #stop(size: RequestSize): StopReservation {
+    const { model, promptTokens, maxCompletionTokens, width, stream: grows = false } = size;
+    const most = roomForAnswer(model.context, promptTokens);
+    const unsaid = most === Number.POSITIVE_INFINITY ? longestUnsaid : most;
+    const whole = width * Math.min(maxCompletionTokens ?? unsaid, most);
+    const wanted = grows ? Math.min(whole, width + blockTokens) : whole;
+    return {
+      tokens: promptTokens + wanted,
+      nanoUsd: this.#nanoUsd(size, wanted, 0),
+      minTokens: promptTokens + Math.min(width, wanted),
+      minNanoUsd: this.#nanoUsd(size, Math.min(width, wanted), 0),
+      grows,
+    };
+  }
+
   #likelyCached(accountId: string, { id, price }: RequestSize["model"], promptTokens: number): number {
     return price?.cachedInput === undefined ? 0 : this.#cached.estimate(accountId, id, promptTokens);
   }
@@ -132,6 +165,14 @@ export class Admitter {
     const request = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false, asked: tiers };
     return mostNanoUsdOf(request, price, this.#clock.nowSeconds());
   }
+}
+
+/** Tokens of a whole answer where neither the request nor a context says how long it may be: all servers know as many. */
+export const longestUnsaid = 4_096;
+
+/** Whether a quota may end the answer where it is spent; which of them count it is for the store to say. */
+function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens }: RequestSize): boolean {
+  return windows !== undefined && maxCompletionTokens !== 0 && windows.some(({ stops }) => stops !== undefined);
 }
 
 const noTiers: readonly string[] = [];

@@ -108,14 +108,16 @@ function windowsOf(
 ): Quota[] {
   const windows = new Map<string, Quota>();
   for (const rule of rules) {
-    const { per, window, models, tag, unit, amount } = rule;
+    const { per, window, models, tag, unit, amount, hardStop } = rule;
     const name = [id, per, tag === undefined ? window : `${window}@${tag}`, ...(models ?? [])].join(" ");
     const known = windows.get(name);
     const filter = (models || tag !== undefined) && { ...(models && { models }), ...(tag !== undefined && { tag }) };
     const none = { requests: null, tokens: null, nanoUsd: null, window: windowOf(rule), ...(filter && { filter }) };
     const quota = known ?? { id: name, owner, called, ownerId, environment, ...none, counted: undefined };
     const limit = unit === "usd" ? { nanoUsd: nanoUsdOf(amount) } : { [unit]: amount };
-    windows.set(name, { ...quota, ...limit });
+    const { tokens = false, nanoUsd = false } = quota.stops ?? {};
+    const stops = hardStop && { tokens: tokens || unit === "tokens", nanoUsd: nanoUsd || unit === "usd" };
+    windows.set(name, { ...quota, ...limit, ...(stops && { stops }) });
   }
   return [...windows.values()];
 }

@@ -6,6 +6,7 @@ import type { Price } from "../domain/models/price.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
 import { partsWithin } from "../domain/usage/usage-parts.ts";
+import { AnswerStop } from "./answer-stop.ts";
 import { believable, type UsageBounds } from "./believable-usage.ts";
 import { nanoUsdOf } from "./price.ts";
 
@@ -36,6 +37,8 @@ export interface Settled {
 }
 
 export class Meter {
+  /** Undefined where no quota ends the answer. */
+  readonly stop: AnswerStop | undefined;
   readonly #clock: Clock;
   readonly #lease: Lease;
   readonly #entry: LedgerEntry;
@@ -54,7 +57,7 @@ export class Meter {
   /** Throws, with the reservation given back, where the ledger is closed. `price`, `bounds`: as the model has them. */
   constructor(
     { ledger, clock }: MeterDeps,
-    { lease, reservedTokens }: Pick<Granted, "lease" | "reservedTokens">,
+    { lease, reservedTokens, stop }: Pick<Granted, "lease" | "reservedTokens" | "stop">,
     begin: UsageBegin,
     price: Price | undefined,
     bounds: UsageBounds,
@@ -66,6 +69,7 @@ export class Meter {
     this.#price = price;
     this.#bounds = bounds;
     this.#mostTokens = mostTokens(bounds);
+    this.stop = stop && new AnswerStop(stop, price, begin.at);
     this.#startedMs = clock.monotonicMs();
     try {
       this.#entry = ledger.begin(begin, this.#startedMs);
@@ -90,6 +94,12 @@ export class Meter {
     this.#price = price;
     this.#bounds = bounds;
     this.#mostTokens = mostTokens(bounds);
+    this.stop?.servedBy(price);
+  }
+
+  /** See `AnswerStop.look`; only where there is a stop. */
+  lookAtStop(usage: TokenUsage): ReturnType<AnswerStop["look"]> {
+    return this.stop?.look(believable(usage, this.#bounds)) ?? "goes_on";
   }
 
   /** When `delivered` is to be called again: monotonic milliseconds from which on, and the tokens beyond which. */

@@ -56,7 +56,7 @@ describe("what is set aside", () => {
         fc.subarray([...tiers]),
         (of, size, at, served) => {
           const share = (i: number, whole: number) => Math.floor((at[i] ?? 0) * whole);
-          // As much as is expected, or more, is read from the cache: less is what may be dearer than the rest of a quota.
+          // No less is read from the cache than was expected: that is what may cost more than what is set aside.
           const promptTokens = Math.max(size.cachedTokens, share(0, size.promptTokens));
           const completionTokens = share(1, size.completionTokens);
           const cachedTokens = size.cachedTokens;

@@ -57,7 +57,7 @@ export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSecond
 
 /** A request before it is served, as far as its cost depends on it. */
 export interface PricedRequest {
-  /** Of the prompt: an estimate, which may be too low by about a quarter. */
+  /** An estimate of the prompt, which may be too low by about a quarter. */
   promptTokens: number;
   completionTokens: number;
   /** How many of the prompt's tokens are taken to be read from a cache. */

@@ -242,7 +242,7 @@ function setEnd(span: Span, end: UsageEnd): void {
   });
   if (end.parts) {
     const { cachedTokens, cacheWriteTokens, reasoningTokens } = end.parts;
-    // As they are booked; what was told of an attempt may be another figure.
+    // Those that are booked; what was told of an attempt may be another figure.
     if (cachedTokens > 0) span.setAttribute(genAi.cachedTokens, cachedTokens);
     if (cacheWriteTokens > 0) span.setAttribute(genAi.cacheWriteTokens, cacheWriteTokens);
     if (reasoningTokens > 0) span.setAttribute(genAi.reasoningTokens, reasoningTokens);

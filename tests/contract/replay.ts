@@ -64,6 +64,7 @@ export async function replay(
   relay(
     {
       request: streamRequest(operation, includeUsage),
+      stop: undefined,
       source: {
         response: { status: 200, headers: new Headers(), body: bodyInPieces(pieces) },
         deployment: { engine, model: "upstream-model", weight: 1 },

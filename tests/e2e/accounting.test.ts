@@ -304,6 +304,7 @@ test("a client that left before its request was begun: it ends at once, and no m
       onLimits: () => {},
       onServedBy: () => {},
       onIgnored: () => {},
+      onCapped: () => {},
       onLedger: () => {},
       onEnd: (outcome) => void ends.push(outcome),
       answer: (answer) => answer,

@@ -273,7 +273,7 @@ test("what a model server had told of cached, written and reasoning tokens stand
       prompt_tokens_details: { cached_tokens: 700, cache_write_tokens: 100 },
       completion_tokens_details: { reasoning_tokens: 30 },
     };
-    // As vLLM's `continuous_usage_stats` have it.
+    // vLLM's `continuous_usage_stats` tell it so.
     const choices = [{ index: 0, delta: { role: "assistant", content: "word " }, finish_reason: null }];
     res.write(`data: ${JSON.stringify({ ...names, object: "chat.completion.chunk", choices, usage: told })}\n\n`);
   });

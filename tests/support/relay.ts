@@ -158,6 +158,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
   relay(
     {
       request: requestFor({}),
+      stop: undefined,
       source,
       completion: { id: "chatcmpl-x", created: 1, ownId: false },
       // The timers of a test may go on within one event.

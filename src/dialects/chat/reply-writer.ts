@@ -216,13 +216,14 @@ class ChunkWriter implements ReplySink {
     // The stream ends with what counts.
   }
 
-  end({ reason }: ReplyEnd): void {
+  end({ reason, stopped }: ReplyEnd): void {
     if (!this.#begun) this.#first('""');
     // Clients parse the arguments, and an empty text is no JSON.
     for (const [index, { kind, isEmpty }] of this.#calls)
       if (isEmpty && kind === "function") this.arguments(index, "{}");
     const finish = finishReason(reason, { refused: this.#refused, older: this.#older });
-    this.#out += `${this.#begin}{},"logprobs":null,"finish_reason":"${finish}"${this.#tail}`;
+    const tail = stopped ? this.#tail.replace(/\}\n\n$/, `,"headrace":${JSON.stringify(stopped)}}\n\n`) : this.#tail;
+    this.#out += `${this.#begin}{},"logprobs":null,"finish_reason":"${finish}"${tail}`;
   }
 
   #first(content: string): void {

@@ -22,6 +22,11 @@ const alwaysThinks = /gpt-oss/i;
 const [mediumBudget, highBudget] = [4_096, 16_384];
 const noParameters = { type: "object", properties: {} } as const;
 
+/** Whether a model wants `max_completion_tokens`, and not by its older name. */
+export function refusesOlderLimit(model: string): boolean {
+  return openaiThinker.test(model);
+}
+
 /**
  * Writes what most servers take, as nothing is known of the one that it is for. Throws `invalid_request`, naming the place,
  * for files that cannot be sent along, and for tools that must be called but are not there.
@@ -29,7 +34,7 @@ const noParameters = { type: "object", properties: {} } as const;
 export function writeChatRequest(conversation: Conversation, model: string): WrittenRequest {
   const { turns, sampling, stream, maxTokens, choices, output } = conversation;
   const tools = new EngineTools(conversation.tools);
-  const isThinker = openaiThinker.test(model);
+  const isThinker = refusesOlderLimit(model);
   const body = {
     model,
     messages: writeMessages(turns, tools),

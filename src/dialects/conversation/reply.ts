@@ -2,7 +2,7 @@
 
 import type { Seal } from "../../domain/seal.ts";
 import type { UsageDetails } from "../../domain/usage/usage-parts.ts";
-import type { OwnMembers } from "../answer.ts";
+import type { OwnMembers, StopMark } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
@@ -43,6 +43,8 @@ export interface ReplyEnd {
    */
   readonly reason: "stop" | "sequence" | "calls" | "length" | "context" | "filter" | "refusal" | "pause";
   readonly sequence?: string | undefined;
+  /** What the client is told of a quota that has ended it. */
+  readonly stopped?: StopMark | undefined;
 }
 
 /** Undefined: not told. */

@@ -13,6 +13,7 @@ import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts
 import { messageFormat } from "./format.ts";
 import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
+import { FollowedMessage } from "./stopped-message.ts";
 import { UsageReading } from "./usage.ts";
 
 /** Claude Code gives a stream up after minutes without a byte. */
@@ -26,6 +27,7 @@ const events: PassedEvents = {
   holder: "message",
   last: new Set(["message_stop", "error"]),
   errorEvent,
+  follower: () => new FollowedMessage(),
 };
 
 const whole: PassedWhole = {

@@ -108,9 +108,9 @@ export class MessageWriter implements ReplyWriter {
     if (!this.#hasBegun) this.#begin();
     const delta = { ...this.#endMembers(), container: null };
     const counted = deltaUsage(usage, this.#head.promptTokens);
-    return (
-      this.take() + namedEvent({ type: "message_delta", delta, usage: counted }) + namedEvent({ type: "message_stop" })
-    );
+    const { stopped } = this.#end;
+    const ended = { type: "message_delta", delta, usage: counted, ...(stopped && { headrace: stopped }) };
+    return this.take() + namedEvent(ended) + namedEvent({ type: "message_stop" });
   }
 
   failure(fault: ReplyFault): string {

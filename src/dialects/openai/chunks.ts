@@ -7,7 +7,7 @@ import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
-import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
@@ -55,6 +55,9 @@ export class ChunkTranslator implements AnswerStream {
   deliveredBytes = 0;
   deliveredPieces = 0;
   finishSeen = false;
+  #finished = 0;
+  /** What is told of usage at the end is of all of it; not where we end it. */
+  #isStopped = false;
   context: number | undefined;
   /** Public id of the model that serves the request. */
   #model: string;
@@ -84,6 +87,10 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   /** Takes an event that is like the one before it but for its text. */
+  get isOpen(): boolean {
+    return this.#finished < this.#request.width;
+  }
+
   takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
     const template = this.#template;
     const { deliveredPieces } = this;
@@ -137,7 +144,9 @@ export class ChunkTranslator implements AnswerStream {
       const bytes = deliveredBytes(choice);
       this.deliveredBytes += bytes;
       if (bytes > 0) this.deliveredPieces++;
-      if (choice.finish_reason) this.finishSeen = true;
+      if (!choice.finish_reason) continue;
+      this.finishSeen = true;
+      this.#finished++;
     }
   }
 
@@ -248,22 +257,38 @@ export class ChunkTranslator implements AnswerStream {
     return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
   }
 
+  stopped(mark: StopMark): string {
+    const { width, dialect } = this.#request;
+    const said = dialect.isConversation ? { delta: {} } : { text: "" };
+    const choices = Array.from({ length: width }, (_, index) => {
+      return { index, ...said, logprobs: null, finish_reason: "length" };
+    });
+    const usage = this.#wantsUsage ? { usage: null } : {};
+    this.#isStopped = true;
+    const last = JSON.stringify({ ...this.#head(), choices, ...usage, headrace: mark });
+    return `data: ${encodeByteText(last)}\n\n${this.ending()}`;
+  }
+
   errorEvent(error: string): string {
     return `data: ${encodeByteText(error)}\n\n`;
   }
 
   #usageChunk(): string {
-    const counted = streamUsage(this.#request, this, true);
+    const counted = streamUsage(this.#request, this, !this.#isStopped);
     const isReported = this.#usageText !== undefined && counted === this.reported;
     const usage = isReported ? this.#usageText : JSON.stringify(usageObject(counted, this.#request.dialect));
-    const head = {
+    const head = { ...this.#head(), choices: [] };
+    return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
+  }
+
+  /** What a chunk of ours begins with. */
+  #head(): Record<string, unknown> {
+    return {
       id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
       object: this.#objectName(),
       created: this.#lastChunk?.created ?? this.#names.created,
       model: this.#model,
-      choices: [],
     };
-    return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
   }
 
   #objectName(): string {

@@ -192,7 +192,7 @@ export class ResponseWriter implements ReplyWriter, EventSink {
     const reason = this.#ended?.reason;
     const output = this.#output;
     if (reason === "length" || reason === "context")
-      return { status: "incomplete", incomplete: "max_output_tokens", output, usage };
+      return { status: "incomplete", incomplete: "max_output_tokens", output, usage, stopped: this.#ended?.stopped };
     // A refusal without words would be taken for an empty answer.
     if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
       return { status: "incomplete", incomplete: "content_filter", output, usage };

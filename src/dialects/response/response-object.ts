@@ -1,4 +1,5 @@
 // The response object: what it repeats of its request, and what there is of its answer.
+import type { StopMark } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 
@@ -33,6 +34,7 @@ export interface ResponseState {
   /** Unix seconds. */
   completedAt?: number | undefined;
   incomplete?: string | undefined;
+  stopped?: StopMark | undefined;
   error?: { code: string; message: string } | undefined;
 }
 
@@ -63,7 +65,8 @@ function formatToWire(format: unknown): unknown {
     : format;
 }
 
-export function responseState({ status, output, usage, completedAt, incomplete, error }: ResponseState): Json {
+export function responseState(state: ResponseState): Json {
+  const { status, output, usage, completedAt, incomplete, stopped, error } = state;
   return {
     status,
     completed_at: completedAt ?? null,
@@ -71,10 +74,11 @@ export function responseState({ status, output, usage, completedAt, incomplete, 
     incomplete_details: incomplete === undefined ? null : { reason: incomplete },
     output,
     usage: usage ? usageToWire(usage) : null,
+    ...(stopped && { headrace: stopped }),
   };
 }
 
-function usageToWire(usage: ReplyUsage): Json {
+export function usageToWire(usage: ReplyUsage): Json {
   const { promptTokens = 0, completionTokens = 0, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
   return {
     input_tokens: promptTokens,

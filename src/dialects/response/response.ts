@@ -19,6 +19,7 @@ import { openedInput } from "./opened-items.ts";
 import { usageOf } from "./reply-reader.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
+import { FollowedResponse } from "./stopped-response.ts";
 
 /** Members that a model is shown. */
 const shown = ["instructions", "input", "tools", "text"];
@@ -28,6 +29,7 @@ const events: PassedEvents = {
   holder: "response",
   last: new Set(["response.completed", "response.incomplete", "response.failed"]),
   errorEvent,
+  follower: () => new FollowedResponse(),
 };
 
 const search = Buffer.from('"web_search_call"');

@@ -2,13 +2,14 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from "../answer.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
-import type { ReplyReader } from "../conversation/reply.ts";
+import type { ReplyReader, ReplyUsage } from "../conversation/reply.ts";
 import { isObject } from "../conversation/said.ts";
 import { malformed } from "../malformed.ts";
-import { CountedReply } from "./counted-reply.ts";
+import { streamUsage } from "../stream-usage.ts";
+import { CountedReply, usageOf } from "./counted-reply.ts";
 import { type Json, parsedAnswer } from "./engine-answer.ts";
 import { edited, ownMembers } from "./passed-answer.ts";
 import { TranslatedStream } from "./translated-stream.ts";
@@ -24,6 +25,15 @@ export interface PassedEvents {
   readonly last: ReadonlySet<unknown>;
   /** The event that tells an error in an open stream; `begun`: what came of it so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
+  /** What knows how to end a stream anywhere. Made where a quota may do that. */
+  follower(): StreamFollower;
+}
+
+/** Sees all events of a stream, so that it can be ended as its format has it wherever it is. */
+export interface StreamFollower {
+  see(event: Json): void;
+  /** The events that end it. `usage`: what counts. */
+  stopped(begun: BegunAnswer, usage: ReplyUsage, mark: StopMark): string;
 }
 
 export interface BegunAnswer {
@@ -40,6 +50,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   readonly #events: PassedEvents;
   readonly #names: AnswerNames;
   readonly #request: AskedRequest;
+  readonly #follower: StreamFollower | undefined;
   #reader: ReplyReader;
   #held: Json | undefined;
   #eventCount = 0;
@@ -52,11 +63,16 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.#events = events;
     this.#request = request;
     this.#names = names;
+    this.#follower = names.mayBeStopped ? events.follower() : undefined;
     this.#reader = events.format.reader(noNames);
   }
 
   get finishSeen(): boolean {
     return this.#last !== "";
+  }
+
+  get isOpen(): boolean {
+    return this.ended === undefined && !this.finishSeen;
   }
 
   servedBy(serving: Serving): void {
@@ -86,6 +102,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const { type, sequence_number: number } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     this.#reader.event(event, this);
+    this.#follower?.see(event);
     this.#eventCount = typeof number === "number" ? number + 1 : this.#eventCount + 1;
     const rendered = encodeByteText(`event: ${type}\ndata: ${this.#own(text, event)}\n\n`);
     if (!this.#events.last.has(type)) return rendered;
@@ -123,6 +140,12 @@ export class PassedStream extends CountedReply implements AnswerStream {
 
   ending(): string {
     return this.#last;
+  }
+
+  stopped(mark: StopMark): string {
+    const begun = { held: this.#held, events: this.#eventCount };
+    const usage = usageOf(streamUsage(this.#request, this, false), this.told);
+    return encodeByteText(this.#follower?.stopped(begun, usage, mark) ?? "");
   }
 
   errorEvent(rendered: string, error: GatewayError): string {

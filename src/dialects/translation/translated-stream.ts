@@ -6,7 +6,7 @@ import type { SseReader } from "../../base/text/sse.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { TemplateTrials } from "../alike-events.ts";
-import type { AnswerNames, AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from "../answer.ts";
 import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
 import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
@@ -63,6 +63,10 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.ended !== undefined;
   }
 
+  get isOpen(): boolean {
+    return !this.finishSeen;
+  }
+
   servedBy(): void {}
 
   takeInPlace(bytes: Buffer, start: number, end: number): TextTemplate | undefined {
@@ -116,6 +120,13 @@ export class TranslatedStream implements AnswerStream {
 
   ending(): string {
     const counted = streamUsage(this.#request, this, true);
+    return encodeByteText(this.#writer.ending(usageOf(counted, this.#reply.told)));
+  }
+
+  stopped(mark: StopMark): string {
+    // Past what counts it: figures of the engine are still of an earlier moment.
+    this.#writer.end({ reason: "length", stopped: mark });
+    const counted = streamUsage(this.#request, this, false);
     return encodeByteText(this.#writer.ending(usageOf(counted, this.#reply.told)));
   }
 

@@ -31,8 +31,15 @@ export interface Quota {
   readonly window?: QuotaWindow;
   /** Which requests it counts; undefined: all of its owner's. */
   readonly filter?: QuotaFilter;
+  /** Which of its amounts end an answer where they are spent; undefined: none does. */
+  readonly stops?: StoppingAmounts | undefined;
   /** The place where a store counts it and what has the same id, cached here as in `LimitSet`. */
   counted?: object | undefined;
+}
+
+export interface StoppingAmounts {
+  readonly tokens: boolean;
+  readonly nanoUsd: boolean;
 }
 
 /** All that is named has to fit. */
@@ -66,6 +73,17 @@ export interface Reservation {
   model?: string;
   /** What it is counted under; undefined: no quota of a tag counts it. */
   tags?: readonly string[] | undefined;
+  /** What is set aside of quotas that end the answer, in place of the rest; undefined: they are as all others. */
+  stop?: StopReservation | undefined;
+}
+
+export interface StopReservation {
+  tokens: number;
+  nanoUsd: number;
+  minTokens: number;
+  minNanoUsd: number;
+  /** Whether more can be set aside as the answer goes on, so that several may share what is left; else this has to do. */
+  grows: boolean;
 }
 
 /** State of the tightest limit of a kind, for headers. */
@@ -90,8 +108,35 @@ export interface Lease {
   settle(tokens: number, nanoUsd: number): void;
 }
 
+/** What quotas that end answers have for one of them. Its end is that of the lease beside it. */
+export interface StopLease {
+  /** Set aside so far; infinite where no quota of the unit ends it. */
+  readonly tokens: number;
+  readonly nanoUsd: number;
+  /** What was left of them when it began, this one's included; infinite likewise. */
+  readonly mostTokens: number;
+  readonly mostNanoUsd: number;
+  /** The one of these quotas of which the smallest part was left when it was looked last. */
+  readonly tightest: StoppedBy | undefined;
+  /**
+   * Sets aside so much more, or what is left where that is less; as less is left, the pieces become smaller, as others share
+   * it. A promise only where another process is asked; it never rejects.
+   */
+  grow(moreTokens: number, moreNanoUsd: number): void | Promise<void>;
+}
+
+/** A quota that ended an answer. */
+export interface StoppedBy {
+  readonly quota: Quota;
+  readonly unit: "tokens" | "nanoUsd";
+  /** undefined: it begins with its first use. */
+  readonly period: Period | undefined;
+}
+
 export interface Granted {
   readonly lease: Lease;
+  /** Undefined where no quota ends the answer. */
+  readonly stop?: StopLease | undefined;
   /** Tokens that were set aside. */
   readonly reservedTokens: number;
   readonly status: LimitStatus;

@@ -256,6 +256,10 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.answerHeaders["x-headrace-ignored"] = ignoredMembers(members);
   }
 
+  onCapped(tokens: number): void {
+    this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
+  }
+
   onLedger(): void {
     this.#exchange.isOnLedger = true;
   }

@@ -13,6 +13,7 @@ const exposedHeaders = [
   "x-headrace-model",
   "x-headrace-ignored",
   "x-headrace-usage",
+  "x-headrace-max-tokens",
   ...["limit", "remaining", "reset"].flatMap((part) =>
     ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${part}-${kind}`, `anthropic-ratelimit-${kind}-${part}`]),
   ),

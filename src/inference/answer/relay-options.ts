@@ -5,7 +5,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
-import type { AnswerNames, StreamObservation } from "../../dialects/answer.ts";
+import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import type { Stopping } from "../stopping.ts";
@@ -18,7 +18,19 @@ export interface PieceDue {
   duePieces: number;
 }
 
+/** Ends a stream where a quota is spent. */
+export interface StreamStop {
+  /** Whether as many bytes as these cannot bring it to where it has to be looked at. */
+  isFar(observed: StreamObservation, bytes: number): boolean;
+  /** A promise where it has to wait until that is known, and then be asked again. */
+  look(observed: StreamObservation): "goes_on" | "spent" | Promise<void>;
+  /** What its client is told of it. Called once, when it is spent. */
+  mark(): StopMark;
+}
+
 export interface RelayOptions {
+  /** Undefined where no quota ends it. */
+  readonly stop: StreamStop | undefined;
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;

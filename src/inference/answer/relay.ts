@@ -15,7 +15,7 @@ import { TranslatedStream } from "../../dialects/translation/translated-stream.t
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
-import type { PieceDue, RelayOptions } from "./relay-options.ts";
+import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 
 const jsonType = /^application\/json\b/i;
 /** After the end of a stream the rest of the connection is read this long, so that it can be used again. */
@@ -53,6 +53,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #dispatched: Dispatched | undefined;
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
+  /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
+  #held: string | undefined;
+  #endsHeld = false;
   #firstByteSeen = false;
   /** Whether the client was sent any event. */
   #hasBegun = false;
@@ -98,7 +101,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     // What comes behind the end only has to leave the connection.
     if (this.#over) return;
     // One of which somebody is told goes the way on which that may fail.
-    const mayStay = this.#atRest && !this.#isDue(this.#chunks.deliveredPieces + 1);
+    const { stop } = this.#options;
+    const mayStay =
+      this.#atRest &&
+      !this.#isDue(this.#chunks.deliveredPieces + 1) &&
+      (stop === undefined || stop.isFar(this.#chunks, end - start));
     const template = mayStay ? this.#chunks.takeInPlace(bytes, start, end) : undefined;
     if (template) {
       this.#idleBytes = 0;
@@ -116,29 +123,47 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   #byteText(bytes: string): void {
     if (this.#over) return;
+    if (this.#held !== undefined) {
+      this.#held += bytes;
+      return;
+    }
     if (!this.#firstByteSeen) {
       this.#firstByteSeen = true;
       this.#dispatched?.firstByte();
     }
+    this.#read(bytes);
+  }
+
+  /** `bytes`: undefined to go on with what was fed before. */
+  #read(bytes: string | undefined): void {
+    const { stop } = this.#options;
+    const received = bytes?.length ?? 0;
     let events = "";
     let done = false;
+    let verdict: ReturnType<StreamStop["look"]> = "goes_on";
     try {
-      this.#reader.feed(bytes);
+      if (bytes !== undefined) this.#reader.feed(bytes);
       while (!done) {
-        events += this.#chunks.takeAlike(this.#reader);
+        if (stop === undefined || stop.isFar(this.#chunks, received)) events += this.#chunks.takeAlike(this.#reader);
+        else if (this.#chunks.isOpen) verdict = stop.look(this.#chunks);
+        if (verdict !== "goes_on") break;
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
         const data = this.#reader.next();
         if (data === undefined) break;
         if (this.#chunks.isEnd(data)) done = true;
         else events += this.#translate(data, start);
       }
-      this.#checkIdle(bytes.length, events !== "");
+      this.#checkIdle(received, events !== "");
       this.#countEvent(this.#reader.heldBytes);
       if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
         this.#options.onPiece(this.#chunks, this);
       }
     } catch (error) {
       this.#break(error, events);
+      return;
+    }
+    if (verdict === "spent") {
+      this.#stopHere(events);
       return;
     }
     if (done) {
@@ -149,11 +174,33 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#write(events);
     }
     this.#atRest = !this.#recorded && this.#reader.atRest;
+    if (verdict !== "goes_on" && !this.#over) this.#hold(verdict);
+  }
+
+  /** Whether a quota has more for it is being asked: what comes meanwhile waits. */
+  #hold(until: Promise<void>): void {
+    this.#held = "";
+    this.#dispatched?.response.body.pause();
+    until.then(() => this.#goOn());
+  }
+
+  #goOn(): void {
+    if (this.#over) return;
+    const held = this.#held ?? "";
+    this.#held = undefined;
+    if (this.#behindSinceMs === undefined) this.#dispatched?.response.body.resume();
+    this.#read(undefined);
+    if (held !== "") this.#byteText(held);
+    if (this.#endsHeld && this.#held === undefined && !this.#over) this.end();
   }
 
   end(): void {
     if (this.#over) {
       this.#drained();
+      return;
+    }
+    if (this.#held !== undefined) {
+      this.#endsHeld = true;
       return;
     }
     let events = "";
@@ -301,7 +348,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #caughtUp(): void {
     if (this.#over || this.#behindSinceMs === undefined) return;
     this.#behindSinceMs = undefined;
-    this.#dispatched?.response.body.resume();
+    if (this.#held === undefined) this.#dispatched?.response.body.resume();
   }
 
   /** `events` are the last ones. */
@@ -310,6 +357,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#record(last);
     this.#recordEnd(last);
     this.#finish(undefined, last);
+  }
+
+  /** A quota is spent: the client gets the end that a limit on its tokens would have brought, and the engine stops. */
+  #stopHere(events: string): void {
+    const last = events + this.#chunks.stopped((this.#options.stop as StreamStop).mark());
+    this.#record(last);
+    this.#recordEnd(last);
+    this.#finish(undefined, last, true);
   }
 
   /** `events` came before the error, and are delivered before it. */
@@ -352,7 +407,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /** `last` goes to the client once the end is on record; undefined where nobody is there to read it. */
-  #finish(error: unknown, last: string | undefined): void {
+  #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
     this.#over = true;
@@ -361,13 +416,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     options.left.off(this);
     options.stopping.remove(this);
     // First: what nobody waits for any more says nothing of how long an engine takes.
-    if (error !== undefined) options.abort();
+    if (error !== undefined || isStopped) options.abort();
     this.#whole?.cancel();
     const { reported, deliveredPieces } = this.#chunks;
     this.#countEvent(0);
     const isFault = error instanceof GatewayError && !(error instanceof BlamelessError);
     dispatched?.done(isFault, reported?.completionTokens ?? deliveredPieces);
-    if (error !== undefined) dispatched?.response.body.cancel();
+    if (error !== undefined || isStopped) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
     const recorded = this.#tellEnd(error);
     if (last === undefined) return;

@@ -5,7 +5,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
-import type { AnswerNames, StreamObservation } from "../../dialects/answer.ts";
+import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
 import { streamUsage } from "../../dialects/stream-usage.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
@@ -15,7 +15,11 @@ import type { DecodedRequest } from "../decoded-request.ts";
 import type { Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
-import type { PieceDue, RelayOptions } from "./relay-options.ts";
+import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
+import { spentCode, stopMark } from "./stop-mark.ts";
+
+/** Text of an answer is estimated with a token for so many bytes at least. */
+const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener {
@@ -28,7 +32,8 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly meter: Meter;
   /** Stops what works for it. */
   readonly cancellation: Cancellation;
-  ended(usage: TokenUsage, error: unknown): Eventual<void>;
+  /** `code`: why it ended, where that is no error. */
+  ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void>;
   endedWithoutAnswer(error: unknown): Eventual<void>;
 }
 
@@ -39,11 +44,12 @@ export function relayTo(client: ClientStream, source: RelayOptions["source"], op
   relay(new RelayedAnswer(source, open), client);
 }
 
-class RelayedAnswer implements RelayOptions {
+class RelayedAnswer implements RelayOptions, StreamStop {
   readonly source: RelayOptions["source"];
   readonly recorded: boolean;
   readonly recordsEnd: boolean;
   readonly #open: RelayedRequest;
+  #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
@@ -52,6 +58,26 @@ class RelayedAnswer implements RelayOptions {
     this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true;
     this.recordsEnd = recorder !== undefined && !recorder.wantsAllEvents;
     this.#open = open;
+  }
+
+  get stop(): StreamStop | undefined {
+    return this.#open.meter.stop && this;
+  }
+
+  isFar({ deliveredBytes, deliveredPieces, reported }: StreamObservation, bytes: number): boolean {
+    const estimated = Math.max(deliveredPieces, Math.ceil(deliveredBytes / estimatedTokenBytes));
+    const soFar = Math.max(estimated, reported?.completionTokens ?? 0);
+    return soFar + Math.ceil(bytes / estimatedTokenBytes) < (this.#open.meter.stop?.dueTokens ?? 0);
+  }
+
+  look(observed: StreamObservation): "goes_on" | "spent" | Promise<void> {
+    this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
+    return this.#open.meter.lookAtStop(this.#usageSoFar());
+  }
+
+  mark(): StopMark {
+    this.#isStopped = true;
+    return stopMark(this.#open.meter.stop?.tightest);
   }
 
   get request(): DecodedRequest {
@@ -115,7 +141,8 @@ class RelayedAnswer implements RelayOptions {
     if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
       return open.endedWithoutAnswer(error);
     }
-    return open.ended(streamUsage(open.request, observed, error === undefined), error);
+    const isWhole = error === undefined && !this.#isStopped;
+    return open.ended(streamUsage(open.request, observed, isWhole), error, this.#isStopped ? spentCode : undefined);
   }
 }
 

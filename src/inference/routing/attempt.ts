@@ -27,6 +27,8 @@ export interface Dispatched {
   readonly translation?: Translation | undefined;
   /** Members of the client's request that the engine did not get. */
   readonly leftOut?: readonly string[];
+  /** The tokens of each generation that the engine was told, as a quota allows no more. */
+  readonly capped?: number | undefined;
   /** Told of what its engine answers. */
   readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
@@ -50,6 +52,8 @@ export interface Sender {
   /** For what the client keeps for us. */
   readonly seal: Seal;
   readonly workload: Workload;
+  /** The most tokens of each generation that quotas which end an answer allow; left out, or undefined: none does. */
+  readonly mostTokens?: number | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** Stops it until the response is here. */
@@ -81,6 +85,7 @@ export class Attempt implements Dispatched {
   readonly model: Model;
   translation: Translation | undefined;
   leftOut: readonly string[] = [];
+  capped: number | undefined;
   readonly #place: Place;
   readonly #router: Router;
   readonly #sender: Sender;
@@ -115,9 +120,11 @@ export class Attempt implements Dispatched {
   send(request: DecodedRequest): Eventual<EngineResponse> {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
-    const { requestId, recording, holder, seal } = this.#sender;
+    const { requestId, recording, holder, seal, mostTokens } = this.#sender;
     const { context } = this.model;
-    const { operation, body, translation, leftOut } = askingOf(request, { engine, model, context, recording, seal });
+    const options = { engine, model, context, recording, seal, mostTokens };
+    const { operation, body, translation, leftOut, capped } = askingOf(request, options);
+    this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;

@@ -5,6 +5,7 @@ import type { Hold } from "../../domain/limits/rate-limit.ts";
 import type { CountedParty } from "../counted-party.ts";
 import type { TrackedBucket } from "./memory-buckets.ts";
 import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
+import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
 
 /** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
@@ -25,6 +26,7 @@ export class MemoryLease implements Lease, Granted {
   readonly #parties: CountedParty | undefined;
   /** The windows in which it began: its usage belongs there, whichever it ends in. */
   readonly #windows: readonly CountedWindow[] | undefined;
+  readonly stop: MemoryStop | undefined;
   /** Holds in the order of the parties that limit tokens, from the last on. Mostly there is one, the account. */
   #hold: Hold | undefined;
   #otherHolds: Hold[] | undefined;
@@ -38,8 +40,10 @@ export class MemoryLease implements Lease, Granted {
     windows: readonly CountedWindow[] | undefined,
     tokens: number,
     nanoUsd: number,
+    stop: MemoryStop | undefined,
   ) {
     this.reservedTokens = tokens;
+    this.stop = stop;
     this.#places = places;
     this.#parties = parties;
     this.#windows = windows;
@@ -69,6 +73,7 @@ export class MemoryLease implements Lease, Granted {
       }
     }
     if (this.#windows) for (const { counter } of this.#windows) hold(counter, this.#tokens, this.#nanoUsd);
+    this.stop?.begin();
   }
 
   extend(tokens: number, nanoUsd: number): void {
@@ -90,6 +95,7 @@ export class MemoryLease implements Lease, Granted {
       if (party.quota) this.#book(this.#counterOf(party, party.quota), tokens, nanoUsd);
     }
     if (this.#windows) for (const { counter } of this.#windows) this.#book(counter, tokens, nanoUsd);
+    this.stop?.settle(tokens, nanoUsd);
   }
 
   #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {

@@ -11,6 +11,7 @@ import {
   reserve,
 } from "../../../tests/support/limits-contract.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { stopsContract } from "../../../tests/support/stops-contract.ts";
 import { windowsContract } from "../../../tests/support/windows-contract.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Admission } from "../../domain/limits/limits.ts";
@@ -19,6 +20,7 @@ import { MemoryLimits } from "./memory-limits.ts";
 
 limitsContract({ open: (options) => new MemoryLimits(options), schedules: 25 });
 windowsContract({ open: (options) => new MemoryLimits(options) });
+stopsContract({ open: (options) => new MemoryLimits(options) });
 
 function setUp() {
   const clock = manualClock(Date.UTC(2026, 10, 20) / 1000);

@@ -15,10 +15,20 @@ import type {
 import { Bucket } from "../../domain/limits/rate-limit.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { CountedParty } from "../counted-party.ts";
-import { isCounted, isLimited, quotaShortage, rateShortage, shortageOf, statusOf, tighter } from "../limit-decision.ts";
+import {
+  isCounted,
+  isLimited,
+  isStopping,
+  quotaShortage,
+  rateShortage,
+  shortageOf,
+  statusOf,
+  tighter,
+} from "../limit-decision.ts";
 import { MemoryBuckets } from "./memory-buckets.ts";
 import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
 import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
+import { MemoryStop } from "./memory-stop.ts";
 import { type CountedWindow, MemoryWindows, WindowCounter } from "./memory-windows.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
@@ -107,6 +117,7 @@ export class MemoryLimits implements LimitStore {
       for (const { quota, counter } of counted ?? []) {
         if (!counter.isRead) isUnread = true;
         else if (shortageOf(quota, counter, reservation)) isShort = true;
+        if (isStopping(quota, reservation)) continue;
         tokens = Math.min(tokens, leftOf(quota.tokens, counter.usedTokens + counter.heldTokens));
         nanoUsd = Math.min(nanoUsd, leftOf(quota.nanoUsd, counter.usedNanoUsd + counter.heldNanoUsd));
       }
@@ -119,7 +130,11 @@ export class MemoryLimits implements LimitStore {
     for (let party = last; party; party = party.before) if (party.requests) party.requestBucket?.take(1, nowMs);
     if (this.#places.counters !== counters) this.#places = { clock: this.#clock, counters };
     if (counted) for (const one of counted) this.#windows.begin(one, nowMs);
-    const lease = new MemoryLease(this.#places, last, counted, tokens, nanoUsd);
+    const { stop } = reservation;
+    const stopping = stop && counted?.filter(({ quota }) => quota.stops);
+    const others = stopping ? counted?.filter(({ quota }) => !quota.stops) : counted;
+    const ending = stop && stopping && stopping.length > 0 ? new MemoryStop(stopping, stop) : undefined;
+    const lease = new MemoryLease(this.#places, last, others, tokens, nanoUsd, ending);
     lease.begin(nowMs);
     lease.status = this.#statusOf(last, nowMs);
     return lease;

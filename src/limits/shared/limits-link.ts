@@ -128,6 +128,13 @@ export class LimitsLink {
     return answer;
   }
 
+  /** `args`: as the script has them, from the number of the lease on. Rejects where nobody answers. */
+  async grow(args: readonly string[]): Promise<number[]> {
+    // What was settled a moment ago may be what there is to be had.
+    this.operations.flush();
+    return (await this.#run("grow", [], [this.session, ...args])) as number[];
+  }
+
   /** Makes this replica known again, where the server has forgotten it. */
   meet(): Promise<void> {
     this.#meeting ??= this.#meet().finally(() => {

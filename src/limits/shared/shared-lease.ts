@@ -2,13 +2,17 @@
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
+import type { SharedStop } from "./shared-stop.ts";
 
 export interface SharedLeaseListener {
   extended(lease: SharedLease): void;
   settled(lease: SharedLease, tokens: number, nanoUsd: number): void;
 }
 
-export type SharedLeaseFacts = Pick<SharedLease, "number" | "plan" | "quotaKeys" | "tokens" | "nanoUsd" | "own">;
+export type SharedLeaseFacts = Pick<
+  SharedLease,
+  "number" | "plan" | "quotaKeys" | "tokens" | "nanoUsd" | "own" | "stop"
+>;
 
 export class SharedLease implements Lease, Bagged {
   inBag = nowhere;
@@ -22,16 +26,22 @@ export class SharedLease implements Lease, Bagged {
   nanoUsd: number;
   /** The lease of this process, where nobody else knows of it. */
   own: Lease | undefined;
+  /** What quotas that end the answer have set aside, under a number of its own; undefined where none does. */
+  readonly stop: SharedStop | undefined;
   readonly #listener: SharedLeaseListener;
   #isSettled = false;
 
-  constructor({ number, plan, quotaKeys, tokens, nanoUsd, own }: SharedLeaseFacts, listener: SharedLeaseListener) {
+  constructor(
+    { number, plan, quotaKeys, tokens, nanoUsd, own, stop }: SharedLeaseFacts,
+    listener: SharedLeaseListener,
+  ) {
     this.number = number;
     this.plan = plan;
     this.quotaKeys = quotaKeys;
     this.tokens = tokens;
     this.nanoUsd = nanoUsd;
     this.own = own;
+    this.stop = stop;
     this.#listener = listener;
   }
 
@@ -47,6 +57,7 @@ export class SharedLease implements Lease, Bagged {
     if (this.#isSettled) return;
     this.#isSettled = true;
     this.own?.settle(tokens, nanoUsd);
+    this.stop?.own?.lease.settle(tokens, nanoUsd);
     this.#listener.settled(this, tokens, nanoUsd);
   }
 }

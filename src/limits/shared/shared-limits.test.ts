@@ -16,6 +16,7 @@ import {
 } from "../../../tests/support/limits-contract.ts";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { startRedis } from "../../../tests/support/redis.ts";
+import { stopsContract } from "../../../tests/support/stops-contract.ts";
 import { windowQuota, windowsContract } from "../../../tests/support/windows-contract.ts";
 import type { Lease, LimitSet, Reservation } from "../../domain/limits/limits.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
@@ -56,6 +57,7 @@ async function open(
 
 limitsContract({ open, schedules: 4 });
 windowsContract({ open });
+stopsContract({ open });
 
 describe("the same decisions as in memory", () => {
   // hardening: L2

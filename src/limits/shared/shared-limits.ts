@@ -6,24 +6,29 @@ import type { Log } from "../../base/log.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type {
   Admission,
+  Granted,
   LimitSet,
   LimitStatus,
   LimitStore,
   Quota,
   QuotaUse,
   Reservation,
+  StopReservation,
   WindowUse,
 } from "../../domain/limits/limits.ts";
 import type { Ledger, UsageTotals } from "../../domain/usage/usage.ts";
 import {
   type AnsweredQuota,
   bucketsIn,
+  growHeadSize,
   headSize,
   quotaAt,
+  quotaSize,
   quotasIn,
   refusalOf,
   serverMs,
   verdicts,
+  type WindowTime,
 } from "../limit-answer.ts";
 import { statusOf } from "../limit-decision.ts";
 import {
@@ -36,6 +41,7 @@ import {
   quotaKey,
   quotaKeys,
   rollingCounterKey,
+  stopArguments,
 } from "../limit-plan.ts";
 import { LimitPlans } from "../limit-plans.ts";
 import { LimitShare } from "../limit-share.ts";
@@ -45,6 +51,7 @@ import { SeenLimits } from "../seen-limits.ts";
 import { LimitsLink, type ServerTime } from "./limits-link.ts";
 import { OutageUse } from "./outage-use.ts";
 import { SharedLease, type SharedLeaseFacts, type SharedLeaseListener } from "./shared-lease.ts";
+import { type Growing, type Grown, SharedStop } from "./shared-stop.ts";
 import { UntoldQuotas } from "./untold-quotas.ts";
 
 export interface SharedLimitsOptions {
@@ -130,7 +137,8 @@ export class SharedLimits implements LimitStore {
       retryMs,
       onMet: ({ isEmptied }) => this.#met(isEmptied),
       onAway: () => this.#away(),
-      openLeases: () => new Set([...this.#leases].map(({ number }) => number)),
+      openLeases: () =>
+        new Set([...this.#leases].flatMap(({ number, stop }) => (stop ? [number, stop.number] : [number]))),
     });
     this.#away();
     this.#forget([...this.#untold.keys]);
@@ -208,7 +216,14 @@ export class SharedLimits implements LimitStore {
       const time = this.#link.windowTime();
       const plan = this.#plans.of(limits, reservation, time.now);
       const number = this.#link.newLease();
-      const answer = await this.#ask(plan.keys, plan.holds ? String(number) : "", reservation, plan.figures);
+      const stopNumber = reservation.stop && plan.stops.length > 0 ? this.#link.newLease() : undefined;
+      const answer = await this.#ask(
+        plan.keys,
+        plan.holds ? String(number) : "",
+        reservation,
+        plan.figures,
+        stopNumber,
+      );
       if (!answer) continue;
       const status = this.#take(plan, limits, answer);
       if (answer[0] === verdicts.refused)
@@ -224,8 +239,10 @@ export class SharedLimits implements LimitStore {
       }
       const [, , tokens = 0, nanoUsd = 0] = answer;
       const keys = plan.rolls ? this.#keysIn(plan, quotasIn(plan, answer, time)) : plan.quotaKeys;
-      const lease = this.#lease({ number, plan, quotaKeys: keys, tokens, nanoUsd, own: undefined });
-      return { lease, reservedTokens: tokens, status };
+      const stop =
+        stopNumber === undefined ? undefined : this.#stopOf(stopNumber, plan, keys, reservation, answer, time);
+      const lease = this.#lease({ number, plan, quotaKeys: keys, tokens, nanoUsd, own: undefined, stop });
+      return { lease, reservedTokens: tokens, status, stop };
     }
     return { refusal: unreadUsageRefusal(new Error("the shared store forgets it")), status: await this.peek(limits) };
   }
@@ -237,8 +254,9 @@ export class SharedLimits implements LimitStore {
       const { lease: own, reservedTokens, status } = admission;
       const { quotaKeys: keys } = plan;
       const amounts = { tokens: reservedTokens, nanoUsd: reservation.nanoUsd };
-      const lease = this.#lease({ number: this.#link.newLease(), plan, quotaKeys: keys, ...amounts, own });
-      return { lease, reservedTokens, status };
+      const stop = admission.stop && this.#stopAlone(admission, plan);
+      const lease = this.#lease({ number: this.#link.newLease(), plan, quotaKeys: keys, ...amounts, own, stop });
+      return { lease, reservedTokens, status, stop };
     };
     const admission = outage.share.admit(limits, reservation);
     if (!(admission instanceof Promise)) return wrapped(admission);
@@ -271,19 +289,109 @@ export class SharedLimits implements LimitStore {
     const outage = this.#outage;
     if (!outage) {
       if (keys.length > 0 || plan.holds) this.#tell("settle", lease, tokens, nanoUsd);
+      if (lease.stop) this.#tellStop("release", lease.stop);
       return;
     }
     // Noted before its record can be in the database.
     this.#untold.add(keys);
     if (!own && plan.holds) this.#tell("release", lease, tokens, nanoUsd);
+    if (lease.stop) this.#tellStop("release", lease.stop);
     const nowMs = this.#options.clock.monotonicMs();
     for (const key of keys) outage.used.add(key, nowMs, { requests: 1, tokens, nanoUsd });
   }
 
   #tell(what: "extend" | "settle" | "release", lease: SharedLease, tokens = lease.tokens, nanoUsd = lease.nanoUsd) {
-    const { number, plan, quotaKeys: keys } = lease;
-    const later = [...plan.lease, ...quotaArguments(plan, keys)];
+    const { number, plan, quotaKeys: keys, stop } = lease;
+    // What it holds of quotas that end the answer is that of another lease; its usage counts there as well.
+    const later = [...plan.lease, ...quotaArguments(plan, keys, what === "extend" && stop !== undefined)];
     this.#link.operations.add(what, String(number), String(tokens), String(nanoUsd), ...later);
+  }
+
+  #tellStop(what: "extend" | "release", { number, keys, heldTokens, heldNanoUsd }: SharedStop): void {
+    const later = ["0", String(keys.length), ...keys.flatMap((key) => [key, "1"])];
+    this.#link.operations.add(what, String(number), amountText(heldTokens), amountText(heldNanoUsd), ...later);
+  }
+
+  #stopOf(
+    number: number,
+    { quotas, limited, stops }: LimitPlan,
+    quotaKeys: readonly string[],
+    { stop }: Reservation,
+    answer: readonly number[],
+    time: WindowTime,
+  ): SharedStop {
+    const [, , , , tokens = 0, nanoUsd = 0] = answer;
+    const buckets = (answer.length - headSize - quotaSize * limited.length) / 2;
+    const figures = stops.map((place) => {
+      const at = headSize + 2 * buckets + quotaSize * limited.indexOf(place);
+      return quotaAt(answer, at, quotas[place] as Quota, time);
+    });
+    const facts = { number, tokens, nanoUsd, grows: stop?.grows ?? false, figures };
+    const keys = stops.map((place) => quotaKeys[place] as string);
+    return new SharedStop({ ...facts, quotas: stops.map((place) => quotas[place] as Quota), keys }, this.#grow);
+  }
+
+  /** The part of a lease that this process has given by itself. */
+  #stopAlone({ stop, lease, reservedTokens, status }: Granted, { quotas, quotaKeys, stops }: LimitPlan): SharedStop {
+    const held = (amount: number) => (amount === Number.POSITIVE_INFINITY ? 0 : amount);
+    const { tokens = 0, nanoUsd = 0 } = stop ?? {};
+    const facts = { number: this.#link.newLease(), tokens: held(tokens), nanoUsd: held(nanoUsd), grows: true };
+    const some = stops.map((place) => quotas[place] as Quota);
+    const keys = stops.map((place) => quotaKeys[place] as string);
+    const made = new SharedStop({ ...facts, quotas: some, keys, figures: some.map(() => nothingUsed) }, this.#grow);
+    made.own = { stop, lease, reservedTokens, status };
+    return made;
+  }
+
+  readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
+      const time = this.#link.windowTime();
+      const answer = await this.#askToGrow(stop, tokens, nanoUsd);
+      if (!answer) continue;
+      const figures = stop.quotas.map((quota, i) => quotaAt(answer, growHeadSize + quotaSize * i, quota, time));
+      if (figures.every(({ isRead }) => isRead)) return { tokens: answer[2] ?? 0, nanoUsd: answer[3] ?? 0, figures };
+      const unread = stop.quotas.filter((_, i) => !figures[i]?.isRead);
+      await Promise.all(unread.map((quota) => this.usedInWindow(quota)));
+    }
+    return undefined;
+  };
+
+  async #askToGrow(stop: SharedStop, tokens: number, nanoUsd: number): Promise<number[] | undefined> {
+    const { number, quotas, keys } = stop;
+    const of = quotas.flatMap((quota, i) => stopArguments(quota, keys[i] as string));
+    try {
+      const amounts = [tokens, Math.ceil(nanoUsd)].map(amountText);
+      const answer = await this.#link.grow([String(number), ...amounts, String(quotas.length), ...of]);
+      if (answer[0] !== verdicts.stranger) return answer;
+      await this.#link.meet();
+    } catch (error) {
+      if (!this.#outage) this.#link.giveUp(error instanceof Error ? error.message : "unknown");
+    }
+    return undefined;
+  }
+
+  /** Takes it of the part of each quota that this process may give by itself. */
+  async #growAlone({ share }: Outage, stop: SharedStop, tokens: number, nanoUsd: number): Promise<Grown | undefined> {
+    let { own } = stop;
+    if (!own) {
+      const windows = stop.quotas.map((quota) => ({ ...quota, requests: null, filter: {} }));
+      const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
+      const admission = await share.admit(
+        { requests: [], tokens: [], quotas: [], windows },
+        { ...wanted, stop: wanted },
+      );
+      if ("refusal" in admission) return undefined;
+      own = admission;
+      stop.own = own;
+    }
+    const { stop: given } = own;
+    if (!given) return undefined;
+    const before = [given.tokens, given.nanoUsd] as const;
+    await given.grow(tokens, nanoUsd);
+    stop.tightest = given.tightest;
+    const more = (now: number, was: number) => (now === Number.POSITIVE_INFINITY ? 0 : now - was);
+    return { tokens: more(given.tokens, before[0]), nanoUsd: more(given.nanoUsd, before[1]), figures: [] };
   }
 
   async #peek(limits: LimitSet): Promise<LimitStatus> {
@@ -299,12 +407,14 @@ export class SharedLimits implements LimitStore {
   async #ask(
     keys: readonly string[],
     lease: string,
-    { tokens, nanoUsd, minTokens, minNanoUsd }: Reservation,
+    { tokens, nanoUsd, minTokens, minNanoUsd, stop }: Reservation,
     figures: readonly string[],
+    stopNumber?: number,
   ): Promise<number[] | undefined> {
     try {
       const amounts = [tokens, nanoUsd, minTokens, minNanoUsd].map(amountText);
-      const answer = await this.#link.admit(keys, lease, [...amounts, ...figures]);
+      const stopping = stopNumber === undefined || !stop ? noStop : [String(stopNumber), ...stopAmounts(stop)];
+      const answer = await this.#link.admit(keys, lease, [...amounts, ...stopping, ...figures]);
       if (answer[0] !== verdicts.stranger) return answer;
       await this.#link.meet();
     } catch (error) {
@@ -433,6 +543,9 @@ export class SharedLimits implements LimitStore {
     for (const lease of this.#leases) {
       lease.own = undefined;
       this.#tell("extend", lease);
+      if (!lease.stop) continue;
+      lease.stop.own = undefined;
+      this.#tellStop("extend", lease.stop);
     }
     if (!outage) return;
     for (const [key, slots] of outage.used) {
@@ -448,6 +561,16 @@ export class SharedLimits implements LimitStore {
     }
     this.#clearOnceTold();
   }
+}
+
+const noStop = ["", "0", "0", "0", "0", "0"];
+const nothingUsed = {
+  ...{ usedRequests: 0, usedTokens: 0, usedNanoUsd: 0, leases: 0, heldTokens: 0, heldNanoUsd: 0 },
+  ...{ period: undefined, isRead: true },
+};
+
+function stopAmounts({ tokens, nanoUsd, minTokens, minNanoUsd, grows }: StopReservation): string[] {
+  return [...[tokens, nanoUsd, minTokens, minNanoUsd].map(amountText), grows ? "1" : "0"];
 }
 
 const noReservation: Reservation = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };

@@ -136,7 +136,7 @@ export class CachedChains {
     const rate = (rule: RateLimit) => (rule.owner === "account" ? this.#rates.shared(nameOf(rule), rule) : rule);
     const quota = (one: Quota) =>
       one.owner === "account"
-        ? this.#quotas.shared(`${one.id} ${one.requests} ${one.tokens} ${one.nanoUsd}`, one)
+        ? this.#quotas.shared(`${one.id} ${one.requests} ${one.tokens} ${one.nanoUsd} ${stopsOf(one)}`, one)
         : one;
     const all = tokens.map(rate);
     const ofAccount = all.every(({ owner }) => owner === "account");
@@ -148,6 +148,10 @@ export class CachedChains {
       counted: undefined,
     };
   }
+}
+
+function stopsOf({ stops }: Quota): string {
+  return stops === undefined ? "" : `${stops.tokens} ${stops.nanoUsd}`;
 }
 
 function nameOf({ id, limit, windowSeconds }: RateLimit): string {

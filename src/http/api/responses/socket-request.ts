@@ -151,6 +151,8 @@ class SocketCall implements InferenceCall<void> {
 
   onIgnored(): void {}
 
+  onCapped(): void {}
+
   onLedger(): void {
     this.#options.exchange.isOnLedger = true;
   }

@@ -209,6 +209,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     this.#options.message.line["ignored"] = members.join(",");
   }
 
+  onCapped(tokens: number): void {
+    this.#options.message.line["max_tokens"] = tokens;
+  }
+
   onLedger(): void {
     this.#options.message.isOnLedger = true;
     this.#asked?.onLedger();

@@ -1,0 +1,26 @@
+// The end of a stream of an engine's own Messages that a quota has ended: what is open is closed, as `max_tokens` would close it.
+import type { StopMark } from "../answer.ts";
+import type { ReplyUsage } from "../conversation/reply.ts";
+import type { StreamFollower } from "../translation/passed-stream.ts";
+import { namedEvent } from "./block-output.ts";
+import { type Json, numberOf } from "./json.ts";
+import { deltaUsage } from "./usage.ts";
+
+export class FollowedMessage implements StreamFollower {
+  /** Places of the blocks that have begun and not ended. */
+  readonly #open = new Set<number>();
+
+  see({ type, index }: Json): void {
+    const place = numberOf(index);
+    if (place === undefined) return;
+    if (type === "content_block_start") this.#open.add(place);
+    else if (type === "content_block_stop") this.#open.delete(place);
+  }
+
+  stopped(_: unknown, usage: ReplyUsage, mark: StopMark): string {
+    const closing = [...this.#open].map((index) => namedEvent({ type: "content_block_stop", index }));
+    const delta = { stop_reason: "max_tokens", stop_sequence: null, stop_details: null, container: null };
+    const told = { type: "message_delta", delta, usage: deltaUsage(usage, 0), headrace: mark };
+    return closing.join("") + namedEvent(told) + namedEvent({ type: "message_stop" });
+  }
+}

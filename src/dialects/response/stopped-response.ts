@@ -1,0 +1,100 @@
+// The end of a stream of an engine's own response that a quota has ended: the response as far as it was told, `incomplete`.
+import type { StopMark } from "../answer.ts";
+import type { ReplyUsage } from "../conversation/reply.ts";
+import type { BegunAnswer, StreamFollower } from "../translation/passed-stream.ts";
+import { isObject, type Json, numberOf, textOf } from "./json.ts";
+import { usageToWire } from "./response-object.ts";
+
+type Open = Record<string, unknown>;
+
+/** What each delta adds to: a member of its item, or a list of parts in it, by the member of the part. */
+const ofItem: Readonly<Record<string, string>> = {
+  "response.function_call_arguments.delta": "arguments",
+  "response.mcp_call_arguments.delta": "arguments",
+  "response.custom_tool_call_input.delta": "input",
+};
+const ofPart: Readonly<Record<string, readonly [list: "content" | "summary", member: string]>> = {
+  "response.output_text.delta": ["content", "text"],
+  "response.refusal.delta": ["content", "refusal"],
+  "response.reasoning_text.delta": ["content", "text"],
+  "response.reasoning_summary_text.delta": ["summary", "text"],
+};
+/** A longer answer is followed, and told at its end, no further than that. */
+const mostCharacters = 8 * 1024 * 1024;
+
+export class FollowedResponse implements StreamFollower {
+  /** By its place in the output. */
+  readonly #items: Open[] = [];
+  readonly #done = new Set<number>();
+  #characters = 0;
+
+  see(event: Json): void {
+    const place = numberOf(event["output_index"]);
+    const type = textOf(event["type"]) ?? "";
+    // No answer has as many items as that; a server may err or lie.
+    if (place === undefined || place < 0 || place > this.#items.length) return;
+    if (type === "response.output_item.added" || type === "response.output_item.done") {
+      if (isObject(event["item"])) this.#items[place] = structuredClone(event["item"]) as Open;
+      if (type.endsWith("done")) this.#done.add(place);
+      return;
+    }
+    const item = this.#items[place];
+    if (item && !this.#done.has(place)) this.#add(item, type, event);
+  }
+
+  #add(item: Open, type: string, event: Json): void {
+    const { delta, part } = event;
+    if (isObject(part)) {
+      const list = type.startsWith("response.reasoning_summary_part") ? "summary" : "content";
+      const parts = listIn(item, list);
+      const at = numberOf(event[`${list}_index`]) ?? parts.length;
+      if (at <= parts.length) parts[at] = { ...part };
+      return;
+    }
+    if (typeof delta !== "string" || this.#characters + delta.length > mostCharacters) return;
+    this.#characters += delta.length;
+    const member = ofItem[type];
+    if (member) item[member] = `${textOf(item[member]) ?? ""}${delta}`;
+    const [list, ofText] = ofPart[type] ?? [];
+    if (!list || !ofText) return;
+    const open = listIn(item, list)[numberOf(event[`${list}_index`]) ?? 0];
+    if (isObject(open)) (open as Open)[ofText] = `${textOf(open[ofText]) ?? ""}${delta}`;
+  }
+
+  stopped({ held, events: first }: BegunAnswer, usage: ReplyUsage, mark: StopMark): string {
+    let number = first;
+    let text = "";
+    const tell = (event: Json) => {
+      text += `event: ${event["type"]}\ndata: ${JSON.stringify({ ...event, sequence_number: number++ })}\n\n`;
+    };
+    for (const [index, item] of this.#items.entries()) if (!this.#done.has(index)) this.#end(item, index, tell);
+    const state = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
+    const answer = { ...held, ...state, output: this.#items, usage: usageToWire(usage), headrace: mark };
+    tell({ type: "response.incomplete", response: answer });
+    return text;
+  }
+
+  /** Clients act upon calls that are done: one that was cut off in the middle is none, and is in the response alone. */
+  #end(item: Open, index: number, tell: (event: Json) => void): void {
+    if ("status" in item) item["status"] = "incomplete";
+    if (item["type"] !== "message") return;
+    const parts = listIn(item, "content");
+    const last = parts.at(-1);
+    if (isObject(last)) {
+      const at = { item_id: item["id"], output_index: index, content_index: parts.length - 1 };
+      if (last["type"] === "output_text") {
+        tell({ type: "response.output_text.done", ...at, text: last["text"], logprobs: last["logprobs"] ?? [] });
+      } else if (last["type"] === "refusal") tell({ type: "response.refusal.done", ...at, refusal: last["refusal"] });
+      tell({ type: "response.content_part.done", ...at, part: last });
+    }
+    tell({ type: "response.output_item.done", output_index: index, item });
+  }
+}
+
+function listIn(item: Open, name: "content" | "summary"): unknown[] {
+  const list = item[name];
+  if (Array.isArray(list)) return list;
+  const made: unknown[] = [];
+  item[name] = made;
+  return made;
+}

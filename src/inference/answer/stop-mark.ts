@@ -1,0 +1,27 @@
+// What is told of an answer that a quota has ended.
+import { usdOf } from "../../base/money.ts";
+import type { StopMark } from "../../dialects/answer.ts";
+import type { StoppedBy } from "../../domain/limits/limits.ts";
+
+/** The code of it in the ledger, where the answer was served all the same. */
+export const spentCode = "quota_spent";
+
+/** For its client. */
+export function stopMark(by: StoppedBy | undefined): StopMark {
+  if (!by) return { stopped_by: "quota", quota: {} };
+  const { quota, unit, period } = by;
+  const { owner, called, window, filter } = quota;
+  const limit = quota[unit] ?? 0;
+  return {
+    stopped_by: "quota",
+    quota: {
+      owner: called ?? owner,
+      unit: unit === "nanoUsd" ? "usd" : unit,
+      limit: unit === "nanoUsd" ? usdOf(limit) : limit,
+      per: window?.per ?? "month",
+      models: filter?.models ? [...filter.models] : null,
+      tag: filter?.tag ?? null,
+      resets_at: period?.end ?? null,
+    },
+  };
+}

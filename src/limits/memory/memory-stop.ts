@@ -1,0 +1,78 @@
+// What quotas in memory that end answers have set aside for one of them, and what more they have for it.
+import type { StopLease, StoppedBy, StopReservation } from "../../domain/limits/limits.ts";
+import { stopFigures } from "../stop-figures.ts";
+import { shareOf } from "../stop-share.ts";
+import type { CountedWindow } from "./memory-windows.ts";
+
+export class MemoryStop implements StopLease {
+  readonly mostTokens: number;
+  readonly mostNanoUsd: number;
+  tightest: StoppedBy | undefined;
+  readonly #windows: readonly CountedWindow[];
+  readonly #stopsTokens: boolean;
+  readonly #stopsNanoUsd: boolean;
+  #heldTokens: number;
+  #heldNanoUsd: number;
+  #settled = false;
+
+  /** `windows`: those that end it, in which what it needs at least is left. */
+  constructor(windows: readonly CountedWindow[], reservation: StopReservation) {
+    const { tokens, nanoUsd, minTokens, minNanoUsd, grows } = reservation;
+    this.#windows = windows;
+    this.#stopsTokens = windows.some(({ quota }) => quota.stops?.tokens);
+    this.#stopsNanoUsd = windows.some(({ quota }) => quota.stops?.nanoUsd);
+    const left = stopFigures(this.#windows);
+    const share = (wanted: number, least: number, of: number) =>
+      grows ? least + shareOf(wanted - least, of - least, left.running + 1) : Math.min(wanted, of);
+    this.#heldTokens = this.#stopsTokens ? share(tokens, minTokens, left.tokens) : tokens;
+    this.#heldNanoUsd = this.#stopsNanoUsd ? share(nanoUsd, minNanoUsd, left.nanoUsd) : nanoUsd;
+    // One that does not grow is held to what it has.
+    this.mostTokens = grows ? left.tokens : this.tokens;
+    this.mostNanoUsd = grows ? left.nanoUsd : this.nanoUsd;
+    this.tightest = left.tightest;
+  }
+
+  get tokens(): number {
+    return this.#stopsTokens ? this.#heldTokens : Number.POSITIVE_INFINITY;
+  }
+
+  get nanoUsd(): number {
+    return this.#stopsNanoUsd ? this.#heldNanoUsd : Number.POSITIVE_INFINITY;
+  }
+
+  /** Once. */
+  begin(): void {
+    for (const { counter } of this.#windows) counter.leases++;
+    this.#hold(this.#heldTokens, this.#heldNanoUsd);
+  }
+
+  grow(moreTokens: number, moreNanoUsd: number): void {
+    if (this.#settled) return;
+    const left = stopFigures(this.#windows);
+    const tokens = this.#stopsTokens ? shareOf(moreTokens, left.tokens, left.running) : moreTokens;
+    const nanoUsd = this.#stopsNanoUsd ? shareOf(moreNanoUsd, left.nanoUsd, left.running) : moreNanoUsd;
+    this.#hold(tokens, nanoUsd);
+    this.#heldTokens += tokens;
+    this.#heldNanoUsd += nanoUsd;
+    this.tightest = left.tightest;
+  }
+
+  settle(tokens: number, nanoUsd: number): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#hold(-this.#heldTokens, -this.#heldNanoUsd);
+    for (const { counter } of this.#windows) {
+      counter.leases--;
+      counter.usedRequests++;
+      counter.usedTokens += tokens;
+      counter.usedNanoUsd += nanoUsd;
+    }
+  }
+
+  #hold(tokens: number, nanoUsd: number): void {
+    for (const { counter } of this.#windows) {
+      counter.heldTokens += tokens;
+      counter.heldNanoUsd += nanoUsd;
+    }
+  }
+}

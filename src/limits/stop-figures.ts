@@ -1,0 +1,47 @@
+// What quotas that end answers have left, by the figures that a store gives of them.
+import type { Quota, StoppedBy } from "../domain/limits/limits.ts";
+import type { QuotaFigures } from "./limit-decision.ts";
+
+export interface StopFigures {
+  /** Infinite where none ends an answer by that unit. */
+  tokens: number;
+  nanoUsd: number;
+  /** The most requests that run under one of them. */
+  running: number;
+  /** The one of which the smallest part is left. */
+  tightest: StoppedBy | undefined;
+}
+
+export interface CountedStop {
+  readonly quota: Quota;
+  readonly counter: QuotaFigures;
+}
+
+export function stopFigures(counted: readonly CountedStop[]): StopFigures {
+  const all: StopFigures = {
+    ...{ tokens: Number.POSITIVE_INFINITY, nanoUsd: Number.POSITIVE_INFINITY },
+    ...{ running: 0, tightest: undefined },
+  };
+  let leastPart = Number.POSITIVE_INFINITY;
+  for (const { quota, counter } of counted) {
+    all.running = Math.max(all.running, counter.leases);
+    for (const unit of ["tokens", "nanoUsd"] as const) {
+      const limit = quota[unit];
+      if (limit === null || !quota.stops?.[unit]) continue;
+      const left = Math.max(0, limit - takenOf(counter, unit));
+      all[unit] = Math.min(all[unit], left);
+      const part = left / Math.max(1, limit);
+      if (part >= leastPart) continue;
+      leastPart = part;
+      all.tightest = { quota, unit, period: counter.period };
+    }
+  }
+  return all;
+}
+
+function takenOf(
+  { usedTokens, heldTokens, usedNanoUsd, heldNanoUsd }: QuotaFigures,
+  unit: "tokens" | "nanoUsd",
+): number {
+  return unit === "tokens" ? usedTokens + heldTokens : usedNanoUsd + heldNanoUsd;
+}
