@@ -34,14 +34,14 @@ export async function monthUse(
 }
 
 function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): UsedQuotas {
-  const { owner, called, ownerId, window, filter, requests, tokens, nanoUsd } = quota;
+  const { owner, called, ownerId, window, filter, requests, tokens, nanoUsd, stops } = quota;
   const asItIs = (value: number) => value;
   const amounts = [
-    { unit: "requests", amount: requests ?? null, used: use.requests, shown: asItIs },
-    { unit: "tokens", amount: tokens, used: use.tokens, shown: asItIs },
-    { unit: "usd", amount: nanoUsd, used: use.nanoUsd, shown: usdOf },
+    { unit: "requests", amount: requests ?? null, used: use.requests, shown: asItIs, stop: false },
+    { unit: "tokens", amount: tokens, used: use.tokens, shown: asItIs, stop: stops?.tokens ?? false },
+    { unit: "usd", amount: nanoUsd, used: use.nanoUsd, shown: usdOf, stop: stops?.nanoUsd ?? false },
   ] as const;
-  return amounts.flatMap(({ unit, amount, used, shown }) => {
+  return amounts.flatMap(({ unit, amount, used, shown, stop }) => {
     if (amount === null) return [];
     return [
       {
@@ -52,6 +52,7 @@ function amountsOf(quota: Quota, use: QuotaUse, period: Period | undefined): Use
         ...{ starts_at: period?.start ?? null, resets_at: period?.end ?? null },
         models: filter?.models ? [...filter.models] : null,
         tag: filter?.tag ?? null,
+        hard_stop: stop,
       },
     ];
   });

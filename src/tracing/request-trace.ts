@@ -248,6 +248,7 @@ function setEnd(span: Span, end: UsageEnd): void {
     if (reasoningTokens > 0) span.setAttribute(genAi.reasoningTokens, reasoningTokens);
   }
   if (end.estimated) span.setAttribute("headrace.usage.estimated", true);
+  if (end.outcome === "completed" && end.errorCode !== null) span.setAttribute("headrace.ended_by", end.errorCode);
   if (end.outcome !== "failed") return;
   span.setAttribute(errorType, end.errorCode ?? "internal_error");
   span.setStatus({ code: SpanStatusCode.ERROR });

@@ -72,6 +72,7 @@ export const usedQuotas = z.array(
     window,
     models: models.nullable().describe("null: all models."),
     tag: tag.nullable().describe("null: whatever tags a request has."),
+    hard_stop: hardStop,
     starts_at: unixSeconds.nullable().describe("null: it begins with the next use."),
     resets_at: unixSeconds.nullable(),
   }),

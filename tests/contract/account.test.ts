@@ -86,11 +86,11 @@ describe("the account", () => {
       quotas: [
         {
           ...{ owner: "account", owner_id: "acct_1", unit: "tokens", amount: 5_000, used: 1_230, per: "month" },
-          ...{ window: "calendar", models: null, starts_at: september, resets_at: october },
+          ...{ window: "calendar", models: null, hard_stop: false, starts_at: september, resets_at: october },
         },
         {
           ...{ owner: "key", owner_id: "key_1", unit: "requests", amount: 3, used: 1, per: "5h" },
-          ...{ window: "rolling", models: ["m*"], starts_at: from, resets_at: from + 18_000 },
+          ...{ window: "rolling", models: ["m*"], hard_stop: false, starts_at: from, resets_at: from + 18_000 },
         },
       ],
     });

@@ -1,6 +1,7 @@
 // Quotas with `hard_stop`: an answer ends at the token where one is spent, as clients know it from a limit on its tokens.
-import Anthropic from "@anthropic-ai/sdk";
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
 import { openaiClient } from "../support/clients.ts";
 import { startEndlessUpstream, word } from "../support/endless-upstream.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
@@ -114,6 +115,35 @@ describe.each(speakers)("a stream of a model server that speaks %s", (speaks) =>
   });
 });
 
+test("a response in the background, and one over a WebSocket, are ended where the quota is spent", async () => {
+  const { id, key } = await keyWith(tokens(400));
+  const client = openaiClient({ url: server.url, key });
+  const asked = { model: "responses-model", input: messages };
+  const begun = await client.responses.create({ ...asked, background: true });
+  const ended = await until(async () => {
+    const response = await client.responses.retrieve(begun.id);
+    return response.status === "incomplete" ? response : undefined;
+  }, "it has ended");
+  expect(ended).toMatchObject({ headrace: mark(400), usage: { total_tokens: 400 } });
+  expect(wordsIn(ended.output_text)).toBe(ended.usage?.output_tokens ?? 0);
+  expect(await usedBy(id)).toMatchObject({ used: 400, requests: [stopped] });
+
+  const other = await keyWith(tokens(400));
+  const headers = { authorization: `Bearer ${other.key}` };
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, { headers } as never);
+  const last = await new Promise<Json>((resolve, reject) => {
+    socket.onopen = () => socket.send(JSON.stringify({ type: "response.create", ...asked, store: false }));
+    socket.onerror = () => reject(new Error("It was not opened."));
+    socket.onmessage = ({ data }) => {
+      const event = JSON.parse(String(data)) as Json;
+      if (event["type"] === "response.incomplete") resolve(event);
+    };
+  });
+  socket.close();
+  expect(last).toMatchObject({ response: { status: "incomplete", headrace: mark(400) } });
+  expect(await usedBy(other.id)).toMatchObject({ used: 400, requests: [stopped] });
+});
+
 test("a legacy completion is ended at the token where the quota is spent", async () => {
   const { id, key } = await keyWith(tokens(300));
   const client = openaiClient({ url: server.url, key });
@@ -156,7 +186,10 @@ test("30 streams at once on one quota use what it has, and no more than a token 
 
 describe("an answer that is no stream", () => {
   const ask = (key: string, body: Json) =>
-    server.request("/v1/chat/completions", { body: { messages, ...body }, headers: { authorization: `Bearer ${key}` } });
+    server.request("/v1/chat/completions", {
+      body: { messages, ...body },
+      headers: { authorization: `Bearer ${key}` },
+    });
 
   test("an answer that is no stream is asked for with as many tokens as are left, which its head says", async () => {
     const { id, key } = await keyWith(tokens(400));

@@ -3375,6 +3375,10 @@ export interface AccountOverview {
      */
     tag: string | null;
     /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop: boolean;
+    /**
      * null: it begins with the next use.
      */
     starts_at: number | null;
@@ -4297,6 +4301,10 @@ export interface ApiKeyDetails {
      * null: whatever tags a request has.
      */
     tag: string | null;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop: boolean;
     /**
      * null: it begins with the next use.
      */
@@ -6216,6 +6224,10 @@ export interface AccountDetails {
          * null: whatever tags a request has.
          */
         tag: string | null;
+        /**
+         * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+         */
+        hard_stop: boolean;
         /**
          * null: it begins with the next use.
          */

@@ -90,7 +90,8 @@ export function printRequest(terminal: Terminal, request: RequestDetail): void {
   if (request.trail.length > 0) terminal.print(`\n${bold("What was tried")}\n${trailOf(request, out, columns)}`);
 }
 
-function meaningOf({ attempts }: RequestDetail): string {
+function meaningOf({ attempts, error_code: code }: RequestDetail): string {
+  if (code === "quota_spent") return "a quota with hard_stop was spent, which ended the answer.";
   if (attempts == null || attempts === 0) return "no model server was asked.";
   return attempts === 1 ? "the model server that was asked did not answer." : "see what was tried.";
 }

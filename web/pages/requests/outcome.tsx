@@ -85,6 +85,7 @@ const meanings: Readonly<Record<string, string>> = {
   service_unavailable: "There was no free place at a model server, or a store could not be reached. Try again later.",
   rate_limit_exceeded: "A rate limit was reached. The answer's Retry-After said when to try again.",
   insufficient_quota: "The quota was used up.",
+  quota_spent: "A quota with a hard stop was spent, which ended the answer.",
   model_not_found: "The model does not exist there, or this key may not use it.",
   internal_error:
     "A fault of the gateway. Whoever operates the server finds the reason in its log by the request's id.",

@@ -54,7 +54,7 @@ function Ending({ request }: { request: RequestDetail }) {
         <Note mt="xs">{outcomeLooks[outcome].meaning}</Note>
       )}
       {error_code !== null && (
-        <Alert color="red" mt="sm" title={name}>
+        <Alert color={outcome === "completed" ? "yellow" : "red"} mt="sm" title={name}>
           {error_message ?? errorMeaning(error_code) ?? outcomeLooks[outcome].meaning}
         </Alert>
       )}
