@@ -47,6 +47,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #options: RelayOptions;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #recorded: boolean;
+  readonly #stop: StreamStop | undefined;
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
   #chunks: AnswerStream;
@@ -80,6 +81,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#clock = options.clock;
     this.#writtenAtMs = options.clock.monotonicMs();
     this.#recorded = options.recorded;
+    this.#stop = options.stop;
     this.#client = client;
     this.#chunks = options.request.dialect.stream(options.request, options.completion);
   }
@@ -101,7 +103,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     // What comes behind the end only has to leave the connection.
     if (this.#over) return;
     // One of which somebody is told goes the way on which that may fail.
-    const { stop } = this.#options;
+    const stop = this.#stop;
     const mayStay =
       this.#atRest &&
       !this.#isDue(this.#chunks.deliveredPieces + 1) &&
@@ -136,7 +138,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** `bytes`: undefined to go on with what was fed before. */
   #read(bytes: string | undefined): void {
-    const { stop } = this.#options;
+    const stop = this.#stop;
     const received = bytes?.length ?? 0;
     let events = "";
     let done = false;
@@ -361,7 +363,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** A quota is spent: the client gets the end that a limit on its tokens would have brought, and the engine stops. */
   #stopHere(events: string): void {
-    const last = events + this.#chunks.stopped((this.#options.stop as StreamStop).mark());
+    const last = events + this.#chunks.stopped((this.#stop as StreamStop).mark());
     this.#record(last);
     this.#recordEnd(last);
     this.#finish(undefined, last, true);

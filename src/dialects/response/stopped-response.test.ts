@@ -1,0 +1,65 @@
+// How an engine's own response is ended in the middle: what was said is in it, and no client takes a part of a call for a call.
+import { expect, test } from "bun:test";
+import { FollowedResponse } from "./stopped-response.ts";
+
+const mark = { stopped_by: "quota", quota: {} } as const;
+const usage = { promptTokens: 5, completionTokens: 9 };
+const held = { id: "resp_1", object: "response", status: "in_progress", model: "m", output: [] };
+
+function stopped(...events: readonly Record<string, unknown>[]) {
+  const followed = new FollowedResponse();
+  for (const event of events) followed.see(event);
+  const text = followed.stopped({ held, events: 7 }, usage, mark);
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? "") as Record<string, unknown>);
+}
+
+const added = (output_index: number, item: object) => ({ type: "response.output_item.added", output_index, item });
+const delta = (type: string, output_index: number, text: string, more: object = {}) => ({
+  ...{ type: `response.${type}.delta`, output_index, delta: text },
+  ...more,
+});
+
+test("a text that was cut ends as its item does, after what was done before it, and stands in the response", () => {
+  const thought = { id: "rs_1", type: "reasoning", summary: [{ type: "summary_text", text: "Hm." }] };
+  const events = stopped(
+    added(0, { id: "rs_1", type: "reasoning", summary: [] }),
+    { type: "response.output_item.done", output_index: 0, item: thought },
+    added(1, { id: "msg_1", type: "message", status: "in_progress", role: "assistant", content: [] }),
+    {
+      ...{ type: "response.content_part.added", output_index: 1, content_index: 0 },
+      part: { type: "output_text", text: "", annotations: [] },
+    },
+    delta("output_text", 1, "Hel", { content_index: 0 }),
+    delta("output_text", 1, "lo", { content_index: 0 }),
+  );
+  const content = [{ type: "output_text", text: "Hello", annotations: [] }];
+  const message = { id: "msg_1", type: "message", status: "incomplete", role: "assistant", content };
+  const at = { item_id: "msg_1", output_index: 1, content_index: 0 };
+  expect(events).toMatchObject([
+    { type: "response.output_text.done", sequence_number: 7, ...at, text: "Hello" },
+    { type: "response.content_part.done", sequence_number: 8, ...at, part: content[0] },
+    { type: "response.output_item.done", sequence_number: 9, output_index: 1, item: message },
+    {
+      ...{ type: "response.incomplete", sequence_number: 10 },
+      response: {
+        ...{ id: "resp_1", status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, headrace: mark },
+        output: [thought, message],
+        usage: { input_tokens: 5, output_tokens: 9, total_tokens: 14 },
+      },
+    },
+  ]);
+});
+
+test("a call that was cut is in the response alone, with what there is of its arguments", () => {
+  const call = { id: "fc_1", type: "function_call", status: "in_progress", call_id: "c1", name: "rm", arguments: "" };
+  const events = stopped(added(0, call), delta("function_call_arguments", 0, '{"path":'));
+  const cut = { ...call, status: "incomplete", arguments: '{"path":' };
+  expect(events).toMatchObject([{ type: "response.incomplete", response: { output: [cut] } }]);
+});
+
+test("places that no answer has are passed over", () => {
+  const events = stopped(added(9, { id: "x" }), added(-1, { id: "y" }), delta("output_text", 3, "z"), {
+    type: "response.x",
+  });
+  expect(events).toMatchObject([{ type: "response.incomplete", response: { output: [] } }]);
+});

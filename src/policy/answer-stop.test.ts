@@ -1,0 +1,93 @@
+// How far an answer may go with what quotas give it: asked for ahead of need, once more at the very end, and by the price in USD.
+import { expect, test } from "bun:test";
+import type { StopLease } from "../domain/limits/limits.ts";
+import { AnswerStop, blockTokens } from "./answer-stop.ts";
+
+/** A lease that gives what is left, at once or when a test says so. */
+function leaseOf({ tokens = Number.POSITIVE_INFINITY, nanoUsd = Number.POSITIVE_INFINITY, left = 0, isLate = false }) {
+  const asked: number[] = [];
+  let answer = () => {};
+  const lease: StopLease & { left: number } = {
+    ...{ tokens, nanoUsd, mostTokens: tokens, mostNanoUsd: nanoUsd, tightest: undefined, left },
+    grow(moreTokens, moreNanoUsd) {
+      asked.push(moreTokens);
+      const give = () => {
+        const unit = tokens === Number.POSITIVE_INFINITY ? "nanoUsd" : "tokens";
+        const given = Math.min(lease.left, unit === "tokens" ? moreTokens : moreNanoUsd);
+        lease.left -= given;
+        Object.assign(lease, { [unit]: lease[unit] + given });
+      };
+      if (!isLate) return give();
+      return new Promise<void>((resolve) => {
+        answer = () => resolve(give());
+      });
+    },
+  };
+  return { lease, asked, answer: () => answer() };
+}
+
+const used = (completionTokens: number, promptTokens = 10) => ({ promptTokens, completionTokens, estimated: true });
+
+test("more is asked for before it is needed, and nothing has to be looked at for as long as there is enough", () => {
+  const { lease, asked } = leaseOf({ tokens: 510, left: 1_000 });
+  const stop = new AnswerStop(lease, undefined, 0);
+  expect(stop.look(used(1))).toBe("goes_on");
+  expect([asked, stop.dueTokens]).toEqual([[], 500 - 128]);
+  expect(stop.look(used(400))).toBe("goes_on");
+  expect([asked, stop.dueTokens]).toEqual([[blockTokens], 500 + 512 - 128]);
+});
+
+test("where there is no more it goes on to the last token that it has, asks once more there, and ends", () => {
+  const { lease, asked } = leaseOf({ tokens: 110, left: 0 });
+  const stop = new AnswerStop(lease, undefined, 0);
+  for (let tokens = 1; tokens < 100; tokens++) expect(stop.look(used(tokens))).toBe("goes_on");
+  expect([asked.length, stop.dueTokens]).toEqual([1, 100]);
+  expect(stop.look(used(100))).toBe("spent");
+  expect(asked.length).toBe(2);
+});
+
+test("what others gave back by then lets it go on", () => {
+  const { lease } = leaseOf({ tokens: 110, left: 0 });
+  const stop = new AnswerStop(lease, undefined, 0);
+  expect(stop.look(used(50))).toBe("goes_on");
+  lease.left = 7;
+  expect(stop.look(used(100))).toBe("goes_on");
+  expect(stop.look(used(107))).toBe("spent");
+});
+
+test("a prompt that turns out to be longer takes of what the answer had, as much more as it needs", () => {
+  const { lease, asked } = leaseOf({ tokens: 510, left: 10_000 });
+  const stop = new AnswerStop(lease, undefined, 0);
+  expect(stop.look(used(1, 5_000))).toBe("goes_on");
+  expect(asked[0]).toBe(blockTokens + 5_000 + 1 - 510);
+});
+
+test("it waits only where it has nothing left, and for one question at a time", async () => {
+  const { lease, asked, answer } = leaseOf({ tokens: 110, left: 50, isLate: true });
+  const stop = new AnswerStop(lease, undefined, 0);
+  expect([stop.look(used(20)), stop.look(used(99))]).toEqual(["goes_on", "goes_on"]);
+  const waiting = stop.look(used(100));
+  expect(waiting).toBeInstanceOf(Promise);
+  answer();
+  await waiting;
+  expect([stop.look(used(100)), asked.length]).toEqual(["goes_on", 2]);
+  answer();
+  await Bun.sleep(0);
+  const last = stop.look(used(150));
+  expect(last).toBeInstanceOf(Promise);
+  answer();
+  await last;
+  expect([stop.look(used(150)), asked.length]).toEqual(["spent", 3]);
+});
+
+test("USD are as many tokens as the price of the answer makes them, behind the prompt and the fee for the request", () => {
+  const price = { input: 1, output: 10, request: 0.00001 };
+  const { lease } = leaseOf({ nanoUsd: 100 * 1_000 + 10_000 + 5 * 10_000 + 9_999 });
+  const stop = new AnswerStop(lease, price, 0);
+  expect(stop.mostTokens(100)).toBe(5);
+  expect([stop.look(used(4, 100)), stop.look(used(5, 100))]).toEqual(["goes_on", "spent"]);
+  stop.servedBy({ input: 1, output: 1, request: 0.00001 });
+  expect(stop.look(used(58, 100))).toBe("goes_on");
+  stop.servedBy(undefined);
+  expect([stop.mostTokens(100), stop.look(used(1_000_000, 100))]).toEqual([Number.POSITIVE_INFINITY, "goes_on"]);
+});
