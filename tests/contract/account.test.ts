@@ -116,15 +116,15 @@ describe("the account", () => {
       quotas: [
         {
           ...{ owner: "account", owner_id: "acct_1", unit: "tokens", amount: 1_000, used: 1_200, left: 0 },
-          ...{ ...month, models: null, tag: null },
+          ...{ ...month, models: null, tag: null, hard_stop: false },
         },
         {
           ...{ owner: "account", owner_id: "acct_1", unit: "usd", amount: 0.5, used: 0.250_000_001 },
-          ...{ left: 0.249_999_999, ...month, models: null, tag: null },
+          ...{ left: 0.249_999_999, ...month, models: null, tag: null, hard_stop: false },
         },
         {
           ...{ owner: "key", owner_id: "key_1", unit: "usd", amount: 0.3, used: 0.100_000_001, left: 0.199_999_999 },
-          ...{ per: "day", window: "calendar", models: ["m*"], tag: null },
+          ...{ per: "day", window: "calendar", models: ["m*"], tag: null, hard_stop: false },
           ...{ starts_at: september + 86_400, resets_at: september + 172_800 },
         },
       ],

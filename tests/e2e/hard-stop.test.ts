@@ -53,7 +53,15 @@ const wordsIn = (text: string) => text.split(word).length - 1;
 const stopped = { outcome: "completed", error_code: "quota_spent" };
 const mark = (amount: number) => ({
   stopped_by: "quota",
-  quota: { owner: "key", unit: "tokens", limit: amount, per: "day", models: null, tag: null, resets_at: expect.any(Number) },
+  quota: {
+    owner: "key",
+    unit: "tokens",
+    limit: amount,
+    per: "day",
+    models: null,
+    tag: null,
+    resets_at: expect.any(Number),
+  },
 });
 
 /** The model server is not let go on for nobody. */

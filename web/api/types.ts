@@ -3867,6 +3867,10 @@ export interface Limits {
      */
     tag: string | null;
     /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop: boolean;
+    /**
      * null: it begins with the next use.
      */
     starts_at: number | null;
@@ -5199,6 +5203,10 @@ export interface AuthorizationDetails {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * The first time that still counts.
@@ -5246,6 +5254,10 @@ export interface AuthorizationDetails {
      * null: whatever tags a request has.
      */
     tag: string | null;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop: boolean;
     /**
      * null: it begins with the next use.
      */
@@ -5704,6 +5716,10 @@ export interface MemberDetails {
      * Only requests that have this tag. Left out: whatever tags they have.
      */
     tag?: string;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop?: boolean;
   }[];
   /**
    * Unix time in seconds.
@@ -5754,6 +5770,10 @@ export interface MemberDetails {
      * null: whatever tags a request has.
      */
     tag: string | null;
+    /**
+     * Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.
+     */
+    hard_stop: boolean;
     /**
      * null: it begins with the next use.
      */
