@@ -97,6 +97,8 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await add(page, 2, { amount: "2.5", of: "usd", per: "week", window: "rolling", models: "aurora-*" });
   await add(page, 3, { amount: "1000000", of: "tokens", per: "other" });
   await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team a");
+  await quotaOf(page, 3).getByRole("switch", { name: "Hard stop" }).check();
+  expect(await quotaOf(page, 1).getByRole("switch", { name: "Hard stop" }).count()).toBe(0);
   await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("400");
   await quotaOf(page, 3).getByRole("combobox", { name: "Of these" }).selectOption({ label: "days" });
   await press("Create tier");
@@ -119,14 +121,14 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await press("Create tier");
   await told(page, "There is one of this kind already");
   await press("Remove quota 4");
-  await told(page, "1,000,000 tokens per 10 d with the tag team-a");
+  await told(page, "1,000,000 tokens per 10 d with the tag team-a, a hard stop");
   await look(visitor, "quotas-tier");
   await press("Create tier");
   await drawer.waitFor({ state: "detached" });
   const wanted = [
     { unit: "requests", amount: 200, per: "5h", window: "rolling" },
     { unit: "usd", amount: 2.5, per: "week", window: "rolling", models: ["aurora-*"] },
-    { unit: "tokens", amount: 1_000_000, per: 864_000, window: "rolling", tag: "team-a" },
+    { unit: "tokens", amount: 1_000_000, per: 864_000, window: "rolling", tag: "team-a", hard_stop: true },
   ];
   expect(await saved()).toEqual(wanted);
 

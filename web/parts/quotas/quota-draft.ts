@@ -29,8 +29,10 @@ export interface QuotaDraft {
   models: string[];
   /** Empty where it counts whatever tags a request has. */
   tag: string;
+  /** An answer ends at the token where the quota is spent; it means nothing of requests. */
+  hardStop: boolean;
   /** What else the rule says, which stays. */
-  rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models" | "tag">;
+  rest: Omit<QuotaRule, "unit" | "amount" | "per" | "window" | "models" | "tag" | "hard_stop">;
 }
 
 export const spanUnits: readonly [seconds: number, name: string][] = [
@@ -41,21 +43,23 @@ export const spanUnits: readonly [seconds: number, name: string][] = [
 ];
 
 export function quotaDraftsOf(rules: readonly QuotaRule[]): QuotaDraft[] {
-  return rules.map(({ unit, amount, per, window, models = [], tag = "", ...rest }, key) => {
-    const seconds = typeof per === "number" ? per : 3_600;
-    const spanSeconds = spanUnits.find(([size]) => seconds % size === 0)?.[0] ?? 1;
-    return {
-      ...{ key, unit, amount, window, models: [...models], tag, rest },
-      ...{ per: typeof per === "number" ? "other" : per, span: seconds / spanSeconds, spanSeconds },
-    };
-  });
+  return rules.map(
+    ({ unit, amount, per, window, models = [], tag = "", hard_stop: hardStop = false, ...rest }, key) => {
+      const seconds = typeof per === "number" ? per : 3_600;
+      const spanSeconds = spanUnits.find(([size]) => seconds % size === 0)?.[0] ?? 1;
+      return {
+        ...{ key, unit, amount, window, models: [...models], tag, hardStop, rest },
+        ...{ per: typeof per === "number" ? "other" : per, span: seconds / spanSeconds, spanSeconds },
+      };
+    },
+  );
 }
 
 /** One more, with nothing in it yet. */
 export function withNewQuota(drafts: readonly QuotaDraft[]): QuotaDraft[] {
   const key = Math.max(-1, ...drafts.map((one) => one.key)) + 1;
   const usual = { unit: "requests", amount: "", per: "day", window: "calendar" } as const;
-  return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], tag: "", rest: {} }];
+  return [...drafts, { key, ...usual, span: 12, spanSeconds: 3_600, models: [], tag: "", hardStop: false, rest: {} }];
 }
 
 /** Whether the calendar has such windows. */
@@ -70,13 +74,15 @@ export function withSpan(draft: QuotaDraft, per: QuotaDraft["per"]): QuotaDraft 
 }
 
 /** The rule as it is sent; NaN stands for what is not typed yet. */
-export function ruleOf({ unit, amount, per, span, spanSeconds, window, models, tag, rest }: QuotaDraft): QuotaRule {
+export function ruleOf(draft: QuotaDraft): QuotaRule {
+  const { unit, amount, per, span, spanSeconds, window, models, tag, hardStop, rest } = draft;
   return {
     ...rest,
     ...{ unit, amount: numberOf(amount) ?? Number.NaN, window },
     per: per === "other" ? (numberOf(span) ?? Number.NaN) * spanSeconds : per,
     ...(models.length > 0 ? { models } : {}),
     ...(tag.trim() === "" ? {} : { tag: tag.trim() }),
+    ...(hardStop && unit !== "requests" ? { hard_stop: true } : {}),
   };
 }
 

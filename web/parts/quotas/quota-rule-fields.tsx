@@ -1,5 +1,5 @@
 // One quota per window: how much of what, per how long, by the calendar or from the first use on, for which models.
-import { Group, NativeSelect, NumberInput, Paper, TagsInput, Text, TextInput } from "@mantine/core";
+import { Group, NativeSelect, NumberInput, Paper, Switch, TagsInput, Text, TextInput } from "@mantine/core";
 import { TrashIcon } from "@primer/octicons-react";
 import { useEffect, useRef } from "react";
 import { SmallButton } from "../page/buttons.tsx";
@@ -158,6 +158,15 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
         spellCheck={false}
         error={errorOf("tag")}
       />
+      {quota.unit !== "requests" && (
+        <Switch
+          className="quota-stop"
+          label="Hard stop"
+          description="An answer ends at the token where the quota is spent, as if it had reached its max_tokens. Otherwise it goes on to its own end."
+          checked={quota.hardStop}
+          onChange={(event) => set({ hardStop: event.currentTarget.checked })}
+        />
+      )}
     </>
   );
 }

@@ -78,6 +78,11 @@ export function UsedQuotaMeter({ quota, title = nameOfQuota(quota), mt }: UsedQu
   );
 }
 
-function openText({ resets_at: opens }: UsedQuota): string {
+function openText({ resets_at: opens, hard_stop: stops }: UsedQuota): string {
+  const stop = stops ? "a hard stop · " : "";
+  return stop + timeText(opens);
+}
+
+function timeText(opens: number | null): string {
   return opens === null ? "begins with the next use" : `opens ${ago(opens)}, on ${at(opens)}`;
 }

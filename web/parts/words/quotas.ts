@@ -13,9 +13,9 @@ function spanOfQuota(per: Quota["per"]): string {
 }
 
 /** "200 requests per 5 hours from the first use on", "$5.00 per day for gpt-* with the tag team-a". */
-export function quotaInWords({ unit, amount, per, window, models, tag }: Quota): string {
+export function quotaInWords({ unit, amount, per, window, models, tag, hard_stop: stops }: Quota): string {
   const figure = unit === "usd" ? money(amount) : `${count(amount)} ${unit}`;
-  return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}`;
+  return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}${stops ? ", a hard stop" : ""}`;
 }
 
 /** "Requests per 5 hours", "Spend per day for gpt-*". */
