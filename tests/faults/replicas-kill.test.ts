@@ -15,7 +15,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 
 const cycles = long ? 40 : 3;
 /** Tokens that two replicas settle in the time in which one writes. */
-const mostMissing = 2_500;
+const mostAmiss = 2_500;
 const directory = mkdtempSync(join(tmpdir(), "headrace-replicas-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -169,11 +169,12 @@ test(`${cycles} times kill -9 of one of three under load`, async () => {
   await db.close();
   expect({ wrong, tooMuch, refused }).toEqual({ wrong: [], tooMuch: [], refused: [] });
   expect([Number(rolled.n), Number(rolled.tokens), Number(inAll.n)]).toEqual([known.size, sum, known.size]);
-  // Each death has the counters read again: what the others had settled and not written yet is missing in them, never too much.
+  // Each death has the counters read again: what the others used in the half second before may count twice, or, where one
+  // takes longer to write it, be missing.
   for (const server of servers) {
     const { quota } = (await (await get(server, "/v1/account", key)).json()) as { quota: { tokens: { used: number } } };
-    expect(quota.tokens.used).toBeWithin(sum - cycles * mostMissing, sum + 1);
-    console.log(`${sum - quota.tokens.used} of ${sum} tokens are missing in the counter of the quota`);
+    expect(quota.tokens.used).toBeWithin(sum - cycles * mostAmiss, sum + cycles * mostAmiss + 1);
+    console.log(`the counter of the quota has ${quota.tokens.used} tokens for ${sum}`);
   }
   console.log(
     `${cycles} kills, ${drained} spools drained: ${generated.size} requests at the model server, ${known.size} rows, ${whole.size} delivered whole`,
