@@ -1,8 +1,8 @@
 // Recognises events of a stream that differ from an earlier one in one text alone, so that they need no parsing.
 import { detachedByteText } from "../base/bytes/byte-text.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
+import { backslash, firstNonAscii, firstPrintable, quote } from "../base/text/json-string.ts";
 import type { PlacedEvent } from "./answer.ts";
-import { backslash, firstNonAscii, firstPrintable, quote } from "./openai/json-string.ts";
 
 /** All but the text of an event, as byte text: what it begins and ends with, line ends included. */
 export interface EventFrame {

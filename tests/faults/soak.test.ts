@@ -208,15 +208,19 @@ test(
   (seconds + warmUpSeconds) * 1_000 + 120_000,
 );
 
+const eventLoop = ["anon_inode:[eventpoll]", "anon_inode:[eventfd]"];
+
 /**
  * What of `after` was not open before, in words. One file of the spool may be; and a connection to SQLite opens the log when
- * it first reads, so of that there may be as many as there are connections.
+ * it first reads, so of that there may be as many as there are connections. The thread of checkpoints, which comes and goes
+ * with the size of the log, has an event loop and a connection of its own.
  */
 function moreThan(before: Record<string, number>, after: Record<string, number>): string[] {
-  const most = (kind: string) => {
-    const was = before[kind] ?? 0;
+  const hasThread = eventLoop.every((kind) => after[kind] === (before[kind] ?? 0) + 1);
+  const most = (kind: string): number => {
+    const was = (before[kind] ?? 0) + (hasThread && (eventLoop.includes(kind) || kind.endsWith(".db")) ? 1 : 0);
     if (kind === "spool") return was + 1;
-    return kind.endsWith("-wal") ? Math.max(was, before[kind.slice(0, -"-wal".length)] ?? 0) : was;
+    return kind.endsWith("-wal") ? Math.max(was, most(kind.slice(0, -"-wal".length))) : was;
   };
   return Object.entries(after)
     .filter(([kind, count]) => count > most(kind))

@@ -178,7 +178,7 @@ export const textTargets: readonly Target[] = [
     name: "chunks",
     files: [
       "src/dialects/openai/chunk-template.ts",
-      "src/dialects/openai/json-string.ts",
+      "src/base/text/json-string.ts",
       "src/dialects/openai/chunks.ts",
       "src/base/text/sse.ts",
     ],

@@ -1,9 +1,9 @@
 // Takes chunks of a stream that differ from an earlier one in their text alone, and sends them on as that one was.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { type Escapes, stringEnd } from "../../base/text/json-string.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import { AlikeEvents, type EventFrame } from "../alike-events.ts";
 import type { StreamObservation } from "../answer.ts";
-import { type Escapes, stringEnd } from "./json-string.ts";
 
 export class ChunkTemplate extends AlikeEvents {
   readonly #sentBefore: string;

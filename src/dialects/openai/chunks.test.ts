@@ -4,10 +4,10 @@ import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { bodies, cut, faults, outcomeOf, Random, streamOf } from "../../../tests/support/random-chunks.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { type Escapes, stringEnd } from "../../base/text/json-string.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { ChunkTranslator } from "./chunks.ts";
-import { type Escapes, stringEnd } from "./json-string.ts";
 
 interface Setting {
   operation: Operation;

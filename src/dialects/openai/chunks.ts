@@ -3,6 +3,7 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { stringEnd } from "../../base/text/json-string.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
@@ -11,7 +12,6 @@ import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from 
 import { toldFault } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
-import { stringEnd } from "./json-string.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 import { readAnswer } from "./whole-answer.ts";
 

@@ -1,11 +1,11 @@
 // Translates events of an engine that differ from an earlier one in a piece of text alone, so that they need no parsing.
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { type Escapes, stringEnd } from "../../base/text/json-string.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import { AlikeEvents, dataStart, type EventFrame, frameOf } from "../alike-events.ts";
 import type { StreamObservation } from "../answer.ts";
 import type { ReplyReader, TextEvents } from "../conversation/reply.ts";
-import { type Escapes, stringEnd } from "../openai/json-string.ts";
 
 /** What is looked for as the text of an event. */
 const content = /"content": ?"(?!")/;
