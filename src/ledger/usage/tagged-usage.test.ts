@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { systemClock } from "../../base/clock.ts";
-import type { SpanTotals, TotalsOwner, UsageBegin, UsageEnd, UsageRow } from "../../domain/usage/usage.ts";
+import type { RequestPage, RequestPosition } from "../../domain/usage/request-log.ts";
+import type { SpanTotals, TotalsOwner, UsageBegin, UsageEnd, UsageRecord, UsageRow } from "../../domain/usage/usage.ts";
 import { waitBriefly } from "../../storage/sql/database.ts";
 import { SpoolLedger } from "../ledger.ts";
 import { SqlRequestLog } from "../request-log.ts";
@@ -205,7 +206,13 @@ onEachDatabase((databases) => {
     const history = new SqlRequestLog(opened.db, systemClock, () => ledger.catchUp());
     for (const tag of [...tags, "team", "a"]) {
       const filter = { accountId: "acct_1", environment: "live", tag, ...span } as const;
-      const { records } = await history.list(filter, { after: undefined, limit: 100 });
+      const records: UsageRecord[] = [];
+      // A page ends where too much was looked through for it, or for too long.
+      for (let after: RequestPosition | undefined | null = undefined; after !== null; ) {
+        const page: RequestPage = await history.list(filter, { after, limit: 100 });
+        records.push(...page.records);
+        after = page.next;
+      }
       const those = all.filter((one) => one.tags?.some((other) => other === tag));
       expect(new Map(records.map((one) => [one.requestId, one.tags]))).toEqual(
         new Map(those.map((one) => [one.requestId, one.tags])),
