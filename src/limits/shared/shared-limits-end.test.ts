@@ -76,6 +76,8 @@ for (const [how, end] of [
     const next = await open();
     await until(() => !isMarked(), "it was told");
     for (const limits of [other, next]) {
+      // Until it has the shared limits it decides over a part of what is left, and its refusals say so.
+      await until(() => isOk(limits), "it has the shared limits");
       expect(await limits.used(quota)).toMatchObject({ tokens: 900 });
       expect((await refusal(limits.admit(set, reserve(101)))).message).toContain("900 tokens of 1000 tokens are used");
     }
