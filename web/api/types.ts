@@ -3315,7 +3315,7 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out.
+       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
        */
       used: number;
     };
@@ -3328,7 +3328,7 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out.
+       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
        */
       used: number;
     };
@@ -5667,6 +5667,10 @@ export interface Member {
     hard_stop?: boolean;
   }[];
   /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage: boolean;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -5721,6 +5725,10 @@ export interface MemberDetails {
      */
     hard_stop?: boolean;
   }[];
+  /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage: boolean;
   /**
    * Unix time in seconds.
    */
@@ -5824,6 +5832,10 @@ export interface UpdateMemberRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage?: boolean;
 }
 export interface RemovedMember {
   object: "member";

@@ -149,6 +149,8 @@ export interface UsageQuery {
   keyId?: string;
   /** Only what this OAuth app used. */
   appId?: string;
+  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  personId?: string;
   model?: string;
   /** Only what has this tag. */
   tag?: string;

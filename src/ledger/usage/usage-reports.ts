@@ -10,6 +10,7 @@ import type {
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
+import { credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
@@ -126,9 +127,16 @@ export class SqlUsageReports implements UsageReports {
   }
 
   /** The condition with what an index finds first; the rest is written as expressions that no index serves. */
-  #whose({ accountId, keyId, appId }: UsageQuery) {
+  #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
+    if (personId !== undefined) {
+      if (accountId === null) throw new Error("A person's usage is reported of one account.");
+      const credentials = credentialsOf(db, { accountId, environment, personId });
+      const ofKey =
+        keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
+      return db`${ofKey} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
+    }
     // However much the account has beside it, and however many accounts an app is used in.
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;

@@ -120,7 +120,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         query: accountUsageParameters,
         operationId: "getUsage",
         summary: "What the account used",
-        description: usageDescription,
+        description: `${usageDescription} A member sees the member's own alone unless an owner allowed more, and an app its own.`,
       },
       handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
     },
