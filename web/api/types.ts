@@ -3451,6 +3451,10 @@ export interface UsageRow {
    */
   cost: number;
   /**
+   * Requests whose model had no price, which are not in `cost`.
+   */
+  unpriced_requests: number;
+  /**
    * Requests that failed.
    */
   errors: number;

@@ -171,6 +171,8 @@ export interface UsageSums {
   /** Tokens of the answers that models thought. */
   reasoningTokens: number;
   nanoUsd: number;
+  /** Requests whose model had no price: they are in all sums but that of money. */
+  unpriced: number;
   /** Requests that failed. */
   errors: number;
   /** Answers whose first token was timed: those that were streamed, in more than one piece. The sums below are theirs. */
@@ -181,6 +183,8 @@ export interface UsageSums {
 }
 
 export interface UsageRow extends UsageSums {
+  /** `nanoUsd` to the last digit, also where a double has fewer. */
+  exactNanoUsd: bigint;
   /** Unix seconds of the bucket. */
   start: number;
   end: number;

@@ -44,7 +44,7 @@ interface Row {
   requests: number | string;
   prompt_tokens: number | string;
   completion_tokens: number | string;
-  nano_usd: number | string;
+  nano_usd: string;
   errors: number | string;
   timed: number | string;
   first_token_ms: number | string;
@@ -53,6 +53,7 @@ interface Row {
   cached_tokens: number | string;
   cache_write_tokens: number | string;
   reasoning_tokens: number | string;
+  unpriced: number | string;
   model?: string;
   key_id?: string;
   environment?: string;
@@ -98,7 +99,7 @@ export class SqlUsageReports implements UsageReports {
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
-        ${db.unsafe(sums.map((name) => `sum(${name}) AS ${name}`).join(", "))}
+        ${db.unsafe(sums.map(summed).join(", "))}
       FROM ${this.#rollups(query, from, until)}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
@@ -151,6 +152,11 @@ export class SqlUsageReports implements UsageReports {
   }
 }
 
+/** Money as text: the sum of a month may have more digits than a double. */
+function summed(name: (typeof sums)[number]): string {
+  return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
+}
+
 /** The windows of a page. The rest of the bucket comes first after the last row of the page before. */
 function* windows(query: UsageQuery, last: UsagePosition | undefined): Generator<Omit<Window, "limit">> {
   let from = query.start;
@@ -185,6 +191,8 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
     completionTokens: Number(row.completion_tokens),
     reasoningTokens: Number(row.reasoning_tokens),
     nanoUsd: Number(row.nano_usd),
+    exactNanoUsd: BigInt(row.nano_usd),
+    unpriced: Number(row.unpriced),
     errors: Number(row.errors),
     timed: Number(row.timed),
     firstTokenMs: Number(row.first_token_ms),

@@ -698,4 +698,9 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE memberships ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
     `ALTER TABLE api_keys ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
   ],
+  [
+    // Requests whose model had no price: a sum of money alone does not tell them from those that cost nothing.
+    `ALTER TABLE usage_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_tag_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
+  ],
 ];
