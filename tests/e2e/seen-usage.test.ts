@@ -157,6 +157,9 @@ const lists = [
   "/v1/overview?group_by=model&range=7d",
   "/v1/overview?group_by=model&range=30d",
   "/v1/refusals",
+  "/v1/statement?group_by=model",
+  "/v1/statement?group_by=key,model,tag",
+  "/v1/statement?group_by=person,model",
 ];
 
 /** Paths that name what one did, or filter by it. */
@@ -170,6 +173,8 @@ const ofOne: readonly ((user: User) => string)[] = [
   ({ mark }) => `/v1/requests?tag=tag-${mark}`,
   ({ mark }) => `/v1/requests?model=none-${mark}&outcome=refused`,
   ({ requestId }) => `/v1/requests/${requestId}`,
+  ({ keyId }) => `/v1/statement?group_by=model&key=${keyId}`,
+  ({ mark }) => `/v1/statement?group_by=model,tag&tag=tag-${mark}`,
 ];
 
 /** What was said is the person's own, whoever sees its figures. */
@@ -261,6 +266,12 @@ describe("usage and requests", () => {
         usage: { sum: { requests: number } };
       };
       expect([name, usage.sum.requests]).toEqual([name, expected]);
+      for (const query of ["", "?group_by=tag", "?group_by=person"]) {
+        const { total } = JSON.parse((await read(`/v1/statement${query}`, headers)).text) as {
+          total: { requests: number };
+        };
+        expect([name, query, total.requests]).toEqual([name, query, expected]);
+      }
     }
   });
 
@@ -273,7 +284,8 @@ describe("usage and requests", () => {
           const seen = viewer.sees.includes(mark);
           // Members manage their own keys alone, also who sees all usage: the report by `key` is for them.
           if (seen && status !== 404) expect(`${viewer.name}: ${text}`).toContain(mark);
-          if (!seen) expect(`${viewer.name}: ${text.replace(/"message":"[^"]*"/, "")}`).not.toContain(mark);
+          if (!seen)
+            expect(`${viewer.name}: ${text.replace(/"message":"[^"]*"|"of":\{[^}]*\}/, "")}`).not.toContain(mark);
           for (const other of others(viewer)) {
             if (other !== mark) expect(`${viewer.name}: ${text}`).not.toContain(other);
           }
@@ -289,6 +301,25 @@ describe("usage and requests", () => {
     expect(refused.status).toBe(404);
   });
 
+  test("a statement names no other member to a member, and refuses the statement of one", async () => {
+    for (const { name, headers, sees } of viewers.filter((one) => one.sees.length === 1)) {
+      const { text } = await read("/v1/statement?group_by=person,key", headers);
+      expect(name + text).not.toContain(owner.person.id);
+      expect(sees).toEqual(["m-ada"]);
+      const refused = await read(`/v1/statement?person=${owner.person.id}`, headers);
+      expect([name, refused.status]).toEqual([name, 400]);
+    }
+    // Who sees all figures is told no names that only owners and admins know.
+    const named = async (headers: Headers) => {
+      const { text } = await read("/v1/statement?group_by=person", headers);
+      const { lines } = JSON.parse(text) as { lines: { person: string | null; person_name: string | null }[] };
+      return lines.find(({ person }) => person === ada.person.id)?.person_name;
+    };
+    expect(await named(users["m-eve"].headers)).toBeNull();
+    expect(await named(ada.reading)).toBe(ada.person.name);
+    expect(await named(owner.reading)).toBe(ada.person.name);
+  });
+
   test("a page of another's list does not lead into it", async () => {
     const { next } = JSON.parse((await read("/v1/requests?limit=1", owner.reading)).text) as { next: string };
     const { text } = await read(`/v1/requests?limit=200&cursor=${encodeURIComponent(next)}`, ada.reading);
@@ -297,7 +328,13 @@ describe("usage and requests", () => {
 
   test("an app sees what it did for whoever allowed it", async () => {
     for (const [mark, headers] of Object.entries(appTokens)) {
-      for (const path of ["/v1/usage?group_by=model", "/v1/requests", "/v1/overview?group_by=model", "/v1/refusals"]) {
+      for (const path of [
+        "/v1/usage?group_by=model",
+        "/v1/statement?group_by=model",
+        "/v1/requests",
+        "/v1/overview?group_by=model",
+        "/v1/refusals",
+      ]) {
         const { status, text } = await read(path, headers);
         expect(status).toBe(200);
         for (const other of marks.filter((one) => one !== mark)) expect(text).not.toContain(other);
