@@ -3174,7 +3174,7 @@ export interface Overview {
       tokens_per_second: number | null;
     };
     /**
-     * The account has never made a request in this environment, within the last year.
+     * The account, as far as the caller sees it, has never made a request in this environment, within the last year.
      */
     is_new: boolean;
     /**

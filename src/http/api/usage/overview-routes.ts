@@ -75,7 +75,11 @@ const usageShape = z.object({
   step: z.int().describe("Seconds of one step; the last one is not over yet."),
   sum: figuresShape.describe("The figures of all steps together."),
   before: figuresShape.describe("The figures of the time before, as long as this one is by now."),
-  is_new: z.boolean().describe("The account has never made a request in this environment, within the last year."),
+  is_new: z
+    .boolean()
+    .describe(
+      "The account, as far as the caller sees it, has never made a request in this environment, within the last year.",
+    ),
   total: seriesShape.describe("By step."),
   groups: z
     .array(seriesShape.extend({ id: z.string().nullable() }))
