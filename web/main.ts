@@ -10,6 +10,7 @@ import "./parts/answer/answer-text.css";
 import "./parts/chart/chart.css";
 import "./pages/models/models.css";
 import "./pages/playground/playground.css";
+import "./pages/statement/statement.css";
 
 const root = document.getElementById("root");
 if (root) {

@@ -163,7 +163,8 @@ export class LinkAcceptance {
   }
 
   #newMembership(accountId: string, personId: string, role: Membership["role"]): Membership {
-    return { id: `mbr_${Bun.randomUUIDv7()}`, accountId, personId, role, createdAt: this.#now() };
+    const createdAt = this.#now();
+    return { id: `mbr_${Bun.randomUUIDv7()}`, accountId, personId, role, seesAllUsage: false, createdAt };
   }
 
   async #require(token: string, purpose: LinkPurpose): Promise<OneTimeLink> {

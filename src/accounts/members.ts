@@ -76,6 +76,22 @@ export function changeMemberQuotas(
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
+/** Undefined where it is so already. Throws `permission_denied`. */
+export function changeSight(
+  by: Principal,
+  target: TargetMember & Pick<Membership, "seesAllUsage">,
+  seesAllUsage: boolean,
+  origin: Origin,
+): { seesAllUsage: boolean; event: AuditEvent } | undefined {
+  const standing = standingIn(by, target.accountId);
+  if (standing !== "owner" && standing !== "operator") {
+    throw forbidden("sees_all_usage: only an owner of the account may say who sees the usage of others.");
+  }
+  if (target.seesAllUsage === seesAllUsage) return undefined;
+  const detail = { sees_all_usage: { before: target.seesAllUsage, after: seesAllUsage } };
+  return { seesAllUsage, event: auditEvent("member.updated", by, origin, about(target, detail)) };
+}
+
 /** Everybody may leave; that the last owner cannot is told by the store. Throws `permission_denied`. */
 export function removeMember(by: Principal, target: TargetMember, origin: Origin): { event: AuditEvent } {
   const standing = standingIn(by, target.accountId);

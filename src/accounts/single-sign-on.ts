@@ -168,6 +168,7 @@ export class SingleSignOn {
       id: `mbr_${Bun.randomUUIDv7()}`,
       ...place,
       personId: person.id,
+      seesAllUsage: false,
       createdAt: origin.nowSeconds,
     };
     const change: PeopleChange = {

@@ -29,6 +29,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["node", async () => (await import("./serve/node.ts")).nodeCommand],
   ["nodes", async () => (await import("./serve/nodes.ts")).nodesCommand],
   ["usage", async () => (await import("./usage/usage.ts")).accountUsageCommand],
+  ["statement", async () => (await import("./usage/statement.ts")).statementCommand],
   ["limits", async () => (await import("./usage/limits.ts")).limitsCommand],
   ["requests", async () => (await import("./usage/requests.ts")).requestsCommand],
   ["tiers", async () => (await import("./usage/tiers.ts")).tiersCommand],

@@ -66,6 +66,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   appId: string | null;
   /** The role of a membership; null for others. */
   role: Role | null;
+  /** Whether the member of a membership sees the usage and requests of the whole account. False for others. */
+  seesAllUsage: boolean;
   accountId: string;
   name: string;
   environment: Environment;
@@ -110,6 +112,7 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
 
 /** The members of a record that is new and bounds nobody by itself. */
 export const newAndUnbounded = {
+  seesAllUsage: false,
   expiresAt: null,
   revokedAt: null,
   revoked: false,
@@ -214,6 +217,20 @@ export function makerOf({ keys }: Pick<Principal, "keys">): string | null {
 export function ownOnly({ person, keys }: Principal): string | null {
   if (person) return person.role === "member" ? person.id : null;
   return keys[0].personId;
+}
+
+/**
+ * The person whose usage and requests are all that the principal sees; null for those of the account. Owners and admins see
+ * the account's, and so do members to whom an owner allowed it. A key sees what whoever it belongs to sees: one of the
+ * account all of it. An app sees what it did for whoever allowed it.
+ */
+export function seesUsageOf(principal: Principal): string | null {
+  const [{ personId }] = principal.keys;
+  if (principal.appId !== null || personId === null) return personId;
+  const membership = principal.keys.find(({ kind }) => kind === "membership");
+  // A key whose maker is not behind it is nobody's to widen.
+  const seesAll = membership !== undefined && (membership.role !== "member" || membership.seesAllUsage);
+  return seesAll ? null : personId;
 }
 
 export function keyStatus(

@@ -30,6 +30,7 @@ import { tokenRoutes } from "./api/token-routes.ts";
 import { overviewRoutes } from "./api/usage/overview-routes.ts";
 import { refusalRoutes } from "./api/usage/refusal-routes.ts";
 import { requestRoutes } from "./api/usage/request-routes.ts";
+import { statementRoutes } from "./api/usage/statement-routes.ts";
 import { usageRoutes } from "./api/usage/usage-routes.ts";
 import { webhookRoutes } from "./api/webhooks/webhook-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
@@ -52,6 +53,7 @@ const makers = [
   priceRoutes,
   overviewRoutes,
   usageRoutes,
+  statementRoutes,
   refusalRoutes,
   requestRoutes,
   accountRoutes,

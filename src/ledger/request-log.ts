@@ -10,6 +10,7 @@ import type {
 import type { UsageRecord } from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { available } from "../storage/sql/outage.ts";
+import { credentialsOf } from "../storage/tables/credential-rows.ts";
 import { type RecordRow, recordOf } from "../storage/tables/record-row.ts";
 import { tagInText } from "../storage/tables/tags-text.ts";
 
@@ -154,13 +155,19 @@ export class SqlRequestLog implements RequestLog {
   }
 
   /**
-   * The condition that uses the index of keys, where one is named, else the primary key: the others are written so that
-   * no index serves them.
+   * The condition that uses the index of keys, where one or a person is named, else the primary key: the others are written
+   * so that no index serves them.
    */
-  #whose({ accountId, environment, keyId }: RequestFilter) {
+  #whose({ accountId, environment, keyId, personId }: RequestFilter) {
     const db = this.#db;
-    if (keyId === undefined) return db`account_id = ${accountId} AND environment = ${environment}`;
-    return db`key_id = ${keyId} AND account_id || '' = ${accountId} AND environment || '' = ${environment}`;
+    if (keyId === undefined && personId === undefined) {
+      return db`account_id = ${accountId} AND environment = ${environment}`;
+    }
+    const place = db`account_id || '' = ${accountId} AND environment || '' = ${environment}`;
+    if (personId === undefined) return db`key_id = ${keyId} AND ${place}`;
+    const credentials = credentialsOf(db, { accountId, environment, personId });
+    if (keyId === undefined) return db`key_id IN ${credentials} AND ${place}`;
+    return db`key_id = ${keyId} AND ${place} AND key_id || '' IN ${credentials}`;
   }
 
   #records(
@@ -183,9 +190,12 @@ export class SqlRequestLog implements RequestLog {
       ORDER BY at DESC, request_id DESC LIMIT ${limit}`;
   }
 
-  #ownedBy({ accountId, environment, appId }: RequestOwner) {
-    const ofApp = appId === undefined ? this.#db`` : this.#db`AND app_id = ${appId}`;
-    return this.#db`account_id = ${accountId} AND environment = ${environment} ${ofApp}`;
+  #ownedBy({ accountId, environment, appId, personId }: RequestOwner) {
+    const db = this.#db;
+    const ofApp = appId === undefined ? db`` : db`AND app_id = ${appId}`;
+    const credentials = personId !== undefined && credentialsOf(db, { accountId, environment, personId });
+    const ofPerson = credentials ? db`AND key_id IN ${credentials}` : db``;
+    return db`account_id = ${accountId} AND environment = ${environment} ${ofApp} ${ofPerson}`;
   }
 
   #columns() {

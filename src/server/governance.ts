@@ -12,6 +12,7 @@ import type { SealFor } from "../domain/seal.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
+import { unpricedSince } from "../ledger/usage/unpriced-since.ts";
 import { SqlUsageReports } from "../ledger/usage/usage-reports.ts";
 import { MemoryLimits } from "../limits/memory/memory-limits.ts";
 import { WindowStarts } from "../limits/memory/window-starts.ts";
@@ -35,6 +36,7 @@ import { RefusedRequests } from "../policy/records/refused-requests.ts";
 import { RequestHistory } from "../policy/records/request-history.ts";
 import { ResponseWriter } from "../policy/records/response-writer.ts";
 import { Retention } from "../policy/records/retention.ts";
+import { Statements } from "../policy/records/statements.ts";
 import { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { Throttle } from "../policy/throttle.ts";
 import { beginServing, requireWholeCopy } from "../storage/backup/copy-marks.ts";
@@ -55,6 +57,7 @@ import { SqlResponseStore } from "../storage/tables/responses/response-store.ts"
 import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
+import { SqlUsageParties } from "../storage/tables/usage-parties.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
 import { InstallationWatch } from "./installation-watch.ts";
@@ -103,6 +106,10 @@ export interface Governance {
   /** The rules for how far back records go. */
   retention: Retention;
   reports: SqlUsageReports;
+  statements: Statements;
+  parties: SqlUsageParties;
+  /** Unix seconds from which on requests without a price are counted; 0: always. */
+  unpricedSince: number;
   requestHistory: RequestHistory;
   tiers: Tiers;
   limits: MemoryLimits | SharedLimits;
@@ -162,6 +169,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   // Opened after the ledger and closed after it as well: what ends while that is closed is told too.
   opened.onClose(() => closeShared());
   const directory = join(config.dataDir, "spool");
+  const countedSince = await unpricedSince(db, clock.nowSeconds());
   const ledger = opened.add(await SpoolLedger.open({ db, directory, log, clock }));
   const chatWriter = opened.add(new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays }));
   const retentionStore = new SqlRetentionStore(db);
@@ -255,6 +263,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     feed.announce("credentials", ids);
   };
 
+  const reports = new SqlUsageReports(db, () => ledger.catchUp());
+  const parties = new SqlUsageParties(db);
   return {
     pepper,
     peppers,
@@ -274,7 +284,10 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     contentSeal,
     ledger,
     retention: recordRetention,
-    reports: new SqlUsageReports(db, () => ledger.catchUp()),
+    reports,
+    statements: new Statements({ reports, parties }),
+    parties,
+    unpricedSince: countedSince,
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock, () => ledger.catchUp()), refusedStore),
     tiers,
     limits,

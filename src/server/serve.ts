@@ -200,6 +200,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     heartbeatMs,
     stopping,
     openRequests,
+    installationUrl: () => baseUrl.replace(/\/v1$/, ""),
     requestLimits: () => sources.config.limits,
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     modelStatus,

@@ -15,6 +15,11 @@ const role = z
   .describe(
     "`member`: has keys, apps and chats of their own; `admin`: manages all of the account's; `owner`: its owners and admins as well.",
   );
+const seesAllUsage = z
+  .boolean()
+  .describe(
+    "Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.",
+  );
 const password = z.string().min(1).max(256);
 
 const accountName = { id: z.string(), name: z.string() } as const;
@@ -96,6 +101,7 @@ const memberMembers = {
   quotas: shownQuotas.describe(
     "Quotas per window, in each environment, of what the person does and makes as a member.",
   ),
+  sees_all_usage: seesAllUsage,
   created_at: unixSeconds,
   last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
 } as const;
@@ -109,7 +115,7 @@ export const memberDetailsShape = z
   .meta({ id: "MemberDetails" });
 
 export const updateMemberRequest = z
-  .object({ role: role.optional(), quotas: givenQuotas.nullish() })
+  .object({ role: role.optional(), quotas: givenQuotas.nullish(), sees_all_usage: seesAllUsage.optional() })
   .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears." });
 
 export const removedMember = deletedShape("member", "RemovedMember");
@@ -198,6 +204,7 @@ export function memberToWire(member: Member): z.infer<typeof memberShape> {
     name: member.name,
     role: member.role,
     quotas: rulesOnWire(member.quotas ?? []),
+    sees_all_usage: member.seesAllUsage,
     created_at: member.createdAt,
     last_seen_at: member.lastSeenAt,
   };

@@ -71,6 +71,22 @@ test("an owner gives another role, which holds at once; the own one says why it 
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
 }, 30_000);
 
+test("an owner lets a member see the usage of the account, and the member's pages then show it", async () => {
+  const rosa = await somebody("Rosa Peter");
+  const asked = { model: "no-such-model", messages: [{ role: "user", content: "Hello" }] };
+  expect((await world.server.request("/v1/chat/completions", { body: asked })).status).toBe(404);
+  await using visitor = await arrive(rosa, "/requests");
+  await told(visitor, "No requests");
+  await using ada = await arrive();
+  await manage(ada, rosa);
+  await ada.page.getByRole("switch", { name: "Sees the usage and requests of the whole account" }).click();
+  await told(ada, "Rosa Peter sees the usage of the account now.");
+  await look(ada, "members-sight");
+  await visitor.go("/requests");
+  await visitor.page.locator("tbody tr:has(a)").first().waitFor();
+  expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
+}, 30_000);
+
 test("an admin manages members alone, and is told who may do the rest", async () => {
   const ruth = await somebody("Ruth Teitelbaum");
   await using visitor = await arrive(grace);

@@ -211,8 +211,17 @@ test("each chart has the groups with the most of what it shows, so that what cos
   expect(sums).toEqual(sums.toSorted((one, other) => other - one));
 }, 20_000);
 
-test("a member without keys sees the account's figures, too", async () => {
+test("a member who used nothing yet is shown how to, and sees the figures of the account once an owner lets them", async () => {
   await using visitor = await arrive("/", colleagues.member.email);
+  await visitor.page.getByText("Waiting for the first call.").waitFor();
+  const { people } = world.server.people;
+  const person = await people.findByEmail(colleagues.member.email);
+  const [membership] = await people.membershipsOf(person?.id ?? "");
+  const event = { id: `audit_${Bun.randomUUIDv7()}`, actor: { type: "operator" }, action: "member.updated" } as const;
+  const about = { at: 1, accountId: membership?.accountId ?? "", targetId: null, clientAddress: null, requestId: null };
+  await people.setSeesAllUsage(membership?.id ?? "", true, { ...event, ...about, detail: {} });
+  world.server.governance.changed();
+  await visitor.go("/");
   await chart(visitor, "Requests").waitFor();
   await visitor.page
     .getByRole("region", { name: "Limits and quota" })

@@ -28,7 +28,18 @@ afterAll(async () => {
 });
 
 const paths = [
-  ...["/", "/playground", "/catalog", "/prices", "/usage", "/requests", "/chats", "/apps", "/settings/api-keys"],
+  ...[
+    "/",
+    "/playground",
+    "/catalog",
+    "/prices",
+    "/usage",
+    "/statements",
+    "/requests",
+    "/chats",
+    "/apps",
+    "/settings/api-keys",
+  ],
   ...["/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log", "/admin/upstreams"],
   ...["/admin/nodes", "/admin/accounts", "/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log"],
   ...["/admin/system", "/settings/webhooks", "/admin/webhooks"],

@@ -24,6 +24,7 @@ const paths = [
     "/catalog",
     "/prices",
     "/usage",
+    "/statements",
     "/requests",
     "/chats",
     "/settings/api-keys",

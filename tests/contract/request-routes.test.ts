@@ -17,6 +17,7 @@ import { openUsageWriter } from "../../src/ledger/usage/usage-writer.ts";
 import { RequestHistory } from "../../src/policy/records/request-history.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlChatStore } from "../../src/storage/tables/chats/chat-store.ts";
+import { accounts, apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { SqlRefusedRequests } from "../../src/storage/tables/refused-request-store.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
@@ -372,9 +373,13 @@ describe("GET /v1/requests/{id}", () => {
     const chat = async (id: string, as: Partial<Principal> = {}) => (await get(`/v1/requests/${id}`, as)).body.chat;
     expect(await chat("req_failed")).toBeNull();
     expect(await chat("req_embedding")).toBeNull();
+    const own = keyRecordFor({ personId: "usr_1" });
+    await db`INSERT INTO accounts ${db(accounts.row(accountFor()))}`;
+    await db`INSERT INTO api_keys ${db(apiKeys.row(own))}`;
     const of = (personId: string): Partial<Principal> => ({ keys: [keyRecordFor({ personId })] });
     expect([await chat("req_mine"), await chat("req_mine", of("usr_1"))]).toEqual(["chatcmpl-mine", "chatcmpl-mine"]);
-    expect([await chat("req_mine", of("usr_2")), await chat("req_streamed", of("usr_1"))]).toEqual([null, null]);
+    expect(await chat("req_streamed", of("usr_1"))).toBeNull();
+    expect((await get("/v1/requests/req_mine", of("usr_2"))).status).toBe(404);
     await chats.delete(
       { accountId: "acct_1", environment: "live", appId: null, personId: null },
       "chatcmpl-mine",

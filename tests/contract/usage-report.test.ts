@@ -162,7 +162,7 @@ describe("JSON", () => {
           requests: 3,
           prompt_tokens: 20,
           completion_tokens: 10,
-          ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+          ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, unpriced_requests: 0 },
           total_tokens: 30,
           cost: 1.500_000_001,
           errors: 1,
@@ -175,7 +175,7 @@ describe("JSON", () => {
           requests: 1,
           prompt_tokens: 10,
           completion_tokens: 5,
-          ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+          ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, unpriced_requests: 0 },
           total_tokens: 15,
           cost: 0,
           errors: 0,
@@ -255,10 +255,10 @@ describe("CSV", () => {
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     expect(response.headers.get("vary")).toBe("Origin, Accept");
     expect((await response.text()).split("\r\n")).toEqual([
-      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0,100,,0,0,0",
-      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1,150.5,33.33,0,0,0",
-      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0,,,0,0,0",
+      "start,end,model,app,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,'=b,app_1,1,10,5,15,1.5,0,100,,0,0,0,0",
+      "2026-09-01T00:00:00Z,2026-09-02T00:00:00Z,a,,2,10,5,15,0.000000001,1,150.5,33.33,0,0,0,0",
+      "2026-09-02T00:00:00Z,2026-09-03T00:00:00Z,a,,1,10,5,15,0,0,,,0,0,0,0",
       "",
     ]);
     expect(ended).toEqual(["ok"]);
@@ -268,7 +268,7 @@ describe("CSV", () => {
     const as = { account: accountFor({ id: "acct_none" }) };
     const text = await (await get("/v1/usage", { accept: "text/csv", as })).text();
     expect(text).toBe(
-      "start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens\r\n",
+      "start,end,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests\r\n",
     );
   });
 

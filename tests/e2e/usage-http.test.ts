@@ -82,6 +82,7 @@ interface Row {
   completion_tokens: number;
   total_tokens: number;
   cost: number;
+  unpriced_requests: number;
   errors: number;
   first_token_ms: number | null;
   tokens_per_second: number | null;
@@ -285,6 +286,7 @@ describe("the report", () => {
         ...["cached_tokens", "cache_write_tokens", "completion_tokens", "reasoning_tokens"],
         "total_tokens",
         "cost",
+        "unpriced_requests",
         "errors",
         "first_token_ms",
         "tokens_per_second",
@@ -300,6 +302,7 @@ describe("the report", () => {
       completion_tokens: 4 * 56,
       total_tokens: 4 * 1290,
       cost: 0,
+      unpriced_requests: 4,
       errors: 0,
       first_token_ms: null,
       tokens_per_second: null,
@@ -333,7 +336,7 @@ describe("the report", () => {
     ];
     expect((await usage()).data.map(timings)).toEqual([[2, 250, 27.5]]);
     const csv = await server.request("/v1/usage", { headers: { accept: "text/csv" } });
-    expect(await csv.text()).toEndWith(",250,27.5,0,0,0\r\n");
+    expect(await csv.text()).toEndWith(",250,27.5,0,0,0,2\r\n");
   });
 
   test("the report has ranges by Unix seconds and ISO dates, in hours, days and months", async () => {
@@ -438,10 +441,10 @@ describe("the report", () => {
     expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
     const [head, ...lines] = (await response.text()).trimEnd().split("\r\n");
     expect(head).toBe(
-      "start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens",
+      "start,end,model,requests,prompt_tokens,completion_tokens,total_tokens,cost,errors,first_token_ms,tokens_per_second,cached_tokens,cache_write_tokens,reasoning_tokens,unpriced_requests",
     );
     expect(lines).toHaveLength(13);
-    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0,,,0,0,0");
+    expect(lines).toContain("2026-09-15T00:00:00Z,2026-09-16T00:00:00Z,m03,1,1234,56,1290,0,0,,,0,0,0,1");
     expect(lines.some((line) => line.includes(",'=cmd|calc!A0,"))).toBe(true);
     const wrong = await server.request("/v1/usage?bucket=week", { headers: { accept: "text/csv" } });
     expect(wrong.status).toBe(400);
@@ -464,7 +467,7 @@ describe("the report", () => {
     ]);
     expect((await usage()).data[0]?.cost).toBe(0.023_147_4);
     const csv = await (await server.request("/v1/usage?group_by=model", { headers: { accept: "text/csv" } })).text();
-    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0,,,0,0,0\r\n");
+    expect(csv).toContain(",cheap,2,2468,112,2580,0.0004374,0,,,0,0,0,0\r\n");
     expect((await account()).quota.spend).toEqual({ limit: null, used: 0.023_147_4 });
   });
 

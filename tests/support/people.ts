@@ -109,6 +109,7 @@ export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sq
         personId: person.id,
         role,
         quotas: [],
+        seesAllUsage: false,
         createdAt: clock.nowSeconds(),
       };
       const outcome = await people.apply({ addMembership: membership }, byConsole("member.added", inAccount));

@@ -93,6 +93,7 @@ export function openServerPeople(server: TestServer) {
       accountId: account,
       personId: person.id,
       role,
+      seesAllUsage: false,
       createdAt: now(),
     };
     await write(() => people.apply({ addMembership: membership }, event("member.updated", account)));

@@ -907,6 +907,9 @@ export interface Shapes {
   AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
   UsageRow?: UsageRow;
+  Statement?: Statement;
+  StatementLine?: StatementLine;
+  StatementOfAccounts?: StatementOfAccounts;
   RefusalList?: RefusalList;
   Refusal?: Refusal;
   RequestList?: RequestList;
@@ -3171,7 +3174,7 @@ export interface Overview {
       tokens_per_second: number | null;
     };
     /**
-     * The account has never made a request in this environment, within the last year.
+     * The account, as far as the caller sees it, has never made a request in this environment, within the last year.
      */
     is_new: boolean;
     /**
@@ -3315,7 +3318,7 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out.
+       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
        */
       used: number;
     };
@@ -3328,7 +3331,7 @@ export interface AccountOverview {
        */
       limit: number | null;
       /**
-       * Since the period began; requests still running are left out.
+       * Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.
        */
       used: number;
     };
@@ -3451,6 +3454,10 @@ export interface UsageRow {
    */
   cost: number;
   /**
+   * Requests whose model had no price, which are not in `cost`.
+   */
+  unpriced_requests: number;
+  /**
    * Requests that failed.
    */
   errors: number;
@@ -3462,6 +3469,314 @@ export interface UsageRow {
    * Mean of the speed of generation over all tokens that were streamed, the first of each answer left out; null: none.
    */
   tokens_per_second: number | null;
+}
+export interface Statement {
+  object: "statement";
+  /**
+   * Such as 2026-09.
+   */
+  month: string;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix seconds, not included. A request belongs to the month in which it began.
+   */
+  end: number;
+  time_zone: "UTC";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Whether the month has ended; requests that still run then come in as they end.
+   */
+  is_over: boolean;
+  /**
+   * The address of this server.
+   */
+  installation: string;
+  environment: "live" | "test" | "dev";
+  currency: "USD";
+  /**
+   * Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.
+   */
+  unpriced_since: number | null;
+  account: {
+    id: string;
+    name: string;
+  };
+  /**
+   * The part of the account's usage that it is of, a member's own for instance; empty: all of it.
+   */
+  of: {
+    key?: string | null;
+    key_name?: string | null;
+    person?: string | null;
+    person_name?: string | null;
+    app?: string | null;
+    app_name?: string | null;
+    tag?: string | null;
+  };
+  group_by: ("key" | "person" | "model" | "app" | "tag")[];
+  /**
+   * Lines are by tag: a request with several tags is in the line of each, and counts once in `total`, which is what was used.
+   */
+  overlaps: boolean;
+  /**
+   * The most expensive first, 1000 at most. CSV has all.
+   */
+  lines: StatementLine[];
+  /**
+   * All lines that are not listed, as one; null: all are.
+   */
+  others: {
+    requests: number;
+    /**
+     * All input, what was read from a cache and written to one included.
+     */
+    prompt_tokens: number;
+    /**
+     * A part of the input: read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * A part of the input: written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output, what models thought included.
+     */
+    completion_tokens: number;
+    /**
+     * A part of the output: what models thought, as far as their servers tell it.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Requests that failed.
+     */
+    errors: number;
+    /**
+     * Requests whose model had no price: they are in no cost.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals, to the last of which lines and total add up.
+     */
+    cost: string;
+    /**
+     * How many lines these are; null: too many to tell apart.
+     */
+    lines: number | null;
+  } | null;
+  total: {
+    requests: number;
+    /**
+     * All input, what was read from a cache and written to one included.
+     */
+    prompt_tokens: number;
+    /**
+     * A part of the input: read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * A part of the input: written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output, what models thought included.
+     */
+    completion_tokens: number;
+    /**
+     * A part of the output: what models thought, as far as their servers tell it.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Requests that failed.
+     */
+    errors: number;
+    /**
+     * Requests whose model had no price: they are in no cost.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals, to the last of which lines and total add up.
+     */
+    cost: string;
+  };
+}
+export interface StatementLine {
+  /**
+   * Id of the credential, as in the usage by key, where `group_by` has it.
+   */
+  key?: string | null;
+  /**
+   * What it is called; null where that is not for the caller to know.
+   */
+  key_name?: string | null;
+  /**
+   * Id of the person; null for what keys of the account used.
+   */
+  person?: string | null;
+  person_name?: string | null;
+  model?: string | null;
+  /**
+   * Id of the OAuth app; null for none.
+   */
+  app?: string | null;
+  app_name?: string | null;
+  /**
+   * null: requests that have no tag.
+   */
+  tag?: string | null;
+  requests: number;
+  /**
+   * All input, what was read from a cache and written to one included.
+   */
+  prompt_tokens: number;
+  /**
+   * A part of the input: read from a cache.
+   */
+  cached_tokens: number;
+  /**
+   * A part of the input: written to a cache.
+   */
+  cache_write_tokens: number;
+  /**
+   * All output, what models thought included.
+   */
+  completion_tokens: number;
+  /**
+   * A part of the output: what models thought, as far as their servers tell it.
+   */
+  reasoning_tokens: number;
+  total_tokens: number;
+  /**
+   * Requests that failed.
+   */
+  errors: number;
+  /**
+   * Requests whose model had no price: they are in no cost.
+   */
+  unpriced_requests: number;
+  /**
+   * USD with nine decimals, to the last of which lines and total add up.
+   */
+  cost: string;
+}
+export interface StatementOfAccounts {
+  object: "statement";
+  /**
+   * Such as 2026-09.
+   */
+  month: string;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix seconds, not included. A request belongs to the month in which it began.
+   */
+  end: number;
+  time_zone: "UTC";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Whether the month has ended; requests that still run then come in as they end.
+   */
+  is_over: boolean;
+  /**
+   * The address of this server.
+   */
+  installation: string;
+  environment: "live" | "test" | "dev";
+  currency: "USD";
+  /**
+   * Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.
+   */
+  unpriced_since: number | null;
+  /**
+   * Each account that used something, in the order in which accounts were made.
+   */
+  lines: {
+    account: string;
+    account_name: string;
+    requests: number;
+    /**
+     * All input, what was read from a cache and written to one included.
+     */
+    prompt_tokens: number;
+    /**
+     * A part of the input: read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * A part of the input: written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output, what models thought included.
+     */
+    completion_tokens: number;
+    /**
+     * A part of the output: what models thought, as far as their servers tell it.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Requests that failed.
+     */
+    errors: number;
+    /**
+     * Requests whose model had no price: they are in no cost.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals, to the last of which lines and total add up.
+     */
+    cost: string;
+  }[];
+  total: {
+    requests: number;
+    /**
+     * All input, what was read from a cache and written to one included.
+     */
+    prompt_tokens: number;
+    /**
+     * A part of the input: read from a cache.
+     */
+    cached_tokens: number;
+    /**
+     * A part of the input: written to a cache.
+     */
+    cache_write_tokens: number;
+    /**
+     * All output, what models thought included.
+     */
+    completion_tokens: number;
+    /**
+     * A part of the output: what models thought, as far as their servers tell it.
+     */
+    reasoning_tokens: number;
+    total_tokens: number;
+    /**
+     * Requests that failed.
+     */
+    errors: number;
+    /**
+     * Requests whose model had no price: they are in no cost.
+     */
+    unpriced_requests: number;
+    /**
+     * USD with nine decimals, to the last of which lines and total add up.
+     */
+    cost: string;
+  };
 }
 export interface RefusalList {
   object: "list";
@@ -5667,6 +5982,10 @@ export interface Member {
     hard_stop?: boolean;
   }[];
   /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage: boolean;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -5721,6 +6040,10 @@ export interface MemberDetails {
      */
     hard_stop?: boolean;
   }[];
+  /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage: boolean;
   /**
    * Unix time in seconds.
    */
@@ -5824,6 +6147,10 @@ export interface UpdateMemberRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  /**
+   * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
+   */
+  sees_all_usage?: boolean;
 }
 export interface RemovedMember {
   object: "member";

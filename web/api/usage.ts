@@ -137,7 +137,7 @@ export function firstDay(days: number): number {
 
 export const noFigures: Figures = {
   ...{ requests: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, errors: 0 },
-  ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+  ...{ cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, unpriced_requests: 0 },
   ...{ first_token_ms: null, tokens_per_second: null },
 };
 
@@ -169,6 +169,7 @@ export function sumOf(rows: Iterable<Figures>): Figures {
     sum.reasoning_tokens += row.reasoning_tokens;
     sum.total_tokens += row.total_tokens;
     sum.cost = addUsd(sum.cost, row.cost);
+    sum.unpriced_requests += row.unpriced_requests;
     sum.errors += row.errors;
     if (row.first_token_ms !== null) {
       const weight = Math.max(1, row.requests - row.errors);

@@ -4,4 +4,5 @@ export { AppsPage } from "./apps/apps-page.tsx";
 export { ChatsPage } from "./chats/chats-page.tsx";
 export { PlaygroundPage } from "./playground/playground-page.tsx";
 export { RequestsPage } from "./requests/requests-page.tsx";
+export { StatementPage } from "./statement/statement-page.tsx";
 export { UsagePage } from "./usage/usage-page.tsx";

@@ -19,7 +19,7 @@ const ada = {
   last_seen_at: now - 200,
 };
 const bob = { ...ada, id: "mbr_2", person_id: "usr_2", email: "bob@example.com", name: "Bob", role: "member" };
-const cy = { ...bob, id: "mbr_3", email: "cy@example.com", name: "Cy", last_seen_at: null };
+const cy = { ...bob, id: "mbr_3", email: "cy@example.com", name: "Cy", last_seen_at: null, sees_all_usage: true };
 const dee = {
   object: "invitation",
   id: "lnk_1",
@@ -69,11 +69,11 @@ describe("list", () => {
       code: 0,
       stderr: "",
       stdout: [
-        "E-MAIL           NAME    ROLE    JOINED                   LAST SEEN  ID",
-        "ada@example.com  Ada[2J  owner   3 days ago               3 min ago  mbr_1",
-        "bob@example.com  Bob     member  3 days ago               3 min ago  mbr_2",
-        "cy@example.com   Cy      member  3 days ago               -          mbr_3",
-        "dee@example.com  -       admin   invited, ends in 6 days  -          lnk_1",
+        "E-MAIL           NAME    ROLE    SEES  JOINED                   LAST SEEN  ID",
+        "ada@example.com  Ada[2J  owner   all   3 days ago               3 min ago  mbr_1",
+        "bob@example.com  Bob     member  own   3 days ago               3 min ago  mbr_2",
+        "cy@example.com   Cy      member  all   3 days ago               -          mbr_3",
+        "dee@example.com  -       admin   -     invited, ends in 6 days  -          lnk_1",
         "",
       ].join("\n"),
     });
@@ -154,6 +154,44 @@ describe("role", () => {
   test("role of nobody is an error", async () => {
     const { code, stderr } = await members(["role", "eve@example.com", "owner"]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("headrace members list shows who is")]);
+  });
+});
+
+describe("quotas and what is seen", () => {
+  test("quotas are given in words, shown as the server has them, and taken away with none", async () => {
+    const quotas = [{ unit: "usd", amount: 5, per: "day", window: "calendar" }];
+    api.answer = (method, path, url) =>
+      method === "GET"
+        ? Response.json(pageOf(path === "/members" ? [ada, bob] : [], url))
+        : Response.json({ ...bob, quotas });
+    const { stdout } = await members(["quotas", "bob@example.com", "5 usd per day"]);
+    expect(stdout).toBe("bob@example.com may use 5 usd per day calendar.\n");
+    expect(changes()).toEqual([["PATCH", "/members/mbr_2", { quotas: [{ unit: "usd", amount: 5, per: "day" }] }]]);
+    api.answer = (method, path, url) =>
+      method === "GET" ? Response.json(pageOf(path === "/members" ? [ada, bob] : [], url)) : Response.json(bob);
+    expect((await members(["quotas", "mbr_2", "none"])).stdout).toBe("bob@example.com has no quotas now.\n");
+    expect(changes().at(-1)).toEqual(["PATCH", "/members/mbr_2", { quotas: [] }]);
+  });
+
+  test("sees says whose usage a member sees, and nothing else than own or all", async () => {
+    expect((await members(["sees", "bob@example.com", "all"])).stdout).toBe(
+      "bob@example.com sees the usage of the whole account now.\n",
+    );
+    expect((await members(["sees", "bob@example.com", "own"])).stdout).toContain("sees their own usage alone now");
+    expect(changes().map(([, , body]) => body)).toEqual([{ sees_all_usage: true }, { sees_all_usage: false }]);
+    const { code, stderr } = await members(["sees", "bob@example.com", "everything"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("own or all")]);
+  });
+
+  test("quotas and sees of somebody who is only invited change nothing", async () => {
+    for (const args of [
+      ["quotas", "dee@example.com", "5 usd per day"],
+      ["sees", "dee@example.com", "all"],
+    ]) {
+      const { code, stderr } = await members(args);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("has not joined yet")]);
+    }
+    expect(changes()).toEqual([]);
   });
 });
 

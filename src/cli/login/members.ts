@@ -1,9 +1,11 @@
 // `headrace members`: lists, invites, changes and removes the people of an account.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
+import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
 import { type Role, roles } from "../../domain/people/role.ts";
 import { command } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
+import { givenQuota, parseQuotas, quotasHelp, quotaWords } from "../keys/quota-view.ts";
 import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, formatTable, printable } from "../terminal/terminal.ts";
 import { requestJson, requestList, understood } from "./api-request.ts";
@@ -17,6 +19,8 @@ const member = z.object({
   role: z.string(),
   created_at: z.number(),
   last_seen_at: z.number().nullish(),
+  quotas: z.array(givenQuota).nullish(),
+  sees_all_usage: z.boolean().nullish(),
 });
 const invitation = z.object({ id: z.string(), email: z.string(), role: z.string(), expires_at: z.number() });
 const newInvitation = invitation.extend({ link: z.string().nullable() });
@@ -54,11 +58,14 @@ const listCommand = serverCommand({
       const time = (seconds: number | null | undefined) => formatRelative(seconds, nowSeconds());
       const joined = lists.members
         .map((raw) => understood(member, raw, connection, "list of members"))
-        .map((one) => [one.email, one.name, one.role, time(one.created_at), time(one.last_seen_at), one.id]);
+        .map((one) => [
+          ...[one.email, one.name, one.role, one.role !== "member" || one.sees_all_usage ? "all" : "own"],
+          ...[time(one.created_at), time(one.last_seen_at), one.id],
+        ]);
       const invited = lists.invitations
         .map((raw) => understood(invitation, raw, connection, "list of invitations"))
-        .map((one) => [one.email, "-", one.role, `invited, ends ${time(one.expires_at)}`, "-", one.id]);
-      const header = ["E-MAIL", "NAME", "ROLE", "JOINED", "LAST SEEN", "ID"];
+        .map((one) => [one.email, "-", one.role, "-", `invited, ends ${time(one.expires_at)}`, "-", one.id]);
+      const header = ["E-MAIL", "NAME", "ROLE", "SEES", "JOINED", "LAST SEEN", "ID"];
       terminal.print(formatTable(header, [...joined, ...invited], terminal.out));
     };
     return { json: lists, show };
@@ -124,6 +131,56 @@ const roleCommand = serverCommand({
   },
 });
 
+const quotasCommand = serverCommand({
+  name: "quotas",
+  summary: "say how much a member may use",
+  description:
+    "Give a member quotas per window, in place of those before, or none. For owners, and admins for members.",
+  arguments: [whoArgument, ["<quotas>", 'such as "200 requests per 5h, 5 usd per day", or none', parseGivenQuotas]],
+  options: { json: ["--json", "print the member as the API gives it"] },
+  examples: [
+    'headrace members quotas ada@example.com "5 usd per day, 200 requests per 5h"',
+    "headrace members quotas ada@example.com none",
+  ],
+  help: [
+    `They bound, in each environment, what the person does at the dashboard and with
+headrace login, with keys of their own and through apps that they allowed.`,
+    quotasHelp,
+  ],
+  async run({ ask, connect, request, terminal }, who, quotas) {
+    const connection = await connect();
+    const one = await ask((connection, signal) => findMember(connection, who, signal));
+    const answer = await request(`/members/${encodeURIComponent(one.id)}`, { method: "PATCH", body: { quotas } });
+    const show = () => {
+      const words = quotaWords(understood(member, answer, connection, "member").quotas ?? []);
+      terminal.print(`${printable(one.email)} ${words === "" ? "has no quotas now" : `may use ${words}`}.`);
+    };
+    return { json: answer, show };
+  },
+});
+
+const seesMeanings = { own: false, all: true } as const;
+
+const seesCommand = serverCommand({
+  name: "sees",
+  summary: "say whose usage a member sees",
+  description: "Let a member see the usage and requests of the whole account, or their own alone. For owners.",
+  arguments: [whoArgument, ["<whose>", "own or all", parseSees]],
+  options: { json: ["--json", "print the member as the API gives it"] },
+  examples: ["headrace members sees ada@example.com all", "headrace members sees ada@example.com own"],
+  help: [
+    `Figures alone: what others asked and were answered stays theirs. Owners and admins
+see all of the account in any case.`,
+  ],
+  async run({ ask, request, terminal }, who, whose) {
+    const one = await ask((connection, signal) => findMember(connection, who, signal));
+    const body = { sees_all_usage: seesMeanings[whose] };
+    const answer = await request(`/members/${encodeURIComponent(one.id)}`, { method: "PATCH", body });
+    const what = whose === "all" ? "the usage of the whole account" : "their own usage alone";
+    return { json: answer, show: () => terminal.print(`${printable(one.email)} sees ${what} now.`) };
+  },
+});
+
 const removeCommand = serverCommand({
   name: "remove",
   summary: "remove a member, or take an invitation back",
@@ -159,11 +216,22 @@ export const membersCommand = command({
     "headrace members list",
     "headrace members invite ada@example.com",
     "headrace members role ada@example.com admin",
+    'headrace members quotas ada@example.com "5 usd per day"',
+    "headrace members sees ada@example.com all",
     "headrace members remove ada@example.com",
   ],
   help: [roleMeanings],
-  commands: [listCommand, inviteCommand, roleCommand, removeCommand],
+  commands: [listCommand, inviteCommand, roleCommand, quotasCommand, seesCommand, removeCommand],
 });
+
+function parseGivenQuotas(text: string): GivenQuotaRule[] {
+  return text === "none" ? [] : parseQuotas(text);
+}
+
+function parseSees(text: string): keyof typeof seesMeanings {
+  if (text === "own" || text === "all") return text;
+  throw new InvalidArgumentError("It must be own or all.");
+}
 
 function parseRole(text: string): Role {
   const role = roles.find((one) => one === text);
@@ -198,6 +266,13 @@ async function findOne(connection: Connection, who: string, signal: AbortSignal)
   throw new CliError(
     `Nobody with the address or id \`${printable(who)}\` is a member or invited. headrace members list shows who is.`,
   );
+}
+
+/** Rejects with a CliError for who has not joined yet: there is nothing to change. */
+async function findMember(connection: Connection, who: string, signal: AbortSignal): Promise<Found["one"]> {
+  const { kind, one } = await findOne(connection, who, signal);
+  if (kind === "member") return one;
+  throw new CliError(`${printable(one.email)} has not joined yet. headrace members list shows who has.`);
 }
 
 function article(role: string): string {

@@ -25,6 +25,8 @@ export interface RefusalQuery {
   environment: Environment;
   /** Only those of this OAuth app. */
   appId?: string;
+  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  personId?: string;
   /** Unix seconds: from `start`, before `end`; whole hours. */
   start: number;
   end: number;

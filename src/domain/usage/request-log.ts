@@ -8,6 +8,8 @@ export interface RequestOwner {
   environment: Environment;
   /** Only those of this OAuth app. */
   appId?: string;
+  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  personId?: string;
 }
 
 export interface RequestFilter extends RequestOwner {

@@ -149,6 +149,8 @@ export interface UsageQuery {
   keyId?: string;
   /** Only what this OAuth app used. */
   appId?: string;
+  /** Only what this person did: signed in, with keys of their own, and through apps that they allowed. */
+  personId?: string;
   model?: string;
   /** Only what has this tag. */
   tag?: string;
@@ -169,6 +171,8 @@ export interface UsageSums {
   /** Tokens of the answers that models thought. */
   reasoningTokens: number;
   nanoUsd: number;
+  /** Requests whose model had no price: they are in all sums but that of money. */
+  unpriced: number;
   /** Requests that failed. */
   errors: number;
   /** Answers whose first token was timed: those that were streamed, in more than one piece. The sums below are theirs. */
@@ -179,6 +183,8 @@ export interface UsageSums {
 }
 
 export interface UsageRow extends UsageSums {
+  /** `nanoUsd` to the last digit, also where a double has fewer. */
+  exactNanoUsd: bigint;
   /** Unix seconds of the bucket. */
   start: number;
   end: number;

@@ -7,7 +7,8 @@ import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
-import type { Principal } from "../../domain/principal.ts";
+import { type Principal, seesUsageOf } from "../../domain/principal.ts";
+import type { UsageTotals } from "../../domain/usage/usage.ts";
 import { monthUse, quotaUse } from "../../policy/quota-use.ts";
 import { shownAmount } from "../../wire/amounts.ts";
 import { unixSeconds } from "../../wire/parts.ts";
@@ -36,7 +37,11 @@ const rateState = z
 
 const allowance = z.object({
   limit: z.number().nullable().describe("null: no limit."),
-  used: z.number().describe("Since the period began; requests still running are left out."),
+  used: z
+    .number()
+    .describe(
+      "Since the period began; requests still running are left out. Of the account where it has a limit, which holds for all of it; without one, a member who sees no more gets what the member used.",
+    ),
 });
 
 export const accountShape = z
@@ -144,6 +149,7 @@ export async function accountToWire(
   const month = calendarMonthOf(clock.nowSeconds());
   const quota = accountQuota(principal);
   const used = await limits.used(quota);
+  const own = await ownUse(principal, limits);
   return {
     object: "account",
     id: account.id,
@@ -158,12 +164,24 @@ export async function accountToWire(
     quota: {
       period_start: month.start,
       period_end: month.end,
-      tokens: { limit: quota.tokens, used: used.tokens },
-      spend: { limit: quota.nanoUsd === null ? null : usdOf(quota.nanoUsd), used: usdOf(used.nanoUsd) },
+      tokens: { limit: quota.tokens, used: (quota.tokens === null ? (own ?? used) : used).tokens },
+      spend: {
+        limit: quota.nanoUsd === null ? null : usdOf(quota.nanoUsd),
+        used: usdOf((quota.nanoUsd === null ? (own ?? used) : used).nanoUsd),
+      },
     },
     quotas: await quotaUse(principal.limits.windows ?? [], limits),
     store_chats: account.storeChats,
   };
+}
+
+/** What is counted of a caller who sees no usage but the own; undefined for who sees the account's. */
+async function ownUse(principal: Principal, limits: Pick<LimitStore, "used">): Promise<UsageTotals | undefined> {
+  if (seesUsageOf(principal) === null) return undefined;
+  const { keys, appId } = principal;
+  const own = (appId === null ? keys.find(({ kind }) => kind === "membership") : undefined) ?? keys[0];
+  const quota = principal.limits.quotas.find(({ owner, ownerId }) => owner === "key" && ownerId === own.limitId);
+  return quota ? limits.used(quota) : { tokens: 0, nanoUsd: 0 };
 }
 
 /** It is there with and without limits, as its usage is counted all the same. */

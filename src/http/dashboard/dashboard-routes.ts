@@ -17,7 +17,18 @@ import { dashboardPage } from "./dashboard-page.ts";
  * First segments of the views' addresses; web/shell/navigation.ts names the views. Not `models`: who asks for that forgot the
  * `/v1`, and is told so.
  */
-const places = ["playground", "catalog", "prices", "usage", "requests", "chats", "apps", "settings/*", "admin/*"];
+const places = [
+  "playground",
+  "catalog",
+  "prices",
+  "usage",
+  "statements",
+  "requests",
+  "chats",
+  "apps",
+  "settings/*",
+  "admin/*",
+];
 const forever = "public, max-age=31536000, immutable";
 
 export interface DashboardDeps {

@@ -10,6 +10,7 @@ import type {
 import { bucketEnd, bucketStart } from "../../domain/usage/usage-bucket.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { available } from "../../storage/sql/outage.ts";
+import { credentialsOf } from "../../storage/tables/credential-rows.ts";
 import { anyTag, rollupColumns } from "./usage-sums.ts";
 
 const spans: Record<UsageBucket, "hour" | "day"> = { hour: "hour", day: "day", month: "day" };
@@ -43,7 +44,7 @@ interface Row {
   requests: number | string;
   prompt_tokens: number | string;
   completion_tokens: number | string;
-  nano_usd: number | string;
+  nano_usd: string;
   errors: number | string;
   timed: number | string;
   first_token_ms: number | string;
@@ -52,6 +53,7 @@ interface Row {
   cached_tokens: number | string;
   cache_write_tokens: number | string;
   reasoning_tokens: number | string;
+  unpriced: number | string;
   model?: string;
   key_id?: string;
   environment?: string;
@@ -97,7 +99,7 @@ export class SqlUsageReports implements UsageReports {
     const order = db.unsafe([query.bucket === "month" ? "environment" : "start", ...groups].join(", "));
     return db`
       SELECT min(start) AS earliest, ${db.unsafe(groups.map((column) => `${column}, `).join(""))}
-        ${db.unsafe(sums.map((name) => `sum(${name}) AS ${name}`).join(", "))}
+        ${db.unsafe(sums.map(summed).join(", "))}
       FROM ${this.#rollups(query, from, until)}
         ${after.length === 0 ? db`` : db`AND (${db.unsafe(groups.join(", "))}) > (${this.#values(after)})`}
       GROUP BY ${order} HAVING sum(requests) > 0 ORDER BY ${order} LIMIT ${limit}`;
@@ -126,9 +128,16 @@ export class SqlUsageReports implements UsageReports {
   }
 
   /** The condition with what an index finds first; the rest is written as expressions that no index serves. */
-  #whose({ accountId, keyId, appId }: UsageQuery) {
+  #whose({ accountId, environment, keyId, appId, personId }: UsageQuery) {
     const db = this.#db;
     const ofAccount = accountId === null ? db`` : db`AND account_id || '' = ${accountId}`;
+    if (personId !== undefined) {
+      if (accountId === null) throw new Error("A person's usage is reported of one account.");
+      const credentials = credentialsOf(db, { accountId, environment, personId });
+      const ofKey =
+        keyId === undefined ? db`key_id IN ${credentials}` : db`key_id = ${keyId} AND key_id || '' IN ${credentials}`;
+      return db`${ofKey} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
+    }
     // However much the account has beside it, and however many accounts an app is used in.
     if (keyId !== undefined)
       return db`key_id = ${keyId} ${ofAccount} ${appId === undefined ? db`` : db`AND app_id || '' = ${appId}`}`;
@@ -141,6 +150,11 @@ export class SqlUsageReports implements UsageReports {
     const [first, ...rest] = values;
     return rest.reduce((list, value) => this.#db`${list}, ${value}`, this.#db`${first}`);
   }
+}
+
+/** Money as text: the sum of a month may have more digits than a double. */
+function summed(name: (typeof sums)[number]): string {
+  return name === "nano_usd" ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 }
 
 /** The windows of a page. The rest of the bucket comes first after the last row of the page before. */
@@ -177,6 +191,8 @@ function toUsageRow({ bucket, groupBy }: UsageQuery, row: Row): UsageRow {
     completionTokens: Number(row.completion_tokens),
     reasoningTokens: Number(row.reasoning_tokens),
     nanoUsd: Number(row.nano_usd),
+    exactNanoUsd: BigInt(row.nano_usd),
+    unpriced: Number(row.unpriced),
     errors: Number(row.errors),
     timed: Number(row.timed),
     firstTokenMs: Number(row.first_token_ms),

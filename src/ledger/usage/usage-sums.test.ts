@@ -52,7 +52,15 @@ test("sums that a version before parts of tokens had not written yet are added a
   sums.addText(before);
   for (const sum of [0, 1]) {
     expect(sums.isEmpty(sum)).toBe(true);
-    expect(sums.rowAt(sum, "hour").slice(7)).toEqual([...Array(12).fill(0), 5, 5]);
+    expect(sums.rowAt(sum, "hour").slice(7)).toEqual([...Array(13).fill(0), 5, 5]);
   }
   expect(() => sums.addText(before.replace(",5,5,0]", ",5,5]"))).toThrow();
+});
+
+test("sums that a version before requests without a price were counted had not written are added, and these are counted", () => {
+  const record = { ...usageBegin, keyId: "a", ...end, firstTokenMs: 2 };
+  const sums = new UsageSums("hour");
+  sums.add(UsageColumns.of([record, { ...record, nanoUsd: null }, { ...record, nanoUsd: 0 }]));
+  sums.addText('["acct_1","a","","live","m",-1,-7,-3,-20,0,-1,-2,-2,-3,0,0,0,5,5,0]');
+  expect(sums.rowAt(0, "hour").slice(7)).toEqual([2, 14, 6, 0, 0, 2, 4, 4, 6, 0, 0, 0, 1, 5, 5]);
 });

@@ -46,6 +46,7 @@ export const rollupColumns = {
     "cached_tokens",
     "cache_write_tokens",
     "reasoning_tokens",
+    "unpriced",
   ],
   times: ["first_at", "last_at"],
 } as const;
@@ -84,8 +85,10 @@ export interface TotalOf {
   until: number;
 }
 
-/** Numbers of a sum, as they were written before parts of tokens were among them. */
-const earlierStride = 12;
+/** Numbers of a sum, as they were written before parts of tokens were among them, and requests without a price. */
+const earlierStrides: readonly number[] = [12, 15];
+/** The numbers of a sum that are none of its sums. */
+const notSums = 3;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
@@ -126,8 +129,8 @@ export class UsageSums {
       for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
       // Before the next sum comes a text.
       for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
-      if (numbers.length === earlierStride)
-        numbers.splice(earlierStride - 3, 0, ...Array<number>(stride - earlierStride).fill(0));
+      if (earlierStrides.includes(numbers.length))
+        numbers.splice(numbers.length - notSums, 0, ...Array<number>(stride - numbers.length).fill(0));
       const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
       if (model === undefined || numbers.length !== stride) throw new Error("It ends in the middle of a sum.");
       this.#addSum(keyId, { accountId, appId, environment, model, tag }, numbers);
@@ -262,7 +265,9 @@ export class UsageSums {
     this.#plus(first, 1);
     this.#plus(first + promptSum, usage.number(row, promptTokens));
     this.#plus(first + completionSum, generated);
-    this.#plus(first + nanoUsdSum, usage.numberOrNull(row, nanoUsd) ?? 0);
+    const cost = usage.numberOrNull(row, nanoUsd);
+    if (cost === null) this.#plus(first + 12, 1);
+    else this.#plus(first + nanoUsdSum, cost);
     if (outcome === "failed") this.#plus(first + 4, 1);
     if (usage.hasParts(row)) {
       this.#plus(first + 9, usage.number(row, cachedTokens));

@@ -108,7 +108,7 @@ onEachDatabase((databases) => {
         coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN CASE WHEN completion_tokens > 1 THEN completion_tokens - 1 ELSE 0 END END), 0) AS generated_tokens,
         coalesce(sum(CASE WHEN duration_ms > first_token_ms THEN duration_ms - first_token_ms ELSE 0 END), 0) AS generation_ms, min(at) AS first_at, max(at) AS last_at,
         sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-        sum(reasoning_tokens) AS reasoning_tokens
+        sum(reasoning_tokens) AS reasoning_tokens, sum(CASE WHEN nano_usd IS NULL THEN 1 ELSE 0 END) AS unpriced
       FROM usage_records, (SELECT 'hour' AS span, 3600 AS seconds UNION ALL SELECT 'day', 86400) AS spans
       GROUP BY 1, 2, 3, 4, 5, 6, 7`),
     ];

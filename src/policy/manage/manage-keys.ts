@@ -288,6 +288,7 @@ function newKey(
     kind: "key",
     appId: null,
     role: null,
+    seesAllUsage: false,
     limitId: identity.id,
     createdAt: origin.nowSeconds,
     revokedAt: null,

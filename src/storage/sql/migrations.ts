@@ -693,4 +693,14 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX notice_deliveries_queue ON notice_deliveries (target, due_at) WHERE state = 'pending'`,
     `DROP INDEX notice_deliveries_waiting`,
   ],
+  [
+    // Whether a member sees the usage and requests of the whole account; of a key only where it is a membership's.
+    `ALTER TABLE memberships ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
+    `ALTER TABLE api_keys ADD COLUMN sees_all_usage INTEGER NOT NULL DEFAULT 0`,
+  ],
+  [
+    // Requests whose model had no price: a sum of money alone does not tell them from those that cost nothing.
+    `ALTER TABLE usage_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
+    `ALTER TABLE usage_tag_rollups ADD COLUMN unpriced BIGINT NOT NULL DEFAULT 0`,
+  ],
 ];

@@ -11,6 +11,7 @@ export const apiKeys = table<ApiKeyRecord>({
   personId: text,
   appId: text,
   role: text,
+  seesAllUsage: flag,
   accountId: text,
   name: text,
   environment: text,
@@ -68,6 +69,18 @@ export async function readChain(
   }
   const account = await readAccount(db, first.accountId);
   return account && { keys, account };
+}
+
+/**
+ * A query for the ids with which a person's usage is recorded in an account and environment: those of the membership, of
+ * keys of the person's own and of apps that the person allowed, ended ones among them.
+ */
+export function credentialsOf(
+  db: Database,
+  { accountId, environment, personId }: { accountId: string; environment: string; personId: string },
+) {
+  return db`(
+    SELECT id FROM api_keys WHERE account_id = ${accountId} AND environment = ${environment} AND person_id = ${personId})`;
 }
 
 export function readKey(db: Database, id: string): Promise<ApiKeyRecord | undefined> {

@@ -4,6 +4,7 @@ import type { RefusalCount, RefusalQuery, RefusalStore } from "../../domain/limi
 import type { Database } from "../sql/database.ts";
 import { added, available } from "../sql/outage.ts";
 import { type Column, integer, table, text } from "../sql/table.ts";
+import { credentialsOf } from "./credential-rows.ts";
 
 /** Null is '' there, as a primary key has no null: not told apart; of an app, also: none. */
 const orEmpty: Column<string | null> = { write: (member) => member ?? "", read: (value) => value || null };
@@ -43,17 +44,21 @@ export class SqlRefusalStore implements RefusalStore {
     );
   }
 
-  async list({ accountId, environment, appId, start, end }: RefusalQuery, limit: number): Promise<RefusalCount[]> {
+  async list(
+    { accountId, environment, appId, personId, start, end }: RefusalQuery,
+    limit: number,
+  ): Promise<RefusalCount[]> {
     const db = this.#db;
     const counts: RefusalCount[] = [];
     for (let until = end; until > start && counts.length < limit; until -= windowSeconds) {
       if (until < end) await new Promise(setImmediate);
-      // The order of the primary key, backwards: no more is read than is given, but for an app.
+      // The order of the primary key, backwards: no more is read than is given, but for an app or a person.
       const found = refusals.all(db`
         SELECT * FROM refusals
         WHERE account_id = ${accountId} AND environment = ${environment}
           AND start >= ${Math.max(start, until - windowSeconds)} AND start < ${until}
           ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
+          ${personId === undefined ? db`` : db`AND key_id IN ${credentialsOf(db, { accountId, environment, personId })}`}
         ORDER BY start DESC, key_id DESC, app_id DESC, model DESC, reason DESC LIMIT ${limit - counts.length}`);
       counts.push(...(await available(found)));
     }

@@ -5,6 +5,7 @@ import type { RequestFilter, RequestOwner, RequestPosition } from "../../domain/
 import type { Database } from "../sql/database.ts";
 import { added, available } from "../sql/outage.ts";
 import { flag, integer, table, text } from "../sql/table.ts";
+import { credentialsOf } from "./credential-rows.ts";
 
 const refusedRequests = table<RefusedRequest>({
   requestId: text,
@@ -37,12 +38,16 @@ export class SqlRefusedRequests implements RefusedRequestStore {
     await added(this.#db, (tx) => tx`INSERT INTO refused_requests ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`);
   }
 
-  find({ accountId, environment, appId }: RequestOwner, requestId: string): Promise<RefusedRequest | undefined> {
+  find(
+    { accountId, environment, appId, personId }: RequestOwner,
+    requestId: string,
+  ): Promise<RefusedRequest | undefined> {
     const db = this.#db;
     const rows = db`
       SELECT * FROM refused_requests
       WHERE request_id = ${requestId} AND account_id = ${accountId} AND environment = ${environment}
-        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}`;
+        ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
+        ${personId === undefined ? db`` : db`AND key_id IN ${credentialsOf(db, { accountId, environment, personId })}`}`;
     return available(refusedRequests.first(rows));
   }
 
@@ -76,7 +81,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
   }
 
   #read(
-    { accountId, environment, appId, keyId, model, stream }: RequestFilter,
+    { accountId, environment, appId, personId, keyId, model, stream }: RequestFilter,
     { from, until }: { from: number; until: number },
     after: RequestPosition | undefined,
     limit: number,
@@ -87,6 +92,7 @@ export class SqlRefusedRequests implements RefusedRequestStore {
       WHERE account_id = ${accountId} AND environment = ${environment} AND at >= ${from} AND at < ${until}
         ${after === undefined ? db`` : db`AND (at < ${after.at} OR request_id < ${after.requestId})`}
         ${appId === undefined ? db`` : db`AND app_id = ${appId}`}
+        ${personId === undefined ? db`` : db`AND key_id IN ${credentialsOf(db, { accountId, environment, personId })}`}
         ${keyId === undefined ? db`` : db`AND key_id = ${keyId}`}
         ${model === undefined ? db`` : db`AND model = ${model}`}
         ${stream === undefined ? db`` : db`AND stream = ${stream ? 1 : 0}`}

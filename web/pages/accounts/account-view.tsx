@@ -6,6 +6,7 @@ import { useRead } from "../../api/queries.ts";
 import type { AccountDetails } from "../../api/types.ts";
 import { BackLink } from "../../parts/page/back-link.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { Page } from "../../parts/page/page.tsx";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
 import { day } from "../../parts/words/figures.ts";
@@ -38,6 +39,7 @@ export function AccountView({ id }: { id: string }) {
           <Note style={{ overflowWrap: "anywhere" }}>{account.id}</Note>
           <CopyAction value={account.id} label="Copy the id of the account" />
         </Group>
+        <PlainLink href={`/statements?account=${account.id}`}>Statements</PlainLink>
       </Group>
       <Tabs
         value={tab}

@@ -1,4 +1,4 @@
-// The dialog of one member: another role, how much they may use, or their removal; what may not be done says why.
+// The dialog of one member: another role, what they see and how much they may use, or their removal; what may not be done says why.
 import { Button, Divider, Group, Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -14,6 +14,7 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { MemberQuotas } from "./member-quotas.tsx";
+import { MemberSight } from "./member-sight.tsx";
 
 interface ManageMemberProps {
   opened: boolean;
@@ -21,6 +22,7 @@ interface ManageMemberProps {
   isSelf: boolean;
   /** Undefined where it may be done. */
   whyNoRole: string | undefined;
+  whyNoSight: string | undefined;
   whyNoQuotas: string | undefined;
   whyNoRemoval: string | undefined;
   remove(): void;
@@ -36,7 +38,7 @@ export function ManageMember({ opened, member, close, ...props }: ManageMemberPr
 }
 
 function Content(props: Omit<ManageMemberProps, "opened">) {
-  const { member, isSelf, whyNoRole, whyNoQuotas, whyNoRemoval, remove, close } = props;
+  const { member, isSelf, whyNoRole, whyNoSight, whyNoQuotas, whyNoRemoval, remove, close } = props;
   const [role, setRole] = useState<Role>(member.role);
   const change = useToldChange(
     (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
@@ -79,6 +81,12 @@ function Content(props: Omit<ManageMemberProps, "opened">) {
         </Stack>
       </form>
       <Divider />
+      {member.role === "member" && (
+        <>
+          <MemberSight member={member} why={whyNoSight} />
+          <Divider />
+        </>
+      )}
       <MemberQuotas member={member} why={whyNoQuotas} close={close} />
       <Divider />
       <Group justify="space-between" gap="sm">

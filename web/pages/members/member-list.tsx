@@ -16,7 +16,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
-import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval } from "./rights.ts";
+import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight } from "./rights.ts";
 
 export function MemberList({ standing, below }: { standing: Standing; below: ReactNode }) {
   const { session } = useSession();
@@ -53,7 +53,14 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
         </>
       ),
     },
-    { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
+    {
+      name: "role",
+      head: "Role",
+      cell: ({ role, sees_all_usage: all }) =>
+        `${roleNames[role]}${role === "member" && all ? ", sees all usage" : ""}`,
+      wideOnly: true,
+      width: "7rem",
+    },
     {
       name: "quotas",
       head: "Quotas",
@@ -99,6 +106,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
           member={shown}
           isSelf={isSelf(shown)}
           whyNoRole={whyNoOtherRole(questionOf(shown))}
+          whyNoSight={whyNoSight(questionOf(shown))}
           whyNoQuotas={whyNoQuotas(questionOf(shown))}
           whyNoRemoval={whyNoRemoval(questionOf(shown))}
           remove={() => {

@@ -31,6 +31,13 @@ export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): str
   return isLastOwner ? keepsOwner : undefined;
 }
 
+/** Undefined where it may be said whose usage they see. */
+export function whyNoSight({ standing }: Question): string | undefined {
+  return standing === "owner" || standing === "operator"
+    ? undefined
+    : "Only owners let a member see the usage of others.";
+}
+
 /** Undefined where it may be said how much they may use. */
 export function whyNoQuotas({ member, standing }: Question): string | undefined {
   return mayActOn(standing, member.role) ? undefined : "Only owners set quotas of owners and admins.";

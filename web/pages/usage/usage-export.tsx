@@ -6,6 +6,7 @@ import { useState } from "react";
 import { ApiFailure, send } from "../../api/client.ts";
 import { loadUsage, type UsageAsk, usageQuery } from "../../api/usage.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
+import { download } from "../../parts/page/download.ts";
 import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
@@ -81,14 +82,4 @@ async function jsonOf(ask: UsageAsk, progress: (rows: number) => void): Promise<
 function fileName({ start, end, groupBy }: UsageAsk, kind: string): string {
   const by = groupBy.length === 0 ? "" : `-by-${groupBy.join("-")}`;
   return `headrace-usage${by}-${dateText(start)}-to-${dateText(end - 1)}.${kind}`;
-}
-
-function download(name: string, type: string, text: string | Blob): void {
-  const address = URL.createObjectURL(new Blob([text], { type }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  link.click();
-  // Once the browser has it.
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

@@ -184,7 +184,7 @@ function usage(deps: AppRouteDeps): ScopedRoute {
     async handle(exchange, principal) {
       requireKeyManager(principal);
       const { id } = await find({ deps, principal, id: exchange.params["id"] ?? "" });
-      return answerUsage(deps, exchange, principal, { accountId: null, appId: id });
+      return answerUsage(deps, exchange, principal, { publishedAppId: id });
     },
   };
 }

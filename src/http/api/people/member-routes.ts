@@ -4,6 +4,7 @@ import { z } from "zod";
 import {
   changeMemberQuotas,
   changeRole,
+  changeSight,
   removeMember,
   requireChanged,
   requireSeesMembers,
@@ -33,7 +34,7 @@ import { managingEndpoints } from "./people-endpoint.ts";
 export interface MemberRouteDeps extends EndpointDeps {
   people: Pick<
     PersonStore,
-    "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "removeMembership"
+    "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "setSeesAllUsage" | "removeMembership"
   >;
   sessionStore: Pick<SessionStore, "list">;
   keys: Pick<KeyStore, "findChainById">;
@@ -89,9 +90,9 @@ const retrieve = endpoint("GET", "/v1/members/:id", {
 
 const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",
-  summary: "Change a member's role, or how much the member may use",
+  summary: "Change a member's role, how much the member may use, or what the member sees",
   description:
-    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
+    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's. `sees_all_usage`, for owners to set, lets a member see the usage and requests of the whole account. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
   parameters: idParameter,
   requestBody: updateMemberRequest,
   example: { role: "admin" },
@@ -103,13 +104,17 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const quotas = body.quotas === undefined ? (target.quotas ?? []) : quotaRules(body.quotas);
     const ofRole = body.role === undefined ? undefined : changeRole(principal, target, role, origin);
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
-    if (ofRole || ofQuotas) {
+    const { sees_all_usage: seesAllUsage = target.seesAllUsage } = body;
+    const ofSight =
+      body.sees_all_usage === undefined ? undefined : changeSight(principal, target, seesAllUsage, origin);
+    if (ofRole || ofQuotas || ofSight) {
       await deps.throttle.require("change", principal);
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
+      if (ofSight) requireChanged(await people.setSeesAllUsage(target.id, seesAllUsage, ofSight.event));
       if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       deps.changed([target.personId]);
     }
-    return toWire({ ...target, role, quotas }, deps);
+    return toWire({ ...target, role, quotas, seesAllUsage }, deps);
   },
 });
 

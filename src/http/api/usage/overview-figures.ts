@@ -55,7 +55,7 @@ const weights: Readonly<Record<(typeof charts)[number], (sums: UsageSums) => num
 };
 
 const nothing: Readonly<UsageSums> = {
-  ...{ requests: 0, promptTokens: 0, completionTokens: 0, nanoUsd: 0, errors: 0 },
+  ...{ requests: 0, promptTokens: 0, completionTokens: 0, nanoUsd: 0, unpriced: 0, errors: 0 },
   ...{ cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 },
   ...{ timed: 0, firstTokenMs: 0, generatedTokens: 0, generationMs: 0 },
 };
@@ -69,6 +69,7 @@ function add(sums: UsageSums, more: UsageSums, part = 1): void {
   sums.completionTokens += more.completionTokens * part;
   sums.reasoningTokens += more.reasoningTokens * part;
   sums.nanoUsd += Math.round(more.nanoUsd * part);
+  sums.unpriced += more.unpriced * part;
   sums.errors += more.errors * part;
   sums.timed += more.timed * part;
   sums.firstTokenMs += more.firstTokenMs * part;

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { GatewayError, refusalReasons } from "../../../base/errors.ts";
-import { ownOnly, type Principal } from "../../../domain/principal.ts";
+import { ownOnly, type Principal, seesUsageOf } from "../../../domain/principal.ts";
+import type { RequestOwner } from "../../../domain/usage/request-log.ts";
 import type { UsageGroup, UsageQuery } from "../../../domain/usage/usage.ts";
 import type { RequestHistory } from "../../../policy/records/request-history.ts";
 import { Turns } from "../../../policy/turns.ts";
@@ -25,6 +26,7 @@ import {
   sumsUntil,
 } from "./overview-figures.ts";
 import { type RefusalRouteDeps, refusalsByReason } from "./refusal-routes.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
 import type { UsageRouteDeps } from "./usage-routes.ts";
 import { writtenSoon } from "./written-soon.ts";
 
@@ -73,7 +75,11 @@ const usageShape = z.object({
   step: z.int().describe("Seconds of one step; the last one is not over yet."),
   sum: figuresShape.describe("The figures of all steps together."),
   before: figuresShape.describe("The figures of the time before, as long as this one is by now."),
-  is_new: z.boolean().describe("The account has never made a request in this environment, within the last year."),
+  is_new: z
+    .boolean()
+    .describe(
+      "The account, as far as the caller sees it, has never made a request in this environment, within the last year.",
+    ),
   total: seriesShape.describe("By step."),
   groups: z
     .array(seriesShape.extend({ id: z.string().nullable() }))
@@ -142,7 +148,7 @@ export function overviewRoutes(deps: OverviewRouteDeps): ScopedRoute[] {
         operationId: "getOverview",
         summary: "How the account does, in one answer",
         description:
-          "Usage over a time, by step and group, what limits refused and leave, and what failed last: for a page that asks every few seconds. The answer has an `ETag`; asked again with it in `If-None-Match`, an answer that would be the same is a `304` without a body. Of the credential's own environment; an app sees its own. What takes long to sum is summed less often, every ten seconds at least.",
+          "Usage over a time, by step and group, what limits refused and leave, and what failed last: for a page that asks every few seconds. The answer has an `ETag`; asked again with it in `If-None-Match`, an answer that would be the same is a `304` without a body. Of the credential's own environment; a member sees the member's own usage and requests unless an owner allowed more, and an app its own. What takes long to sum is summed less often, every ten seconds at least.",
         tag: "Usage",
         query: overviewQuery,
         response: { description: "The overview.", json: overviewShape },
@@ -175,14 +181,14 @@ function tooMany(): Promise<never> {
 /** What two principals have to have in common to see the same. */
 function viewOf(principal: Principal, { range, group_by }: Asked): string {
   const { account, environment, appId, person, scopes } = principal;
-  const names = [ownOnly(principal), person?.id, person?.role, scopes.has("keys:manage")];
+  const names = [seesUsageOf(principal), ownOnly(principal), person?.id, person?.role, scopes.has("keys:manage")];
   return JSON.stringify([account.id, environment, appId, names, range, group_by]);
 }
 
 async function slowPart(deps: OverviewRouteDeps, principal: Principal, asked: Asked): Promise<Slow> {
   const now = deps.clock.nowSeconds();
   const usage = await usageOf(deps, principal, asked, now);
-  const owner = ownerOf(principal);
+  const owner = usageOwnerOf(principal);
   const throttled = refusalsByReason(
     await deps.refusalStore.list({ ...owner, start: hourOf(usage.start), end: hourOf(now) + hour }, mostRefusals),
   );
@@ -210,10 +216,6 @@ function hourOf(at: number): number {
   return at - (at % hour);
 }
 
-function ownerOf({ account, environment, appId }: Principal) {
-  return { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
-}
-
 async function usageOf(
   { reports }: OverviewRouteDeps,
   principal: Principal,
@@ -223,7 +225,7 @@ async function usageOf(
   const { bucket, step, count } = ranges[range];
   const start = now - (now % step) - (count - 1) * step;
   const steps: Steps = { start, step, count };
-  const query: UsageQuery = { ...ownerOf(principal), start, end: start + count * step, bucket, groupBy: [] };
+  const query: UsageQuery = { ...usageOwnerOf(principal), start, end: start + count * step, bucket, groupBy: [] };
   const total = await stepSums(reports, query, steps);
   const part = (bucket === "hour" ? hour : day) / partsOfBucket;
   const before = await sumsUntil(
@@ -246,7 +248,7 @@ async function usageOf(
 
 async function lastErrors(
   { requestHistory, retention }: OverviewRouteDeps,
-  owner: ReturnType<typeof ownerOf>,
+  owner: RequestOwner,
 ): Promise<Slow["errors"]> {
   const start = retention?.keptSince("requests") ?? 0;
   const filter = { ...owner, outcome: "failed", start, end: endOfTime } as const;

@@ -9,6 +9,7 @@ import { unixSeconds } from "../../../wire/parts.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { wholeListOf } from "../list.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
 import { shown, time, timeText } from "./usage-query.ts";
 import { writtenSoon } from "./written-soon.ts";
 
@@ -64,7 +65,7 @@ const list = endpoint("GET", "/v1/refusals", {
   summary: "What limits refused",
   description:
     `Requests for models that a rate limit, a quota or want of capacity refused, by hour, the newest first, at most ${maxRows} rows. ` +
-    "Of the credential's own environment; an app sees its own. What a limit or quota refused used nothing and is no part of the usage.",
+    "Of the credential's own environment; a member sees the member's own, as in the usage, and an app its own. What a limit or quota refused used nothing and is no part of the usage.",
   query: refusalQuery,
   response: { description: "The counts.", json: refusalList },
   async answer({ deps, principal, query }) {
@@ -86,9 +87,7 @@ function queryOf(asked: z.output<typeof refusalQuery>, principal: Principal, now
     throw invalidRequest(`start: must be at most ${maxDays} days before end ${got}.`);
   }
   return {
-    accountId: principal.account.id,
-    environment: principal.environment,
-    ...(principal.appId === null ? {} : { appId: principal.appId }),
+    ...usageOwnerOf(principal),
     start: bucketStart("hour", start),
     end: bucketEnd("hour", end - 1),
   };

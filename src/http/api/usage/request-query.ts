@@ -6,6 +6,7 @@ import type { RequestPosition } from "../../../domain/usage/request-log.ts";
 import type { HistoryFilter } from "../../../policy/records/request-history.ts";
 import { tag } from "../../../wire/tags.ts";
 import { requestOutcomes } from "./request-wire.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
 import { time, timeText } from "./usage-query.ts";
 
 const defaultLimit = 50;
@@ -56,8 +57,7 @@ export function requestFilter(
   if (principal.appId !== null && app !== undefined && app !== principal.appId) return undefined;
   const appId = principal.appId ?? app;
   return {
-    accountId: principal.account.id,
-    environment: principal.environment,
+    ...usageOwnerOf(principal),
     ...(appId === undefined ? {} : { appId }),
     ...(key === undefined ? {} : { keyId: key }),
     ...(model === undefined ? {} : { model }),

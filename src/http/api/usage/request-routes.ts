@@ -17,6 +17,7 @@ import { chatOwnerOf } from "../chat-routes.ts";
 import { type EndpointDeps, scopedEndpoints } from "../endpoint.ts";
 import { decodePosition, encodePosition, requestFilter, requestParameters } from "./request-query.ts";
 import { detailsToWire, isRefused, oneRequest, requestShape, toWire, trailToWire } from "./request-wire.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
 import { writtenSoon } from "./written-soon.ts";
 
 export interface RequestRouteDeps extends EndpointDeps {
@@ -58,7 +59,7 @@ const list = endpoint("GET", "/v1/requests", {
   operationId: "listRequests",
   summary: "List requests",
   description:
-    "Those of the account in the credential's environment that have ended, and those that were refused, newest first; an app sees its own alone. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
+    "Those of the account in the credential's environment that have ended, and those that were refused, newest first; a member sees the member's own alone unless an owner allowed more, and an app its own. Of very many refused requests not all are kept. How much is looked through for one page is bounded: where little of it is what was asked for, a page holds fewer than `limit`, or none, and `next` leads on.",
   query: requestParameters,
   response: { description: "One page.", json: requestList },
   answer: ({ deps, principal, query }) => page(query, principal, deps),
@@ -72,14 +73,12 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
   parameters: [{ name: "id", in: "path", description: "Id of the request, the `x-request-id` of its answer." }],
   response: { description: "The request.", json: oneRequest },
   async answer({ deps, principal, id }) {
-    const { account, environment, appId } = principal;
     await allWrittenSoon(deps);
-    const owner = { accountId: account.id, environment, ...(appId === null ? {} : { appId }) };
-    const request = await deps.requestHistory.find(owner, id);
+    const request = await deps.requestHistory.find(usageOwnerOf(principal), id);
     if (!request) {
       throw new GatewayError(
         "not_found",
-        "There is no such request in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
+        "There is no such request that you may see in this account and environment, or it has not ended yet; `GET /v1/requests` lists those that have.",
       );
     }
     const forOperator = isOperator(principal);

@@ -161,8 +161,10 @@ describe("a part of it", () => {
 
   test("what a report is of already cannot be exchanged for another", () => {
     const asked = readQuery(accountUsageParameters, "http://localhost/v1/usage?key=key_2&app=app_2");
-    expect(usageQuery(asked, principalFor({}), now, { keyId: "key_1", appId: "app_1" })).toMatchObject({
-      keyId: "key_1",
+    expect(usageQuery(asked, principalFor({}), now, { keyId: "key_1" })).toMatchObject({ keyId: "key_1" });
+    const published = { ...asked, key: undefined };
+    expect(usageQuery(published, principalFor({}), now, { publishedAppId: "app_1" })).toMatchObject({
+      accountId: null,
       appId: "app_1",
     });
   });

@@ -12,6 +12,7 @@ import {
 } from "../../../domain/usage/usage.ts";
 import { bucketEnd, bucketStart } from "../../../domain/usage/usage-bucket.ts";
 import { tag } from "../../../wire/tags.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
 
 const daySeconds = 86_400;
 const defaultDays = 30;
@@ -88,8 +89,11 @@ export const accountUsageParameters = keyUsageParameters.extend({
     .meta({ description: "the id of an OAuth app, to see alone what was used through it" }),
 });
 
-/** One key's or app's part of the usage; an app's own publisher may see it over all accounts. */
-export type UsageScope = Partial<Pick<UsageQuery, "accountId" | "keyId" | "appId">>;
+/** One key's part of the usage, or all of an app's, whoever used it: that is for its publisher, over all accounts. */
+export interface UsageScope {
+  keyId?: string;
+  publishedAppId?: string;
+}
 
 /** What the parameters ask of this principal's usage, or of a part of it. An app has its own alone. */
 export function usageQuery(
@@ -115,15 +119,16 @@ export function usageQuery(
   if (principal.appId !== null && asked.app !== undefined && asked.app !== principal.appId) {
     throw invalidRequest("app: an app sees its own usage alone; leave it out.");
   }
+  const { publishedAppId, ...narrower } = only;
+  const owner = { ...narrower, ...usageOwnerOf(principal) };
+  const { environment } = owner;
+  const whose = publishedAppId === undefined ? owner : { accountId: null, environment, appId: publishedAppId };
   return {
-    accountId: principal.account.id,
-    environment: principal.environment,
     ...(asked.model === undefined ? {} : { model: asked.model }),
     ...(asked.tag === undefined ? {} : { tag: asked.tag }),
     ...(asked.key === undefined ? {} : { keyId: asked.key }),
     ...(asked.app === undefined ? {} : { appId: asked.app }),
-    ...only,
-    ...(principal.appId === null ? {} : { appId: principal.appId }),
+    ...whose,
     start: bucketStart(bucket, start),
     end: bucketEnd(bucket, end - 1),
     bucket,

@@ -1,8 +1,6 @@
 // What was used, by time and by model, key, environment and app: as JSON in pages, or all of it as CSV.
 
 import { z } from "zod";
-import type { ClientStream } from "../../../base/bytes/client-stream.ts";
-import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { usdOf, usdText } from "../../../base/money.ts";
@@ -19,10 +17,10 @@ import { requireKeyManager } from "../../../policy/manage/delegation.ts";
 import { isHere } from "../../../policy/manage/manage-keys.ts";
 import type { Retention } from "../../../policy/records/retention.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
-import { csvLine, csvType, prefersCsv } from "../../content/csv.ts";
+import { csvLine, prefersCsv } from "../../content/csv.ts";
 import { readQuery } from "../../decode/query.ts";
-import { toGatewayError } from "../../exchange/errors.ts";
-import type { Answer, Exchange, RouteDoc, ScopedRoute, StreamedAnswer } from "../../exchange/route.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { csvAnswer, variesByAccept } from "./csv-answer.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 import {
   accountUsageParameters,
@@ -73,6 +71,7 @@ const usageRow = z
     reasoning_tokens: z.int().describe("Tokens of the answers that models thought, as far as their servers tell it."),
     total_tokens: z.int(),
     cost: z.number().describe("USD; requests to models without a price cost nothing."),
+    unpriced_requests: z.int().describe("Requests whose model had no price, which are not in `cost`."),
     errors: z.int().describe("Requests that failed."),
     first_token_ms: firstTokenMs.describe(
       "Mean of the milliseconds from a request to the first piece of its answer, of those that were streamed in more than one; null: none.",
@@ -120,7 +119,7 @@ export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {
         query: accountUsageParameters,
         operationId: "getUsage",
         summary: "What the account used",
-        description: usageDescription,
+        description: `${usageDescription} A member sees the member's own alone unless an owner allowed more, and an app its own.`,
       },
       handle: (exchange, principal) => answerUsage(deps, exchange, principal, {}, accountUsageParameters),
     },
@@ -161,13 +160,13 @@ export async function answerUsage(
   only: UsageScope = {},
   parameters: typeof usageParameters | typeof keyUsageParameters | typeof accountUsageParameters = usageParameters,
 ): Promise<Answer> {
-  const { req, answerHeaders } = exchange;
+  const { req } = exchange;
   const asked = readQuery(parameters, req.target);
   const query = usageQuery(asked, principal, deps.clock.nowSeconds(), only);
   const after = asked.cursor === undefined ? undefined : decodeCursor(query, asked.cursor);
-  answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
+  variesByAccept(exchange);
   await writtenSoon(deps.ledger);
-  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(deps.reports, query, after, exchange);
+  if (prefersCsv(req.headers.get("accept"))) return csvAnswer(exchange, csvOf(deps.reports, query, after));
   // One row more than the page tells whether there is another.
   const rows = await deps.reports.report(query, { after, limit: asked.limit + 1 });
   const page = rows.slice(0, asked.limit);
@@ -181,44 +180,22 @@ export async function answerUsage(
   });
 }
 
-/** The first page is read before the answer begins, so that what fails at once is still an error answer. */
-async function csvAnswer(
+/** All pages, from `after` on. */
+async function* csvOf(
   reports: UsageReports,
   query: UsageQuery,
   after: UsagePosition | undefined,
-  exchange: Exchange,
-): Promise<StreamedAnswer> {
-  const first = await reports.report(query, { after, limit: maxRows });
-  const log = exchange.defer();
-  const { left } = exchange.req;
-  const begin = async (client: ClientStream) => {
-    try {
-      send(client, csvLine(csvHeader(query.groupBy)));
-      for (let page = first; ; page = await reports.report(query, { after: page.at(-1), limit: maxRows })) {
-        const ready = send(client, page.map((row) => csvLine(csvCells(query.groupBy, row))).join(""));
-        if (page.length < maxRows || left.cancelled) break;
-        if (!ready) await drained(client, left);
-      }
-      client.end();
-      log.finish();
-    } catch (error) {
-      // The connection breaks off: an answer that ends in order would look complete.
-      client.abort();
-      log.finish(toGatewayError(error));
-    }
-  };
-  return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
+): AsyncGenerator<string> {
+  let page = await reports.report(query, { after, limit: maxRows });
+  yield csvLine(csvHeader(query.groupBy)) + csvRows(query, page);
+  while (page.length === maxRows) {
+    page = await reports.report(query, { after: page.at(-1), limit: maxRows });
+    yield csvRows(query, page);
+  }
 }
 
-function send(client: ClientStream, text: string): boolean {
-  return client.write(Buffer.from(text).toString("latin1"));
-}
-
-function drained(client: ClientStream, left: Cancellation): Promise<void> {
-  return new Promise((resolve) => {
-    client.onDrain = resolve;
-    left.onCancel(resolve);
-  });
+function csvRows({ groupBy }: UsageQuery, page: readonly UsageRow[]): string {
+  return page.map((row) => csvLine(csvCells(groupBy, row))).join("");
 }
 
 function toWire(row: UsageRow): WireRow {
@@ -239,6 +216,7 @@ function toWire(row: UsageRow): WireRow {
     reasoning_tokens: row.reasoningTokens,
     total_tokens: row.promptTokens + row.completionTokens,
     cost: usdOf(row.nanoUsd),
+    unpriced_requests: row.unpriced,
     errors: row.errors,
     first_token_ms: meanFirstTokenMs(row),
     tokens_per_second: shownSpeed(row.generatedTokens, row.generationMs),
@@ -251,7 +229,7 @@ function meanFirstTokenMs({ timed, firstTokenMs: sum }: UsageRow): number | null
 
 function csvHeader(groupBy: readonly UsageGroup[]): string[] {
   const sums = ["requests", "prompt_tokens", "completion_tokens", "total_tokens", "cost", "errors"];
-  const parts = ["cached_tokens", "cache_write_tokens", "reasoning_tokens"];
+  const parts = ["cached_tokens", "cache_write_tokens", "reasoning_tokens", "unpriced_requests"];
   return ["start", "end", ...groupBy, ...sums, "first_token_ms", "tokens_per_second", ...parts];
 }
 
@@ -271,6 +249,7 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.cachedTokens,
     row.cacheWriteTokens,
     row.reasoningTokens,
+    row.unpriced,
   ];
 }
 

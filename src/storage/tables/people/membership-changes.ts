@@ -38,6 +38,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       createdAt: membership.createdAt,
       ...newAndUnbounded,
       quotas: membership.quotas ?? [],
+      seesAllUsage: membership.seesAllUsage,
     };
     await tx`INSERT INTO api_keys ${tx(apiKeys.row(credential))}`;
   }
@@ -58,6 +59,14 @@ export async function changeQuotas(tx: Database, { id }: Membership, quotas: rea
   await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
   const credentials = environments.map((environment) => membershipCredentialId(id, environment));
   await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
+}
+
+/** The credentials say it as well, so that a request needs no look at the membership. */
+export async function changeSight(tx: Database, { id }: Membership, seesAllUsage: boolean): Promise<void> {
+  const value = seesAllUsage ? 1 : 0;
+  await tx`UPDATE memberships SET sees_all_usage = ${value} WHERE id = ${id}`;
+  const credentials = environments.map((environment) => membershipCredentialId(id, environment));
+  await tx`UPDATE api_keys SET sees_all_usage = ${value} WHERE id IN ${tx(credentials)}`;
 }
 
 /** What stands behind the credentials, own keys and apps that were allowed, ends with them. The rows stay, for usage. */

@@ -22,6 +22,7 @@ export const memberships = table<Membership>({
   personId: text,
   role: text,
   quotas: jsonList,
+  seesAllUsage: flag,
   createdAt: integer,
 });
 /** Memberships with the person. */

@@ -255,7 +255,7 @@ onEachDatabase((databases) => {
       const useLink = { id: invitation.id, nowSeconds: now() };
       const membership = (personId: string): Membership => ({
         ...{ id: `mbr_${Bun.randomUUIDv7()}`, accountId: all.accountId, role: "member", createdAt: now() },
-        personId,
+        ...{ personId, seesAllUsage: false },
       });
       const twin = { ...ada, id: "usr_twin", passwordHash: null };
       const before = await eventIds();
@@ -281,7 +281,7 @@ onEachDatabase((databases) => {
             {
               useLink,
               addPerson: { ...person, isEmailProven: false, createdAt: now(), passwordHash: null },
-              addMembership: { ...membership, role: "member" },
+              addMembership: { ...membership, role: "member", seesAllUsage: false },
             },
             event(),
           );

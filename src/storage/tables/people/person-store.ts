@@ -17,7 +17,14 @@ import type { Role } from "../../../domain/people/role.ts";
 import type { Database } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, type Outcome } from "../credential-change.ts";
-import { changeQuotas, changeRole, endMembership, isLastOwner, readMembership } from "./membership-changes.ts";
+import {
+  changeQuotas,
+  changeRole,
+  changeSight,
+  endMembership,
+  isLastOwner,
+  readMembership,
+} from "./membership-changes.ts";
 import { conflictOf, writeChange } from "./people-change.ts";
 import { members, memberships, oneTimeLinks, passkeys, people, peopleWithPasswords } from "./person-rows.ts";
 import { readOwnMemberships } from "./session-store.ts";
@@ -114,6 +121,13 @@ export class SqlPersonStore implements PersonStore {
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
     return this.#changeMembership(id, event, async (tx, membership) => {
       await changeQuotas(tx, membership, quotas);
+      return "done";
+    });
+  }
+
+  setSeesAllUsage(id: string, seesAllUsage: boolean, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      await changeSight(tx, membership, seesAllUsage);
       return "done";
     });
   }

@@ -1,0 +1,206 @@
+// `headrace statement`: what a month's usage cost, in lines that add up; of the account, or, for operators, of any.
+import { InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { environments } from "../../domain/api-key.ts";
+import { type StatementGroup, statementGroups } from "../../domain/usage/statement.ts";
+import type { OptionValues } from "../command.ts";
+import { requestText, understood } from "../login/api-request.ts";
+import type { connectionOptions } from "../login/client.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { formatCount, formatTimeAndRelative } from "../terminal/figures.ts";
+import { CliError, exitCodes, formatTable, printable } from "../terminal/terminal.ts";
+
+const figures = z.object({
+  requests: z.number(),
+  prompt_tokens: z.number(),
+  cached_tokens: z.number(),
+  cache_write_tokens: z.number(),
+  completion_tokens: z.number(),
+  reasoning_tokens: z.number(),
+  unpriced_requests: z.number(),
+  cost: z.string(),
+});
+const value = z.string().nullish();
+const names = {
+  ...{ key: value, key_name: value, person: value, person_name: value, model: value },
+  ...{ app: value, app_name: value, tag: value, account: value, account_name: value },
+};
+const line = figures.extend(names);
+const statement = z.object({
+  month: z.string(),
+  installation: z.string(),
+  environment: z.string(),
+  account: z.object({ id: z.string(), name: z.string() }).nullish(),
+  of: z.object(names).nullish(),
+  is_over: z.boolean(),
+  overlaps: z.boolean().nullish(),
+  unpriced_since: z.number().nullish(),
+  lines: z.array(line),
+  others: figures.extend({ lines: z.number().nullish() }).nullish(),
+  total: figures,
+});
+type Statement = z.infer<typeof statement>;
+type Line = z.infer<typeof line>;
+type Column = StatementGroup | "account";
+
+const options = {
+  month: ["--month <month>", "such as 2026-10 (default: the one that is not over yet)", parseMonth],
+  by: ["--by <names>", `a line for each ${statementGroups.join(", ")}; several with commas`, parseGroups],
+  key: ["--key <id>", "what was used with this key alone"],
+  person: ["--person <id>", "what this person used alone, `usr_…`"],
+  app: ["--app <id>", "what was used through this app alone"],
+  tag: ["--tag <tag>", "the usage of requests with this tag alone"],
+  account: ["--account <id>", "of any account, or all for a line for each; for operators"],
+  environment: ["--environment <name>", "with --account: of which environment", environments],
+  csv: ["--csv", "print CSV as the API gives it, all lines and the total"],
+  json: ["--json", "print the statement as the API gives it"],
+} as const;
+type Options = OptionValues<typeof options & typeof connectionOptions>;
+
+export const statementCommand = serverCommand({
+  name: "statement",
+  summary: "what a month's usage cost, in lines that add up",
+  description: "Show the statement of a month. Needs a key with the scope usage:read, or headrace login.",
+  options,
+  examples: [
+    "headrace statement --month 2026-10 --by key",
+    "headrace statement --by person,model",
+    "headrace statement --month 2026-10 --by tag --csv > october.csv",
+    "headrace statement --account all --month 2026-10",
+  ],
+  help: [
+    `Months are those of UTC; a request belongs to the one in which it began. Lines add up
+to the total, and the total to the ledger, to the last of nine decimals. By tag, a
+request with several tags is in the line of each and once in the total.`,
+    `Members see their own usage alone, unless an owner allowed more.`,
+  ],
+  async run(call) {
+    const { ask, connect, request, terminal } = call;
+    const path = pathOf(call.options);
+    if (call.options.csv && call.options.json)
+      throw new CliError("--csv and --json exclude each other.", exitCodes.usage);
+    if (call.options.csv) {
+      const accept = { accept: "text/csv", timeoutMs: null };
+      terminal.stdout.write(await ask((connection, signal) => requestText(connection, path, signal, accept)));
+      return undefined;
+    }
+    const connection = await connect();
+    const answer = await request(path);
+    const columns: readonly Column[] = call.options.account === "all" ? ["account"] : (call.options.by ?? []);
+    const show = () => print(call, understood(statement, answer, connection, "statement"), columns);
+    return { json: answer, show };
+  },
+});
+
+function pathOf({ month, by, key, person, app, tag, account, environment }: Options): string {
+  if (environment !== undefined && account === undefined) {
+    throw new CliError("--environment is for --account: a key is of one environment.", exitCodes.usage);
+  }
+  if (account === "all" && (by ?? key ?? person ?? app ?? tag) !== undefined) {
+    throw new CliError("--account all has a line for each account, and no others.", exitCodes.usage);
+  }
+  const query = new URLSearchParams();
+  const asked = { month, group_by: by?.join(","), key, person, app, tag, environment };
+  for (const [name, given] of Object.entries(asked)) if (given !== undefined) query.set(name, given);
+  const path =
+    account === undefined
+      ? "/statement"
+      : account === "all"
+        ? "/admin/statement"
+        : `/admin/accounts/${encodeURIComponent(account)}/statement`;
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
+function print(
+  { terminal, nowSeconds }: Pick<ServerCall<Options>, "terminal" | "nowSeconds">,
+  { lines, others, total, ...head }: Statement,
+  columns: readonly Column[],
+): void {
+  const { account, of, month, environment, installation } = head;
+  const part = Object.entries(of ?? {}).flatMap(([name, id]) =>
+    name.endsWith("_name") || id == null ? [] : [`${name} ${id}`],
+  );
+  const whose = [account ? printable(account.name) : "all accounts", ...part.map(printable), environment].join(", ");
+  terminal.print(`Statement of ${month} (UTC): ${whose}, ${printable(installation)}`);
+  const shown = shownFigures([...lines, total]);
+  const header = [...columns.map((name) => name.toUpperCase()), ...shown.map(({ head: text }) => text)];
+  const cells = lines.map((one) => [
+    ...columns.map((name) => nameOf(one, name)),
+    ...shown.map(({ text }) => text(one)),
+  ]);
+  const rest = columns.slice(1).map(() => "");
+  const named = (text: string) => (columns.length === 0 ? [] : [text, ...rest]);
+  if (others)
+    cells.push([
+      ...named(others.lines == null ? "others" : `${others.lines} others`),
+      ...shown.map(({ text }) => text(others)),
+    ]);
+  cells.push([...named("total"), ...shown.map(({ text }) => text(total))]);
+  const numeric = header.map((_, at) => at).slice(columns.length);
+  terminal.print(formatTable(header, cells, terminal.out, numeric));
+  for (const note of notesOf({ ...head, total }, nowSeconds())) terminal.note(note);
+}
+
+interface Figure {
+  head: string;
+  text(sums: z.infer<typeof figures>): string;
+}
+
+/** Parts of tokens, and requests without a price, where there are any. */
+function shownFigures(all: readonly z.infer<typeof figures>[]): Figure[] {
+  const counted = (head: string, name: Exclude<keyof z.infer<typeof figures>, "cost">, isPart = false): Figure[] =>
+    isPart && !all.some((sums) => sums[name] > 0) ? [] : [{ head, text: (sums) => formatCount(sums[name]) }];
+  return [
+    ...counted("REQUESTS", "requests"),
+    ...counted("INPUT", "prompt_tokens"),
+    ...counted("CACHED", "cached_tokens", true),
+    ...counted("WRITTEN", "cache_write_tokens", true),
+    ...counted("OUTPUT", "completion_tokens"),
+    ...counted("REASONING", "reasoning_tokens", true),
+    ...counted("NO PRICE", "unpriced_requests", true),
+    { head: "USD", text: ({ cost }) => cost },
+  ];
+}
+
+function nameOf(one: Line, column: Column): string {
+  const id = one[column];
+  if (id == null) return column === "person" ? "keys of the account" : "-";
+  const name = column === "model" || column === "tag" ? undefined : one[`${column}_name`];
+  return name == null ? id : name;
+}
+
+function notesOf(
+  {
+    is_over: isOver,
+    overlaps,
+    unpriced_since: since,
+    total,
+  }: Pick<Statement, "is_over" | "overlaps" | "unpriced_since" | "total">,
+  nowSeconds: number,
+): string[] {
+  return [
+    ...(isOver ? [] : ["The month is not over: what is used until then is added."]),
+    ...(overlaps ? ["By tag: requests with several tags are in several lines, and once in the total."] : []),
+    ...(total.unpriced_requests > 0
+      ? [`${formatCount(total.unpriced_requests)} requests were to models without a price: they are in no cost.`]
+      : []),
+    ...(since == null
+      ? []
+      : [
+          `Requests without a price are counted since ${formatTimeAndRelative(since, nowSeconds)}; some before may be missing.`,
+        ]),
+  ];
+}
+
+function parseMonth(text: string): string {
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
+  throw new InvalidArgumentError("Give a month such as 2026-10.");
+}
+
+function parseGroups(text: string): StatementGroup[] {
+  return text.split(",").map((part) => {
+    const found = statementGroups.find((name) => name === part.trim());
+    if (found) return found;
+    throw new InvalidArgumentError(`Choose from ${statementGroups.join(", ")}, separated by commas.`);
+  });
+}

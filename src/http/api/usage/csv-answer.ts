@@ -1,0 +1,40 @@
+// Answers as CSV, sent piece by piece as fast as the client takes them.
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Cancellation } from "../../../base/cancellation.ts";
+import { csvType } from "../../content/csv.ts";
+import { toGatewayError } from "../../exchange/errors.ts";
+import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
+
+/** The first piece is made before the answer begins, so that what fails at once is still an error answer. */
+export async function csvAnswer(exchange: Exchange, pieces: AsyncGenerator<string>): Promise<StreamedAnswer> {
+  const first = await pieces.next();
+  const log = exchange.defer();
+  const { left } = exchange.req;
+  const begin = async (client: ClientStream) => {
+    try {
+      for (let piece = first; !piece.done && !left.cancelled; piece = await pieces.next()) {
+        const ready = client.write(Buffer.from(piece.value).toString("latin1"));
+        if (!ready) await drained(client, left);
+      }
+      client.end();
+      log.finish();
+    } catch (error) {
+      // The connection breaks off: an answer that ends in order would look complete.
+      client.abort();
+      log.finish(toGatewayError(error));
+    }
+  };
+  return { status: 200, headers: { "content-type": csvType }, begin: (client) => void begin(client) };
+}
+
+/** For an answer that may be JSON or CSV. */
+export function variesByAccept({ answerHeaders }: Pick<Exchange, "answerHeaders">): void {
+  answerHeaders["vary"] = answerHeaders["vary"] ? `${answerHeaders["vary"]}, Accept` : "Accept";
+}
+
+function drained(client: ClientStream, left: Cancellation): Promise<void> {
+  return new Promise((resolve) => {
+    client.onDrain = resolve;
+    left.onCancel(resolve);
+  });
+}

@@ -1,0 +1,88 @@
+// What may be asked of a statement: the month, what has a line of its own, and of which part.
+import { z } from "zod";
+import { type CalendarMonth, calendarMonthOf } from "../../../base/calendar-month.ts";
+import { invalidRequest } from "../../../base/errors.ts";
+import { environments } from "../../../domain/api-key.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { type StatementGroup, type StatementQuery, statementGroups } from "../../../domain/usage/statement.ts";
+import { tag } from "../../../wire/tags.ts";
+import { usageOwnerOf } from "./usage-owner.ts";
+
+const monthText = "such as 2026-09, of UTC; by default the one that is not over yet";
+
+/** From 1970 to 9999: what a time in seconds and four digits of a year can say. */
+export const month = z.string().transform((text, context): CalendarMonth => {
+  const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
+  const start = year === undefined ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
+  if (start >= 0) return calendarMonthOf(start);
+  context.addIssue({ code: "custom", message: "not a month" });
+  return z.NEVER;
+});
+
+const groupList = z.string().transform((text, context): StatementGroup[] => {
+  const names = text.split(",").map((name) => name.trim());
+  const groups = statementGroups.filter((group) => names.includes(group));
+  if (groups.length === names.length) return groups;
+  context.addIssue({ code: "custom", message: "not a list of groups" });
+  return z.NEVER;
+});
+
+const id = (what: string) => z.string().min(1).max(200).optional().meta({ description: what });
+
+export const statementParameters = z.object({
+  month: month.optional().meta({ description: `a month, ${monthText}` }),
+  group_by: groupList.optional().meta({
+    description: `one or several of ${statementGroups.join(", ")}, each once, separated by commas, to have a line for each; left out: the total alone`,
+  }),
+  key: id("the id of a credential, as the statement by key has it, for what was used with it alone"),
+  person: id("the id of a person, `usr_…`, for what they used alone"),
+  app: id("the id of an OAuth app, for what was used through it alone"),
+  tag: tag.optional().meta({ description: "a tag, for the usage of requests that have it alone" }),
+});
+
+const environment = z
+  .enum(environments)
+  .optional()
+  .meta({ description: `one of ${environments.join(", ")}; by default that of the credential` });
+
+/** An operator looks at any account, and so says of which environment. */
+export const operatorParameters = statementParameters.extend({ environment });
+export const allAccountsParameters = z.object({ month: statementParameters.shape.month, environment });
+
+type Asked = z.output<typeof statementParameters>;
+
+/** A statement of the caller's account, or of what the caller sees of it. Throws `invalid_request`. */
+export function ownQuery(asked: Asked, principal: Principal, nowSeconds: number): StatementQuery {
+  const owner = usageOwnerOf(principal);
+  if (owner.personId !== undefined && asked.person !== undefined && asked.person !== owner.personId) {
+    throw invalidRequest("person: you see your own usage alone; leave it out.");
+  }
+  if (owner.appId !== undefined && asked.app !== undefined && asked.app !== owner.appId) {
+    throw invalidRequest("app: an app sees its own usage alone; leave it out.");
+  }
+  return { ...partOf(asked), ...owner, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
+}
+
+/** A statement of any account, for operators. */
+export function operatorQuery(
+  asked: z.output<typeof operatorParameters>,
+  accountId: string,
+  principal: Principal,
+  nowSeconds: number,
+): StatementQuery {
+  const place = { accountId, environment: asked.environment ?? principal.environment };
+  return { ...partOf(asked), ...place, ...timeOf(asked, nowSeconds), groupBy: asked.group_by ?? [] };
+}
+
+export function timeOf(asked: Pick<Asked, "month">, nowSeconds: number): CalendarMonth {
+  return asked.month ?? calendarMonthOf(nowSeconds);
+}
+
+function partOf({ key, person, app, tag: one }: Asked) {
+  return {
+    ...(key === undefined ? {} : { keyId: key }),
+    ...(person === undefined ? {} : { personId: person }),
+    ...(app === undefined ? {} : { appId: app }),
+    ...(one === undefined ? {} : { tag: one }),
+  };
+}

@@ -1,0 +1,249 @@
+// Statements: what a month's usage cost, in lines that add up to the ledger; for an account, and for operators of any.
+import type { z } from "zod";
+import type { CalendarMonth } from "../../../base/calendar-month.ts";
+import type { Clock } from "../../../base/clock.ts";
+import type { Account, AccountStore } from "../../../domain/account.ts";
+import type { Environment } from "../../../domain/api-key.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { Statement, StatementQuery } from "../../../domain/usage/statement.ts";
+import type { Ledger } from "../../../domain/usage/usage.ts";
+import { requireAccount } from "../../../policy/manage/manage-accounts.ts";
+import { requireOperator } from "../../../policy/manage/operator.ts";
+import { addedUp, type Statements } from "../../../policy/records/statements.ts";
+import { Turns } from "../../../policy/turns.ts";
+import { prefersCsv } from "../../content/csv.ts";
+import { readQuery } from "../../decode/query.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { csvAnswer, variesByAccept } from "./csv-answer.ts";
+import {
+  type Sight,
+  type StatementNameSources,
+  type StatementNames,
+  seesAllNames,
+  sightOf,
+  statementNames,
+} from "./statement-names.ts";
+import {
+  allAccountsParameters,
+  operatorParameters,
+  operatorQuery,
+  ownQuery,
+  statementParameters,
+  timeOf,
+} from "./statement-query.ts";
+import {
+  type AccountLine,
+  type AllAccountsWire,
+  allAccountsCsv,
+  allAccountsShape,
+  groupsToWire,
+  linesToWire,
+  type StatementWire,
+  statementCsv,
+  statementShape,
+  sumsToWire,
+} from "./statement-wire.ts";
+import { writtenSoon } from "./written-soon.ts";
+
+export interface StatementRouteDeps extends StatementNameSources {
+  statements: Pick<Statements, "read">;
+  accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
+  ledger: Pick<Ledger, "flush">;
+  clock: Clock;
+  /** The address of this server. */
+  installationUrl(): string;
+  /** Unix seconds from which on requests without a price are counted; 0: always. */
+  unpricedSince: number;
+}
+
+type Deps = StatementRouteDeps & { turns: Turns };
+
+const mostWaiting = 64;
+const accountsAtOnce = 100;
+const linesAtOnce = 500;
+
+const description =
+  "Of a calendar month of UTC. Costs are exact: lines, and what has no room among them, add up to the total, which is that of the ledger, to the last of nine decimals. Requests whose model had no price are counted apart. With `Accept: text/csv` the answer is all lines and the total as CSV.";
+
+const ownDoc: RouteDoc = {
+  tag: "Usage",
+  operationId: "getStatement",
+  summary: "The statement of a month",
+  description: `${description} Of the credential's own environment. A member sees the member's own usage alone unless an owner allowed more, and an app its own.`,
+  query: statementParameters,
+  response: { description: "The statement.", json: statementShape, contentType: "text/csv" },
+};
+
+export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
+  // SQLite sums in the thread that serves requests: however many ask, one month is added up at a time.
+  const deps: Deps = { ...given, turns: new Turns(1, mostWaiting) };
+  return [
+    {
+      method: "GET",
+      path: "/v1/statement",
+      access: "usage:read",
+      doc: ownDoc,
+      async handle(exchange, principal) {
+        const asked = readQuery(statementParameters, exchange.req.target);
+        const query = ownQuery(asked, principal, deps.clock.nowSeconds());
+        return statementAnswer(deps, exchange, query, { account: principal.account, sight: sightOf(principal) });
+      },
+    },
+    ofAccount(deps),
+    ofAllAccounts(deps),
+  ];
+}
+
+function ofAccount(deps: Deps): ScopedRoute {
+  return {
+    method: "GET",
+    path: "/v1/admin/accounts/:id/statement",
+    access: "admin:manage",
+    doc: {
+      ...ownDoc,
+      tag: "Administration",
+      operationId: "getAccountStatement",
+      summary: "The statement of a month of any account",
+      description,
+      query: operatorParameters,
+      parameters: [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }],
+      errors: ["not_found", "permission_denied"],
+    },
+    async handle(exchange, principal) {
+      requireOperator(principal);
+      const id = exchange.params["id"] ?? "";
+      const account = requireAccount(await deps.accounts.findAccount(id), id);
+      const asked = readQuery(operatorParameters, exchange.req.target);
+      const query = operatorQuery(asked, account.id, principal, deps.clock.nowSeconds());
+      return statementAnswer(deps, exchange, query, { account, sight: seesAllNames });
+    },
+  };
+}
+
+function ofAllAccounts(deps: Deps): ScopedRoute {
+  return {
+    method: "GET",
+    path: "/v1/admin/statement",
+    access: "admin:manage",
+    doc: {
+      tag: "Administration",
+      operationId: "getStatementOfAccounts",
+      summary: "The statement of a month, with a line for each account",
+      description,
+      query: allAccountsParameters,
+      response: { description: "The statement.", json: allAccountsShape, contentType: "text/csv" },
+      errors: ["permission_denied"],
+    },
+    async handle(exchange, principal) {
+      requireOperator(principal);
+      return allAccountsAnswer(deps, exchange, principal);
+    },
+  };
+}
+
+async function statementAnswer(
+  deps: Deps,
+  exchange: Exchange,
+  query: StatementQuery,
+  { account, sight }: { account: Account; sight: Sight },
+): Promise<Answer> {
+  variesByAccept(exchange);
+  await writtenSoon(deps.ledger);
+  const statement = await inTurn(deps, () => deps.statements.read(query));
+  const isCsv = prefersCsv(exchange.req.headers.get("accept"));
+  const { names, of } = await namesIn(deps, query, statement, sight);
+  const head = {
+    ...headOf(deps, query),
+    account: { id: account.id, name: account.name },
+    group_by: [...query.groupBy],
+  };
+  if (isCsv) return csvAnswer(exchange, pieces(statementCsv(head, statement, names)));
+  const { overlaps, total } = statement;
+  const wire: StatementWire = {
+    ...head,
+    of: groupsToWire(of, names),
+    ...{ overlaps, ...linesToWire(statement, names), total: sumsToWire(total) },
+  };
+  return Response.json(wire);
+}
+
+/** Names of what has lines, and of what the statement is of. */
+async function namesIn(
+  deps: Deps,
+  { accountId, keyId, personId, appId, tag }: StatementQuery,
+  { lines, total }: Statement,
+  sight: Sight,
+): Promise<{ names: StatementNames; of: Statement["lines"][number]["groups"] }> {
+  const of = {
+    ...(keyId === undefined ? {} : { key: keyId }),
+    ...(personId === undefined ? {} : { person: personId }),
+    ...(appId === undefined ? {} : { app: appId }),
+    ...(tag === undefined ? {} : { tag }),
+  };
+  return { names: await statementNames(accountId, [{ ...total, groups: of }, ...lines], sight, deps), of };
+}
+
+async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Principal): Promise<Answer> {
+  variesByAccept(exchange);
+  const asked = readQuery(allAccountsParameters, exchange.req.target);
+  const environment = asked.environment ?? principal.environment;
+  const time = timeOf(asked, deps.clock.nowSeconds());
+  await writtenSoon(deps.ledger);
+  const lines = await inTurn(deps, () => linesOfAccounts(deps, { ...time, environment }));
+  const total = addedUp(lines.map(({ sums }) => sums));
+  const head = headOf(deps, { ...time, environment });
+  if (prefersCsv(exchange.req.headers.get("accept"))) {
+    return csvAnswer(exchange, pieces(allAccountsCsv(head, lines, total)));
+  }
+  const wire: AllAccountsWire = {
+    ...head,
+    lines: lines.map(({ sums, ...account }) => ({ ...account, ...sumsToWire(sums) })),
+    total: sumsToWire(total),
+  };
+  return Response.json(wire);
+}
+
+async function linesOfAccounts(
+  { accounts, statements }: Deps,
+  place: CalendarMonth & { environment: Environment },
+): Promise<AccountLine[]> {
+  const lines: AccountLine[] = [];
+  for (let after: string | undefined; ; ) {
+    const found = await accounts.listAccounts({ after, limit: accountsAtOnce });
+    for (const { id, name } of found) {
+      const { total } = await statements.read({ ...place, accountId: id, groupBy: [] });
+      if (total.requests > 0) lines.push({ account: id, account_name: name, sums: total });
+    }
+    if (found.length < accountsAtOnce) return lines;
+    after = found.at(-1)?.id;
+  }
+}
+
+function inTurn<Value>({ turns }: Deps, task: () => Promise<Value>): Promise<Value> {
+  return turns.runOrRefuse(task, "Too many statements are being added up.");
+}
+
+function headOf(
+  { clock, installationUrl, unpricedSince }: Deps,
+  { start, end, environment }: CalendarMonth & { environment: Environment },
+): Omit<z.infer<typeof allAccountsShape>, "lines" | "total"> {
+  const now = clock.nowSeconds();
+  return {
+    object: "statement",
+    month: new Date(start * 1000).toISOString().slice(0, 7),
+    ...{ start, end, time_zone: "UTC", created_at: now, is_over: end <= now },
+    ...{ installation: installationUrl(), environment, currency: "USD" },
+    unpriced_since: start < unpricedSince ? unpricedSince : null,
+  };
+}
+
+async function* pieces(lines: Iterable<string>): AsyncGenerator<string> {
+  let together: string[] = [];
+  for (const line of lines) {
+    if (together.push(line) < linesAtOnce) continue;
+    yield together.join("");
+    together = [];
+    await new Promise(setImmediate);
+  }
+  yield together.join("");
+}

@@ -1,0 +1,209 @@
+// The shapes of statements: as JSON with the most expensive lines, as CSV with all of them.
+import { z } from "zod";
+import { usdText } from "../../../base/money.ts";
+import { environments } from "../../../domain/api-key.ts";
+import {
+  type Statement,
+  type StatementGroup,
+  type StatementLine,
+  type StatementSums,
+  statementGroups,
+} from "../../../domain/usage/statement.ts";
+import { addedUp } from "../../../policy/records/statements.ts";
+import { unixSeconds } from "../../../wire/parts.ts";
+import { csvLine } from "../../content/csv.ts";
+import type { StatementNames } from "./statement-names.ts";
+
+/** Lines of an answer as JSON: as many as a page shows. */
+export const mostLines = 1_000;
+const digits = 9;
+
+const figures = {
+  requests: z.int(),
+  prompt_tokens: z.int().describe("All input, what was read from a cache and written to one included."),
+  cached_tokens: z.int().describe("A part of the input: read from a cache."),
+  cache_write_tokens: z.int().describe("A part of the input: written to a cache."),
+  completion_tokens: z.int().describe("All output, what models thought included."),
+  reasoning_tokens: z.int().describe("A part of the output: what models thought, as far as their servers tell it."),
+  total_tokens: z.int(),
+  errors: z.int().describe("Requests that failed."),
+  unpriced_requests: z.int().describe("Requests whose model had no price: they are in no cost."),
+  cost: z.string().describe("USD with nine decimals, to the last of which lines and total add up."),
+} as const;
+
+const figuresShape = z.object(figures);
+const value = z.string().nullable().optional();
+
+const lineShape = z
+  .object({
+    key: value.describe("Id of the credential, as in the usage by key, where `group_by` has it."),
+    key_name: value.describe("What it is called; null where that is not for the caller to know."),
+    person: value.describe("Id of the person; null for what keys of the account used."),
+    person_name: value,
+    model: value,
+    app: value.describe("Id of the OAuth app; null for none."),
+    app_name: value,
+    tag: value.describe("null: requests that have no tag."),
+    ...figures,
+  })
+  .meta({ id: "StatementLine" });
+
+const statementMembers = {
+  object: z.literal("statement"),
+  month: z.string().describe("Such as 2026-09."),
+  start: unixSeconds,
+  end: unixSeconds.describe("Unix seconds, not included. A request belongs to the month in which it began."),
+  time_zone: z.literal("UTC"),
+  created_at: unixSeconds,
+  is_over: z.boolean().describe("Whether the month has ended; requests that still run then come in as they end."),
+  installation: z.string().describe("The address of this server."),
+  environment: z.enum(environments),
+  currency: z.literal("USD"),
+  unpriced_since: unixSeconds
+    .nullable()
+    .describe(
+      "Where a part of the month is before it: `unpriced_requests` are counted from then on. Null: in all of the month.",
+    ),
+} as const;
+
+export const statementShape = z
+  .object({
+    ...statementMembers,
+    account: z.object({ id: z.string(), name: z.string() }),
+    of: z
+      .object({
+        key: value,
+        key_name: value,
+        person: value,
+        person_name: value,
+        app: value,
+        app_name: value,
+        tag: value,
+      })
+      .describe("The part of the account's usage that it is of, a member's own for instance; empty: all of it."),
+    group_by: z.array(z.enum(statementGroups)),
+    overlaps: z
+      .boolean()
+      .describe(
+        "Lines are by tag: a request with several tags is in the line of each, and counts once in `total`, which is what was used.",
+      ),
+    lines: z.array(lineShape).describe(`The most expensive first, ${mostLines} at most. CSV has all.`),
+    others: figuresShape
+      .extend({ lines: z.int().nullable().describe("How many lines these are; null: too many to tell apart.") })
+      .nullable()
+      .describe("All lines that are not listed, as one; null: all are."),
+    total: figuresShape,
+  })
+  .meta({ id: "Statement" });
+
+export const allAccountsShape = z
+  .object({
+    ...statementMembers,
+    lines: z
+      .array(z.object({ account: z.string(), account_name: z.string(), ...figures }))
+      .describe("Each account that used something, in the order in which accounts were made."),
+    total: figuresShape,
+  })
+  .meta({ id: "StatementOfAccounts" });
+
+export type StatementWire = z.infer<typeof statementShape>;
+export type AllAccountsWire = z.infer<typeof allAccountsShape>;
+type LineWire = z.infer<typeof lineShape>;
+
+export function sumsToWire(sums: StatementSums): z.infer<typeof figuresShape> {
+  return {
+    requests: sums.requests,
+    prompt_tokens: sums.promptTokens,
+    cached_tokens: sums.cachedTokens,
+    cache_write_tokens: sums.cacheWriteTokens,
+    completion_tokens: sums.completionTokens,
+    reasoning_tokens: sums.reasoningTokens,
+    total_tokens: sums.promptTokens + sums.completionTokens,
+    errors: sums.errors,
+    unpriced_requests: sums.unpriced,
+    cost: usdText(sums.nanoUsd, digits),
+  };
+}
+
+/** What has a name of its own beside its id. */
+const named = ["key", "person", "app"] as const satisfies readonly StatementGroup[];
+
+/** Groups with their names, where there are any. */
+export function groupsToWire(groups: StatementLine["groups"], names: StatementNames) {
+  const wire: Pick<LineWire, StatementGroup | `${(typeof named)[number]}_name`> = {};
+  for (const group of statementGroups) {
+    const id = groups[group];
+    if (id === undefined) continue;
+    wire[group] = id;
+    const name = named.find((one) => one === group);
+    if (name) wire[`${name}_name`] = id === null ? null : names[name](id);
+  }
+  return wire;
+}
+
+/** Lines that fit into an answer, and all others as one. */
+export function linesToWire(
+  { lines, others }: Statement,
+  names: StatementNames,
+): Pick<StatementWire, "lines" | "others"> {
+  const rest = lines.slice(mostLines);
+  const together = addedUp([...rest, ...(others === null ? [] : [others])]);
+  return {
+    lines: lines.slice(0, mostLines).map((line) => ({ ...groupsToWire(line.groups, names), ...sumsToWire(line) })),
+    others:
+      rest.length === 0 && others === null
+        ? null
+        : { lines: others === null ? rest.length : null, ...sumsToWire(together) },
+  };
+}
+
+type Head = Pick<StatementWire, "installation" | "environment" | "month" | "time_zone" | "currency">;
+
+const headColumns = ["row", "installation", "environment", "month", "time_zone"] as const;
+const figureColumns = [...(Object.keys(figures) as (keyof typeof figures)[]), "currency"] as const;
+
+function headCells(row: "line" | "others" | "total", head: Head): string[] {
+  return [row, head.installation, head.environment, head.month, head.time_zone];
+}
+
+function figureCells(sums: StatementSums, { currency }: Head): (string | number)[] {
+  const wire = sumsToWire(sums);
+  return [...(Object.keys(figures) as (keyof typeof figures)[]).map((name) => wire[name]), currency];
+}
+
+/** All lines, then what had no room as one, then the total: `row` says which it is. */
+export function* statementCsv(
+  head: Head & Pick<StatementWire, "account" | "group_by">,
+  { lines, others, total }: Statement,
+  names: StatementNames,
+): Generator<string> {
+  const groups = head.group_by.flatMap((group) => (isNamed(group) ? ([group, `${group}_name`] as const) : [group]));
+  const account = [head.account.id, head.account.name];
+  yield csvLine([...headColumns, "account", "account_name", ...groups, ...figureColumns]);
+  const none = groups.map(() => null);
+  for (const line of lines) {
+    const values = groupsToWire(line.groups, names);
+    const cells = groups.map((group) => values[group] ?? null);
+    yield csvLine([...headCells("line", head), ...account, ...cells, ...figureCells(line, head)]);
+  }
+  if (others !== null) yield csvLine([...headCells("others", head), ...account, ...none, ...figureCells(others, head)]);
+  yield csvLine([...headCells("total", head), ...account, ...none, ...figureCells(total, head)]);
+}
+
+function isNamed(group: StatementGroup): group is (typeof named)[number] {
+  return named.some((one) => one === group);
+}
+
+export interface AccountLine {
+  account: string;
+  account_name: string;
+  sums: StatementSums;
+}
+
+export function* allAccountsCsv(head: Head, lines: readonly AccountLine[], total: StatementSums): Generator<string> {
+  yield csvLine([...headColumns, "account", "account_name", ...figureColumns]);
+  for (const { account, account_name: name, sums } of lines) {
+    yield csvLine([...headCells("line", head), account, name, ...figureCells(sums, head)]);
+  }
+  yield csvLine([...headCells("total", head), null, null, ...figureCells(total, head)]);
+}

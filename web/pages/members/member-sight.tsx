@@ -1,0 +1,35 @@
+// Whether a member sees the usage and requests of the whole account: a switch for owners, else the answer alone.
+import { Switch } from "@mantine/core";
+import { call } from "../../api/client.ts";
+import type { Member } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { Failure } from "../../parts/page/failure.tsx";
+
+interface MemberSightProps {
+  member: Member;
+  /** Undefined where it may be changed. */
+  why: string | undefined;
+}
+
+export function MemberSight({ member, why }: MemberSightProps) {
+  const change = useToldChange(
+    (sees: boolean) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { sees_all_usage: sees } }),
+    {
+      stale: ["/v1/members"],
+      said: ({ name, sees_all_usage: all }) =>
+        `${name} sees ${all ? "the usage of the account" : "their own usage"} now.`,
+    },
+  );
+  return (
+    <>
+      <Switch
+        label="Sees the usage and requests of the whole account"
+        description={why ?? "Figures alone: what others asked and were answered stays theirs. It holds at once."}
+        checked={change.isPending ? change.variables : member.sees_all_usage}
+        disabled={why !== undefined || change.isPending}
+        onChange={({ currentTarget }) => change.mutate(currentTarget.checked)}
+      />
+      {change.error && <Failure error={change.error} />}
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+// The statement itself, as it is printed: what it is of, its lines, and what is to be known of them.
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
+import type { Statement, StatementOfAccounts } from "../../api/types.ts";
+import { environmentNames } from "../../parts/words/environments.ts";
+import { Facts } from "../../parts/words/facts.tsx";
+import { at, count } from "../../parts/words/figures.ts";
+import { Note } from "../../parts/words/note.tsx";
+import { monthName } from "./statement-ask.ts";
+import { nameOf, StatementTable } from "./statement-table.tsx";
+
+interface StatementPaperProps {
+  statement: Statement | StatementOfAccounts;
+  columns: readonly string[];
+}
+
+export function StatementPaper({ statement, columns }: StatementPaperProps) {
+  const { month, installation, environment, is_over: isOver, start, end, created_at: made, total } = statement;
+  const ofOne = "account" in statement ? statement : undefined;
+  const part = ofOne ? partOf(ofOne.of) : [];
+  return (
+    <Paper withBorder className="statement" component="section" aria-label="Statement">
+      <Stack gap="md">
+        <Group justify="space-between" align="start" gap="md">
+          <div>
+            <Title order={2}>Statement of {monthName(month)}</Title>
+            <Text mt={4}>{ofOne ? ofOne.account.name : "All accounts"}</Text>
+          </div>
+          <div className="statement-total">
+            <Text size="sm" c="dimmed">
+              {isOver ? "Total" : "So far"}
+            </Text>
+            <Text fw={700} fz="xl" className="numeric">
+              {total.cost} USD
+            </Text>
+          </div>
+        </Group>
+        <Facts
+          facts={[
+            ...(ofOne ? ([["Account", ofOne.account.id]] as const) : []),
+            ...part,
+            ["Server", installation],
+            ["Environment", environmentNames[environment]],
+            ["Time", `${utc(start)} to ${utc(end - 1)}, UTC`],
+            ["Made", `${utc(made)}, UTC`],
+          ]}
+        />
+        <StatementTable columns={columns} lines={statement.lines} others={ofOne?.others ?? null} total={total} />
+        <Notes {...{ statement }} />
+      </Stack>
+    </Paper>
+  );
+}
+
+function Notes({ statement }: { statement: Statement | StatementOfAccounts }) {
+  const { is_over: isOver, unpriced_since: since, total } = statement;
+  const overlaps = "overlaps" in statement && statement.overlaps;
+  const notes = [
+    ...(isOver ? [] : ["The month is not over: what is used until then is added."]),
+    ...(overlaps
+      ? [
+          "By tag, a request with several tags is in the line of each: lines may add up to more than the total, which counts each request once.",
+        ]
+      : ["The lines add up to the total, and the total to the ledger, to the last decimal."]),
+    ...(total.unpriced_requests > 0
+      ? [
+          `${count(total.unpriced_requests)} of ${count(total.requests)} requests were to models without a price: they are in no cost.`,
+        ]
+      : []),
+    ...(since === null ? [] : [`Requests without a price are counted since ${at(since)}; some before may be missing.`]),
+    "A request belongs to the month in which it began. Cached and written tokens are parts of the input, reasoning of the output.",
+  ];
+  return (
+    <Stack gap={2}>
+      {notes.map((note) => (
+        <Note key={note}>{note}</Note>
+      ))}
+    </Stack>
+  );
+}
+
+const partNames = { key: "Of the key", person: "Of", app: "Through the app", tag: "With the tag" } as const;
+
+function partOf(of: Statement["of"]): [string, string][] {
+  return (Object.keys(partNames) as (keyof typeof partNames)[]).flatMap((name): [string, string][] => {
+    if (of[name] === undefined) return [];
+    const { name: called, id } = nameOf(of, name);
+    return [[partNames[name], id === undefined ? called : `${called}, ${id}`]];
+  });
+}
+
+function utc(seconds: number): string {
+  return new Date(seconds * 1000)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/:\d\d\.000Z$/, "");
+}
