@@ -811,7 +811,7 @@ onEachDatabase((databases) => {
       })();
       const differences: number[] = [];
       try {
-        // As often as it takes to have read amid many, however slow the machine is.
+        // However slow the machine is, it reads on until many were settled.
         for (let i = 0; i < 60 || (settled <= 500 && i < 5_000); i++) {
           await ledger.readTotals(account, ({ tokens }) => void differences.push(tokens - settled));
           await Bun.sleep(1);
