@@ -232,8 +232,10 @@ onEachDatabase((databases) => {
     await db`INSERT INTO people ${db({ id: "usr_cy", email: "cy@example.test", name: "Cy", email_proven: 1, is_operator: 0, created_at: 1 })}`;
     expect(await parties.people("acct_1", ["usr_cy"])).toEqual(new Map([["usr_cy", "Cy"]]));
     expect(await parties.people("acct_2", ["usr_cy"])).toEqual(new Map());
-    expect((await parties.credentials("acct_1", keyIds)).get("key_ada_revoked")?.name).toBe("A key");
-    expect(await parties.credentials("acct_2", keyIds)).toEqual(new Map());
+    expect(
+      (await parties.credentials({ accountId: "acct_1", environment: "live" }, keyIds)).get("key_ada_revoked")?.name,
+    ).toBe("A key");
+    expect(await parties.credentials({ accountId: "acct_2", environment: "live" }, keyIds)).toEqual(new Map());
   });
 });
 

@@ -106,7 +106,12 @@ test("a report has the sums of all, and each of their parts", async () => {
   }
   const csv = await server.request("/v1/usage?bucket=month&group_by=model", { headers: { accept: "text/csv" } });
   const [head = "", ...lines] = (await csv.text()).trim().split("\n");
-  expect(head.trim().split(",").slice(-3)).toEqual(["cached_tokens", "cache_write_tokens", "reasoning_tokens"]);
+  expect(head.trim().split(",").slice(-4)).toEqual([
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "unpriced_requests",
+  ]);
   expect(lines.find((line) => line.includes("anthropic-fast"))).toContain("0.5418336");
   const place = head.split(",").indexOf("cost");
   const costs = lines.map((line) => nano(Number(line.split(",")[place])));

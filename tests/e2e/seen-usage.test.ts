@@ -407,3 +407,22 @@ test("only an owner says who sees the usage of others, and takes it back at once
   const { text } = await read("/v1/audit?limit=5", owner.reading);
   expect(text).toContain('"sees_all_usage":{"before":true,"after":false}');
 });
+
+test("what a member may see of others ends with the role, and may be said anew with the next one", async () => {
+  const someone = await people.addMember("member");
+  const change = async (body: object) => {
+    const answer = await fetch(`${server.url}/v1/members/${someone.membership.id}`, {
+      method: "PATCH",
+      headers: { ...owner.headers, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return answer.json();
+  };
+  expect(await change({ sees_all_usage: true })).toMatchObject({ sees_all_usage: true });
+  expect(await change({ role: "admin" })).toMatchObject({ role: "admin", sees_all_usage: false });
+  expect(await change({ role: "member" })).toMatchObject({ role: "member", sees_all_usage: false });
+  expect((await read("/v1/usage?group_by=model", someone.reading)).text).not.toContain("m-bob");
+  await change({ role: "admin" });
+  expect(await change({ role: "member", sees_all_usage: true })).toMatchObject({ sees_all_usage: true });
+  expect((await read("/v1/usage?group_by=model", someone.reading)).text).toContain("m-bob");
+});

@@ -168,7 +168,7 @@ test("CSV has a row for each line and the total, says what it is of, and runs no
   expect(response.headers.get("content-type")).toBe("text/csv; charset=utf-8");
   const [head = "", ...rows] = (await response.text()).trimEnd().split("\r\n");
   expect(head).toBe(
-    "row,installation,environment,month,time_zone,account,account_name,key,key_name,model,requests,prompt_tokens,cached_tokens,cache_write_tokens,completion_tokens,reasoning_tokens,total_tokens,errors,unpriced_requests,cost,currency",
+    "row,installation,environment,month,is_over,time_zone,account,account_name,of_key,of_person,of_app,of_tag,overlaps,key,key_name,model,requests,prompt_tokens,cached_tokens,cache_write_tokens,completion_tokens,reasoning_tokens,total_tokens,errors,unpriced_requests,cost,currency",
   );
   const cost = head.split(",").indexOf("cost");
   const cells = rows.map((row) => row.split(","));
@@ -178,6 +178,19 @@ test("CSV has a row for each line and the total, says what it is of, and runs no
   const lines = cells.filter(([kind]) => kind === "line");
   expect(lines.reduce((sum, row) => sum + nano(row), 0n)).toBe(BigInt(4 * one));
   expect(cells.at(-1)?.[cost]).toBe(usd(4 * one));
+});
+
+test("CSV of a part of the usage says which part it is, and an id that used nothing in the account has no name", async () => {
+  const headers = { accept: "text/csv" };
+  const response = await server.request("/v1/statement?month=2026-10&tag=team-b&group_by=tag", { headers });
+  const [head = "", ...rows] = (await response.text()).trimEnd().split("\r\n");
+  const column = (name: string) => rows.map((row) => row.split(",")[head.split(",").indexOf(name)]);
+  expect(column("of_tag")).toEqual(rows.map(() => "team-b"));
+  expect(column("of_key")).toEqual(rows.map(() => ""));
+  expect(column("is_over")).toEqual(rows.map(() => "true"));
+  expect(column("overlaps").at(-1)).toBe("false");
+  const unused = await statement(`month=2026-09&key=${keyId}`);
+  expect(unused).toMatchObject({ of: { key: keyId, key_name: null }, total: { requests: 0 } });
 });
 
 test("deleted records take nothing from a statement", async () => {

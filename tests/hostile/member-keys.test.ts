@@ -278,14 +278,15 @@ describe("what people ask for", () => {
     expect((await send(member.headers, `/v1/chat/completions/${own[1]}`, "DELETE")).status).toBe(200);
   });
 
-  test("what people ask for is booked under the membership or the grant, and told by key to whoever reads the account's usage", async () => {
+  test("what people ask for is booked under the membership or the grant, and told by key to them and to whoever reads the account's usage", async () => {
     const [member, other] = [await people.addMember("member"), await people.addMember("member")];
     const app = await people.allow(member, { appId: "app_usage" });
     const login = await people.allow(member);
     for (const { headers } of [member, app, login]) await ask(headers);
     const credential = `${member.membership.id}_dev`;
-    // usage:read is of the account: a member sees how much all of it used.
-    for (const { headers } of [member, other]) {
+    const owner = { authorization: `Bearer ${server.key}` };
+    expect((await send(other.headers, "/v1/usage?group_by=key,app")).body.data).toEqual([]);
+    for (const headers of [member.headers, owner]) {
       const { body } = await send(headers, "/v1/usage?group_by=key,app");
       const rows = body.data.map(({ key, app, requests }: Record<string, unknown>) => [key, app, requests]);
       expect(rows).toContainEqual([credential, null, 1]);
@@ -300,7 +301,7 @@ describe("what people ask for", () => {
       const own = await send(member.headers, `/v1/keys/${id}/usage`);
       expect(own.body.data.map(({ requests }: Record<string, unknown>) => requests)).toEqual([1]);
       expect((await send(other.headers, `/v1/keys/${id}/usage`)).status).toBe(404);
-      expect((await send({ authorization: `Bearer ${server.key}` }, `/v1/keys/${id}/usage`)).status).toBe(200);
+      expect((await send(owner, `/v1/keys/${id}/usage`)).status).toBe(200);
     }
   });
 });

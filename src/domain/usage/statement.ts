@@ -1,5 +1,6 @@
 // The statement of a month: what was used, in lines that add up to what the ledger has of it.
 import type { CredentialKind } from "../principal.ts";
+import type { RequestOwner } from "./request-log.ts";
 import type { UsageQuery } from "./usage.ts";
 
 /** What a statement may have a line for each of, in the order in which they stand. */
@@ -58,8 +59,11 @@ export interface UsageParty {
 
 /** Parties stay known when they have ended: what they used is theirs. */
 export interface UsageParties {
-  /** By the ids that are recorded; those of other accounts are left out. */
-  credentials(accountId: string, ids: readonly string[]): Promise<Map<string, UsageParty>>;
+  /** By the ids that are recorded; those of other accounts and environments are left out. */
+  credentials(
+    of: Pick<RequestOwner, "accountId" | "environment">,
+    ids: readonly string[],
+  ): Promise<Map<string, UsageParty>>;
   /** Names of people; of who was deleted, the address by which the account knew them. */
   people(accountId: string, ids: readonly string[]): Promise<Map<string, string>>;
 }

@@ -43,7 +43,8 @@ export class Statements {
     const overlaps = groupBy.includes("tag");
     if (groupBy.length === 0) return { lines: [], others: null, total: await this.#total(query), overlaps };
     const groups = [...new Set(groupBy.map((group) => readBy[group]))];
-    const sums = new Lines(this.#options.mostLines ?? mostLines);
+    const sums = new Lines(groupBy, this.#options.mostLines ?? mostLines);
+    const people = groupBy.includes("person") ? new Map<string, string | null>() : undefined;
     // A day at a time: each query reads a part of the month, and other work has room between them.
     for (let day = start; day < end; day += daySeconds) {
       const ofDay = {
@@ -53,22 +54,28 @@ export class Statements {
         bucket: "day",
         groupBy: groups,
       } as const;
-      for await (const row of this.#rows(ofDay))
-        sums.add(
-          groups.map((group) => row.groups[group] ?? null),
-          row,
-        );
+      for await (const rows of this.#pages(ofDay)) {
+        if (people) await this.#learnPeople(query, rows, people);
+        for (const row of rows) {
+          const values = groupBy.map((group) => {
+            const value = row.groups[readBy[group]] ?? null;
+            return group === "person" ? (people?.get(value ?? "") ?? null) : value;
+          });
+          addRow(sums.of(values), row);
+        }
+      }
     }
-    const { lines, others } = await this.#named(query, groups, sums);
+    const { others } = sums;
+    const lines = sums.mostFirst();
     const total = overlaps ? await this.#total(query) : addedUp(others === null ? lines : [...lines, others]);
-    return { lines: lines.sort(mostFirst), others, total, overlaps };
+    return { lines, others, total, overlaps };
   }
 
   async #total(query: StatementQuery): Promise<StatementSums> {
     const { start, end } = query;
     const total = noSums();
-    const whole: UsageQuery = { ...this.#partOf(query), start, end, bucket: "month", groupBy: [] };
-    for await (const row of this.#rows(whole)) addRow(total, row);
+    const byDay: UsageQuery = { ...this.#partOf(query), start, end, bucket: "day", groupBy: [] };
+    for await (const rows of this.#pages(byDay)) for (const row of rows) addRow(total, row);
     return total;
   }
 
@@ -82,82 +89,64 @@ export class Statements {
     };
   }
 
-  async *#rows(query: UsageQuery): AsyncGenerator<UsageRow> {
+  async *#pages(query: UsageQuery): AsyncGenerator<readonly UsageRow[]> {
     let after: UsagePosition | undefined;
     for (;;) {
       await new Promise(setImmediate);
       const rows = await this.#options.reports.report(query, { after, limit: pageRows });
-      yield* rows;
+      yield rows;
       if (rows.length < pageRows) return;
       after = rows.at(-1);
     }
   }
 
-  /** Lines by what was asked for, where that is not what was read. */
-  async #named(
-    { accountId, groupBy }: StatementQuery,
-    groups: readonly UsageGroup[],
-    sums: Lines,
-  ): Promise<{ lines: StatementLine[]; others: StatementSums | null }> {
-    const at = (group: UsageGroup) => groups.indexOf(group);
-    const keyIds = groupBy.includes("person") ? sums.valuesAt(at("key")) : [];
-    const parties = await this.#options.parties.credentials(accountId, keyIds);
-    const lines = new Lines(Number.POSITIVE_INFINITY);
-    for (const { values, line } of sums.all()) {
-      const wanted = groupBy.map((group) => {
-        const value = values[at(readBy[group])] ?? null;
-        return group === "person" ? (parties.get(value ?? "")?.personId ?? null) : value;
-      });
-      lines.addSums(wanted, line);
-    }
-    return {
-      lines: [...lines.all()].map(({ values, line }) => ({
-        ...line,
-        groups: Object.fromEntries(groupBy.map((group, i) => [group, values[i] ?? null])),
-      })),
-      others: sums.others,
-    };
+  /** Whose the credentials of these rows are; null: the account's. */
+  async #learnPeople(
+    { accountId, environment }: StatementQuery,
+    rows: readonly UsageRow[],
+    people: Map<string, string | null>,
+  ): Promise<void> {
+    const ids = new Set(rows.map(({ groups }) => groups.key ?? "").filter((id) => id !== "" && !people.has(id)));
+    const parties = await this.#options.parties.credentials({ accountId, environment }, [...ids]);
+    for (const id of ids) people.set(id, parties.get(id)?.personId ?? null);
   }
 }
 
 /** Sums by the values of their groups, as many as there is room for. */
 class Lines {
+  readonly #groupBy: readonly StatementGroup[];
   readonly #most: number;
-  readonly #byName = new Map<string, { values: readonly (string | null)[]; line: StatementSums }>();
+  readonly #byName = new Map<string, StatementLine>();
   others: StatementSums | null = null;
 
-  constructor(most: number) {
+  constructor(groupBy: readonly StatementGroup[], most: number) {
+    this.#groupBy = groupBy;
     this.#most = most;
   }
 
-  add(values: readonly (string | null)[], row: UsageRow): void {
-    addRow(this.#of(values), row);
-  }
-
-  addSums(values: readonly (string | null)[], sums: StatementSums): void {
-    addSums(this.#of(values), sums);
-  }
-
-  all(): Iterable<{ values: readonly (string | null)[]; line: StatementSums }> {
-    return this.#byName.values();
-  }
-
-  valuesAt(place: number): string[] {
-    const values = [...this.#byName.values()].map((one) => one.values[place] ?? null);
-    return [...new Set(values.filter((value) => value !== null))];
-  }
-
-  #of(values: readonly (string | null)[]): StatementSums {
+  of(values: readonly (string | null)[]): StatementSums {
     const name = JSON.stringify(values);
     const known = this.#byName.get(name);
-    if (known) return known.line;
+    if (known) return known;
     if (this.#byName.size >= this.#most) {
       this.others ??= noSums();
       return this.others;
     }
-    const line = noSums();
-    this.#byName.set(name, { values, line });
+    const groups = Object.fromEntries(this.#groupBy.map((group, i) => [group, values[i] ?? null]));
+    const line = { ...noSums(), groups };
+    this.#byName.set(name, line);
     return line;
+  }
+
+  /** The most expensive first, and of what is alike the one that used more; what is alike in both by name. */
+  mostFirst(): StatementLine[] {
+    return [...this.#byName]
+      .sort(([name, one], [otherName, other]) => {
+        if (one.nanoUsd !== other.nanoUsd) return one.nanoUsd > other.nanoUsd ? -1 : 1;
+        if (one.requests !== other.requests) return other.requests - one.requests;
+        return name < otherName ? -1 : 1;
+      })
+      .map(([, line]) => line);
   }
 }
 
@@ -188,10 +177,4 @@ function addSums(sums: StatementSums, more: StatementSums): void {
   sums.errors += more.errors;
   sums.unpriced += more.unpriced;
   sums.nanoUsd += more.nanoUsd;
-}
-
-function mostFirst(one: StatementLine, other: StatementLine): number {
-  if (one.nanoUsd !== other.nanoUsd) return one.nanoUsd > other.nanoUsd ? -1 : 1;
-  if (one.requests !== other.requests) return other.requests - one.requests;
-  return JSON.stringify(one.groups) < JSON.stringify(other.groups) ? -1 : 1;
 }

@@ -22,13 +22,16 @@ export class SqlUsageParties implements UsageParties {
     this.#db = db;
   }
 
-  async credentials(accountId: string, ids: readonly string[]): Promise<Map<string, UsageParty>> {
+  async credentials(
+    { accountId, environment }: Parameters<UsageParties["credentials"]>[0],
+    ids: readonly string[],
+  ): Promise<Map<string, UsageParty>> {
     const db = this.#db;
     const parties = new Map<string, UsageParty>();
     for await (const some of pieces(ids)) {
       const rows: CredentialRow[] = await available(db`
         SELECT id, kind, person_id, app_id, name, last4 FROM api_keys
-        WHERE id IN ${db(some)} AND account_id || '' = ${accountId}`);
+        WHERE id IN ${db(some)} AND account_id || '' = ${accountId} AND environment || '' = ${environment}`);
       for (const { id, kind, person_id: personId, app_id: appId, name, last4 } of rows) {
         parties.set(id, { kind, personId, appId, name, last4 });
       }

@@ -104,14 +104,18 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const quotas = body.quotas === undefined ? (target.quotas ?? []) : quotaRules(body.quotas);
     const ofRole = body.role === undefined ? undefined : changeRole(principal, target, role, origin);
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
-    const { sees_all_usage: seesAllUsage = target.seesAllUsage } = body;
+    // A new role begins with a member's own sight.
+    const sightBefore = ofRole === undefined && target.seesAllUsage;
+    const { sees_all_usage: seesAllUsage = sightBefore } = body;
+    const inRole = { ...target, seesAllUsage: sightBefore };
     const ofSight =
-      body.sees_all_usage === undefined ? undefined : changeSight(principal, target, seesAllUsage, origin);
+      body.sees_all_usage === undefined ? undefined : changeSight(principal, inRole, seesAllUsage, origin);
     if (ofRole || ofQuotas || ofSight) {
       await deps.throttle.require("change", principal);
+      // The role first: it is the one that may be refused, and it ends what the member saw.
+      if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
       if (ofSight) requireChanged(await people.setSeesAllUsage(target.id, seesAllUsage, ofSight.event));
-      if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       deps.changed([target.personId]);
     }
     return toWire({ ...target, role, quotas, seesAllUsage }, deps);

@@ -1,7 +1,7 @@
 // Names of what a statement has lines for, as far as whoever asks may know them.
 import { type AppStore, commandLineAppId, commandLineName } from "../../../domain/people/app.ts";
 import { ownOnly, type Principal } from "../../../domain/principal.ts";
-import type { StatementLine, UsageParties, UsageParty } from "../../../domain/usage/statement.ts";
+import type { StatementLine, StatementQuery, UsageParties, UsageParty } from "../../../domain/usage/statement.ts";
 
 export interface StatementNameSources {
   parties: UsageParties;
@@ -37,15 +37,15 @@ export interface StatementNames {
 const atOnce = 20;
 
 export async function statementNames(
-  accountId: string,
-  lines: readonly StatementLine[],
+  { accountId, environment }: Pick<StatementQuery, "accountId" | "environment">,
+  lines: readonly Pick<StatementLine, "groups">[],
   sight: Sight,
   { parties, apps }: StatementNameSources,
 ): Promise<StatementNames> {
   const idsOf = (group: "key" | "person" | "app") => [
     ...new Set(lines.map(({ groups }) => groups[group] ?? null).filter((id) => id !== null)),
   ];
-  const credentials = await parties.credentials(accountId, idsOf("key"));
+  const credentials = await parties.credentials({ accountId, environment }, idsOf("key"));
   const personIds = [...credentials.values()].map(({ personId }) => personId).filter((id) => id !== null);
   const people = await parties.people(accountId, [...new Set([...idsOf("person"), ...personIds])].filter(sight.person));
   const appIds = [...credentials.values()].map(({ appId }) => appId).filter((id) => id !== null);

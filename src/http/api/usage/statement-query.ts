@@ -13,7 +13,8 @@ const monthText = "such as 2026-09, of UTC; by default the one that is not over 
 /** From 1970 to 9999: what a time in seconds and four digits of a year can say. */
 export const month = z.string().transform((text, context): CalendarMonth => {
   const [, year, number] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-  const start = year === undefined ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
+  // Years of two digits would be taken for those of the last century.
+  const start = year === undefined || Number(year) < 1970 ? -1 : Date.UTC(Number(year), Number(number) - 1, 1) / 1000;
   if (start >= 0) return calendarMonthOf(start);
   context.addIssue({ code: "custom", message: "not a month" });
   return z.NEVER;

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { CalendarMonth } from "../../../base/calendar-month.ts";
 import type { Clock } from "../../../base/clock.ts";
+import { GatewayError } from "../../../base/errors.ts";
 import type { Account, AccountStore } from "../../../domain/account.ts";
 import type { Environment } from "../../../domain/api-key.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -38,6 +39,7 @@ import {
   allAccountsShape,
   groupsToWire,
   linesToWire,
+  mostLines,
   type StatementWire,
   statementCsv,
   statementShape,
@@ -148,39 +150,41 @@ async function statementAnswer(
   { account, sight }: { account: Account; sight: Sight },
 ): Promise<Answer> {
   variesByAccept(exchange);
-  await writtenSoon(deps.ledger);
-  const statement = await inTurn(deps, () => deps.statements.read(query));
+  await allWritten(deps, query);
   const isCsv = prefersCsv(exchange.req.headers.get("accept"));
-  const { names, of } = await namesIn(deps, query, statement, sight);
+  const { statement, names, of } = await inTurn(deps, exchange, async () => {
+    const read = await deps.statements.read(query);
+    const shown = isCsv ? read.lines : read.lines.slice(0, mostLines);
+    return { statement: read, ...(await namesIn(deps, query, { ...read, lines: shown }, sight)) };
+  });
+  const { overlaps, total } = statement;
   const head = {
     ...headOf(deps, query),
     account: { id: account.id, name: account.name },
-    group_by: [...query.groupBy],
+    ...{ of: groupsToWire(of, names), group_by: [...query.groupBy], overlaps },
   };
   if (isCsv) return csvAnswer(exchange, pieces(statementCsv(head, statement, names)));
-  const { overlaps, total } = statement;
-  const wire: StatementWire = {
-    ...head,
-    of: groupsToWire(of, names),
-    ...{ overlaps, ...linesToWire(statement, names), total: sumsToWire(total) },
-  };
+  const wire: StatementWire = { ...head, ...linesToWire(statement, names), total: sumsToWire(total) };
   return Response.json(wire);
 }
 
 /** Names of what has lines, and of what the statement is of. */
 async function namesIn(
   deps: Deps,
-  { accountId, keyId, personId, appId, tag }: StatementQuery,
+  query: StatementQuery,
   { lines, total }: Statement,
   sight: Sight,
 ): Promise<{ names: StatementNames; of: Statement["lines"][number]["groups"] }> {
+  const { keyId, personId, appId, tag } = query;
   const of = {
     ...(keyId === undefined ? {} : { key: keyId }),
     ...(personId === undefined ? {} : { person: personId }),
     ...(appId === undefined ? {} : { app: appId }),
     ...(tag === undefined ? {} : { tag }),
   };
-  return { names: await statementNames(accountId, [{ ...total, groups: of }, ...lines], sight, deps), of };
+  // An id that somebody asks for and that used nothing here may be anybody's: it has no name.
+  const named = total.requests === 0 ? lines : [{ groups: of }, ...lines];
+  return { names: await statementNames(query, named, sight, deps), of };
 }
 
 async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Principal): Promise<Answer> {
@@ -188,8 +192,8 @@ async function allAccountsAnswer(deps: Deps, exchange: Exchange, principal: Prin
   const asked = readQuery(allAccountsParameters, exchange.req.target);
   const environment = asked.environment ?? principal.environment;
   const time = timeOf(asked, deps.clock.nowSeconds());
-  await writtenSoon(deps.ledger);
-  const lines = await inTurn(deps, () => linesOfAccounts(deps, { ...time, environment }));
+  await allWritten(deps, time);
+  const lines = await inTurn(deps, exchange, () => linesOfAccounts(deps, { ...time, environment }));
   const total = addedUp(lines.map(({ sums }) => sums));
   const head = headOf(deps, { ...time, environment });
   if (prefersCsv(exchange.req.headers.get("accept"))) {
@@ -219,8 +223,19 @@ async function linesOfAccounts(
   }
 }
 
-function inTurn<Value>({ turns }: Deps, task: () => Promise<Value>): Promise<Value> {
-  return turns.runOrRefuse(task, "Too many statements are being added up.");
+function inTurn<Value>({ turns }: Deps, { req }: Exchange, task: () => Promise<Value>): Promise<Value> {
+  return turns.runOrRefuse(() => {
+    // Who left while others had their turn costs them nothing more.
+    if (req.left.cancelled) throw new GatewayError("service_unavailable", "The client left before its turn.");
+    return task();
+  }, "Too many statements are being added up.");
+}
+
+/** A month that is over is final: it is told whole or not at all. */
+async function allWritten({ clock, ledger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
+  if ((await writtenSoon(ledger)) || end > clock.nowSeconds()) return;
+  const message = "What was used last is not in the database yet, so that this statement would lack it. Retry in 1 s.";
+  throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
 }
 
 function headOf(

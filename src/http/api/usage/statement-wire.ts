@@ -157,13 +157,15 @@ export function linesToWire(
   };
 }
 
-type Head = Pick<StatementWire, "installation" | "environment" | "month" | "time_zone" | "currency">;
+type Head = Pick<StatementWire, "installation" | "environment" | "month" | "is_over" | "time_zone" | "currency">;
 
-const headColumns = ["row", "installation", "environment", "month", "time_zone"] as const;
+const headColumns = ["row", "installation", "environment", "month", "is_over", "time_zone"] as const;
+/** What a statement of a part of the account's usage is of: without it the part would look like the whole. */
+const partColumns = ["key", "person", "app", "tag"] as const;
 const figureColumns = [...(Object.keys(figures) as (keyof typeof figures)[]), "currency"] as const;
 
 function headCells(row: "line" | "others" | "total", head: Head): string[] {
-  return [row, head.installation, head.environment, head.month, head.time_zone];
+  return [row, head.installation, head.environment, head.month, String(head.is_over), head.time_zone];
 }
 
 function figureCells(sums: StatementSums, { currency }: Head): (string | number)[] {
@@ -173,21 +175,35 @@ function figureCells(sums: StatementSums, { currency }: Head): (string | number)
 
 /** All lines, then what had no room as one, then the total: `row` says which it is. */
 export function* statementCsv(
-  head: Head & Pick<StatementWire, "account" | "group_by">,
+  head: Head & Pick<StatementWire, "account" | "of" | "group_by" | "overlaps">,
   { lines, others, total }: Statement,
   names: StatementNames,
 ): Generator<string> {
   const groups = head.group_by.flatMap((group) => (isNamed(group) ? ([group, `${group}_name`] as const) : [group]));
-  const account = [head.account.id, head.account.name];
-  yield csvLine([...headColumns, "account", "account_name", ...groups, ...figureColumns]);
-  const none = groups.map(() => null);
+  const account = [head.account.id, head.account.name, ...partColumns.map((part) => head.of[part] ?? null)];
+  const accountColumns = ["account", "account_name", ...partColumns.map((part) => `of_${part}`), "overlaps"];
+  yield csvLine([...headColumns, ...accountColumns, ...groups, ...figureColumns]);
+  const lastCells = (row: "others" | "total", sums: StatementSums) => [
+    ...headCells(row, head),
+    ...account,
+    // The total counts each request once.
+    String(row === "others" && head.overlaps),
+    ...groups.map(() => null),
+    ...figureCells(sums, head),
+  ];
   for (const line of lines) {
     const values = groupsToWire(line.groups, names);
     const cells = groups.map((group) => values[group] ?? null);
-    yield csvLine([...headCells("line", head), ...account, ...cells, ...figureCells(line, head)]);
+    yield csvLine([
+      ...headCells("line", head),
+      ...account,
+      String(head.overlaps),
+      ...cells,
+      ...figureCells(line, head),
+    ]);
   }
-  if (others !== null) yield csvLine([...headCells("others", head), ...account, ...none, ...figureCells(others, head)]);
-  yield csvLine([...headCells("total", head), ...account, ...none, ...figureCells(total, head)]);
+  if (others !== null) yield csvLine(lastCells("others", others));
+  yield csvLine(lastCells("total", total));
 }
 
 function isNamed(group: StatementGroup): group is (typeof named)[number] {

@@ -242,7 +242,7 @@ function csvCells(groupBy: readonly UsageGroup[], row: UsageRow): (string | numb
     row.promptTokens,
     row.completionTokens,
     row.promptTokens + row.completionTokens,
-    usdText(row.nanoUsd),
+    usdText(row.exactNanoUsd),
     row.errors,
     meanFirstTokenMs(row),
     shownSpeed(row.generatedTokens, row.generationMs),

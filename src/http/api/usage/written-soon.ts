@@ -2,12 +2,17 @@
 
 const longestMs = 1_000;
 
-/** Resolves when what was settled before is written, or cannot be: what the database has is still worth showing. */
-export async function writtenSoon(writer: { flush(): Promise<void> }): Promise<void> {
+/** Whether what was settled before is written; false also where it cannot be: what the database has is still worth showing. */
+export async function writtenSoon(writer: { flush(): Promise<void> }): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const deadline = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, longestMs);
+  const deadline = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), longestMs);
   });
-  await Promise.race([writer.flush().catch(() => undefined), deadline]);
+  const flushed = writer.flush().then(
+    () => true,
+    () => false,
+  );
+  const isWritten = await Promise.race([flushed, deadline]);
   clearTimeout(timer);
+  return isWritten;
 }

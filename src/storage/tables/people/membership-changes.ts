@@ -44,12 +44,14 @@ export async function addMembership(tx: Database, membership: Membership, email:
   }
 }
 
+/** What a member may see was decided for the role that the member had: it ends with it. */
 export async function changeRole(tx: Database, membership: Membership, role: Role): Promise<void> {
   await tx`UPDATE memberships SET role = ${role} WHERE id = ${membership.id}`;
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
     await tx`UPDATE api_keys SET role = ${role} WHERE id = ${id}`;
   }
+  await changeSight(tx, membership, false);
   if (roles.indexOf(role) > roles.indexOf(membership.role)) await forgetInvitationsBy(tx, membership);
 }
 
