@@ -86,11 +86,13 @@ test("a threshold that a quota reaches by requests to two replicas is told once"
       Array.from({ length: requests }, (_, i) => call(servers[i % 2], made.key, "/v1/chat/completions", body)),
     );
     expect(statuses.map(({ status }) => status)).toEqual(Array(requests).fill(200));
-    await until(() => reached().length === expected.length, `${expected.at(-1)} percent`, 15_000);
-    expect(reached()).toEqual([...expected]);
+    await until(() => reached().at(-1) === expected.at(-1), `${expected.at(-1)} percent`, 15_000);
+    // A look between the last two requests finds 90 reached, and tells it.
+    expect(reached().filter((threshold) => threshold !== 90)).toEqual([...expected]);
   }
   // Both have looked again by then.
   await Bun.sleep(6_000);
-  expect(reached()).toEqual([50, 80, 100]);
+  expect(reached().filter((threshold) => threshold !== 90)).toEqual([50, 80, 100]);
+  expect(new Set(reached()).size).toBe(reached().length);
   expect(receiver.received.every((one) => receiver.verifies(one, webhook.secret))).toBe(true);
 }, 90_000);
