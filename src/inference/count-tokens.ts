@@ -1,7 +1,9 @@
 // How many tokens a prompt has, without running it: as its engine counts them, else estimated.
 import { Cancellation } from "../base/cancellation.ts";
+import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";
-import { requireModel } from "../policy/authorize.ts";
+import type { Principal } from "../domain/principal.ts";
+import { requireModel, usableModel } from "../policy/authorize.ts";
 import { askingOf } from "./asking.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
@@ -30,6 +32,8 @@ export async function countTokens(
   try {
     for (const { engine, model: engineModel } of model.deployments) {
       if (!engine.countTokens || engine.accepts === false) continue;
+      // An operator may have said otherwise while the one before was asked.
+      if (!isStillUsable({ engine, model: engineModel }, model.id, principal, deps)) continue;
       const seal = deps.sealFor(principal.account.id);
       const { operation, body, translation } = askingOf(request, {
         engine,
@@ -50,4 +54,16 @@ export async function countTokens(
     call.left.off(stop);
   }
   return { tokens: request.promptTokens, estimated: true };
+}
+
+function isStillUsable(
+  { engine, model }: Pick<Deployment, "engine" | "model">,
+  id: string,
+  principal: Principal,
+  { catalog }: Pick<InferenceDeps, "catalog">,
+): boolean {
+  if (!principal.reach?.neverLeaves) return true;
+  const now = catalog.get(id);
+  const usable = now && usableModel(principal, now)?.deployments;
+  return usable?.some((one) => one.engine === engine && one.model === model) ?? false;
 }

@@ -100,7 +100,7 @@ const callings = { key: undefined, membership: "member", grant: "app" } as const
 
 /**
  * One for each window and choice of models and tag, with all amounts that there are of it. Its id does not have these: changed ones
- * keep what was used.
+ * keep what was used. Amounts that end answers are apart from those that do not: a request has another part of each set aside.
  */
 function windowsOf(
   { id, owner, called, ownerId, environment }: Pick<Quota, "id" | "owner" | "called" | "ownerId" | "environment">,
@@ -109,7 +109,8 @@ function windowsOf(
   const windows = new Map<string, Quota>();
   for (const rule of rules) {
     const { per, window, models, tag, unit, amount, hardStop } = rule;
-    const name = [id, per, tag === undefined ? window : `${window}@${tag}`, ...(models ?? [])].join(" ");
+    const span = `${window}${hardStop ? "!" : ""}${tag === undefined ? "" : `@${tag}`}`;
+    const name = [id, per, span, ...(models ?? [])].join(" ");
     const known = windows.get(name);
     const filter = (models || tag !== undefined) && { ...(models && { models }), ...(tag !== undefined && { tag }) };
     const none = { requests: null, tokens: null, nanoUsd: null, window: windowOf(rule), ...(filter && { filter }) };

@@ -14,7 +14,14 @@ import { raised } from "../support/openai-errors.ts";
 import { startReplicas } from "../support/replicas.ts";
 import { responseScript, saidIn } from "../support/response-script.ts";
 import { toolScript, weatherCall, weatherResult, weatherTool } from "../support/scripted-answers.ts";
-import { chatScript, chunk, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import {
+  chatScript,
+  chunk,
+  json,
+  type ScriptedUpstream,
+  startUpstream,
+  upstreamYaml,
+} from "../support/scripted-upstream.ts";
 
 const model = "upstream-model";
 
@@ -398,6 +405,19 @@ describe("what is kept", () => {
       ]);
     }
     expect(upstream.requests.length).toBe(before);
+  });
+
+  test("is not made short by half a summary, for which the client would give up all else", async () => {
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+    upstream.script((_request, res) => {
+      const message = { role: "assistant", content: "They met in" };
+      const choices = [{ index: 0, message, finish_reason: "length" }];
+      const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 };
+      json(res, 200, { id: "chatcmpl-1", object: "chat.completion", created: 1, model, choices, usage });
+    });
+    const answer = await server.request("/v1/responses/compact", { body: { model, input: "Where did they meet?" } });
+    const { error } = (await answer.json()) as { error: { message: string } };
+    expect([answer.status, error.message]).toEqual([502, expect.stringContaining("did not end its summary")]);
   });
 
   test("can be made short, and what is left goes on", async () => {

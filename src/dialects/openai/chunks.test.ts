@@ -138,3 +138,15 @@ test("a chunk that names a field twice, so that it cannot be edited, is a malfor
   const received = '{"x":1,"x":2,"choices":[{"index":0,"delta":{"content":"a"}}]}';
   expect(() => chunks.translate(received, undefined)).toThrow(GatewayError);
 });
+
+test("choices that have ended are not ended again by a stop, and one that ends twice leaves the others open", () => {
+  const body = { model: "m", n: 3, stream: true, messages: [] };
+  const stream = new ChunkTranslator(decodedRequest(body, "chat"), { id: "chatcmpl-own", created: 7, ownId: false });
+  const end = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] });
+  const second = JSON.stringify({ choices: [{ index: 2, delta: {}, finish_reason: "stop" }] });
+  for (const chunk of [end, second, end]) stream.translate(chunk, undefined);
+  expect(stream.isOpen).toBe(true);
+  const [last = ""] = stream.stopped({} as never).split("\n\n");
+  const { choices } = JSON.parse(last.slice("data: ".length));
+  expect(choices).toEqual([{ index: 1, delta: {}, logprobs: null, finish_reason: "length" }]);
+});

@@ -55,7 +55,8 @@ export class ChunkTranslator implements AnswerStream {
   deliveredBytes = 0;
   deliveredPieces = 0;
   finishSeen = false;
-  #finished = 0;
+  /** Indices of the choices that have ended: a server may say so twice. */
+  readonly #finished = new Set<unknown>();
   /** What is told of usage at the end is of all of it; not where we end it. */
   #isStopped = false;
   context: number | undefined;
@@ -88,7 +89,7 @@ export class ChunkTranslator implements AnswerStream {
 
   /** Takes an event that is like the one before it but for its text. */
   get isOpen(): boolean {
-    return this.#finished < this.#request.width;
+    return this.#finished.size < this.#request.width;
   }
 
   takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
@@ -139,14 +140,15 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   #observe(choices: readonly unknown[]): void {
-    for (const choice of choices as StreamedChoice[]) {
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice | null;
       if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
       const bytes = deliveredBytes(choice);
       this.deliveredBytes += bytes;
       if (bytes > 0) this.deliveredPieces++;
       if (!choice.finish_reason) continue;
       this.finishSeen = true;
-      this.#finished++;
+      this.#finished.add(choice.index ?? position);
     }
   }
 
@@ -260,9 +262,8 @@ export class ChunkTranslator implements AnswerStream {
   stopped(mark: StopMark): string {
     const { width, dialect } = this.#request;
     const said = dialect.isConversation ? { delta: {} } : { text: "" };
-    const choices = Array.from({ length: width }, (_, index) => {
-      return { index, ...said, logprobs: null, finish_reason: "length" };
-    });
+    const open = Array.from({ length: width }, (_, index) => index).filter((index) => !this.#finished.has(index));
+    const choices = open.map((index) => ({ index, ...said, logprobs: null, finish_reason: "length" }));
     const usage = this.#wantsUsage ? { usage: null } : {};
     this.#isStopped = true;
     const last = JSON.stringify({ ...this.#head(), choices, ...usage, headrace: mark });

@@ -19,7 +19,7 @@ import window from "./scripts/window.lua" with { type: "text" };
 /** Each behind what it stands on; its keys, arguments and result are told at the top of its file. */
 export const limitScripts = {
   admit: common + fields + bucket + takeHold + quota + window + share + admit,
-  grow: common + fields + quota + heldOf + share + grow,
+  grow: common + fields + quota + window + heldOf + share + grow,
   apply: common + fields + bucket + quota + window + late + giveBack + heldOf + apply,
   beat: common + beat,
   sweep: common + fields + quota + heldOf + sweep,

@@ -56,6 +56,7 @@ export class SharedLease implements Lease, Bagged {
   settle(tokens: number, nanoUsd: number): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
+    if (this.stop) this.stop.isSettled = true;
     this.own?.settle(tokens, nanoUsd);
     this.stop?.own?.lease.settle(tokens, nanoUsd);
     this.#listener.settled(this, tokens, nanoUsd);

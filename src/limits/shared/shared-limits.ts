@@ -254,7 +254,7 @@ export class SharedLimits implements LimitStore {
       const { lease: own, reservedTokens, status } = admission;
       const { quotaKeys: keys } = plan;
       const amounts = { tokens: reservedTokens, nanoUsd: reservation.nanoUsd };
-      const stop = admission.stop && this.#stopAlone(admission, plan);
+      const stop = admission.stop && this.#stopAlone(admission, plan, reservation);
       const lease = this.#lease({ number: this.#link.newLease(), plan, quotaKeys: keys, ...amounts, own, stop });
       return { lease, reservedTokens, status, stop };
     };
@@ -316,7 +316,7 @@ export class SharedLimits implements LimitStore {
     number: number,
     { quotas, limited, stops }: LimitPlan,
     quotaKeys: readonly string[],
-    { stop }: Reservation,
+    reservation: Reservation,
     answer: readonly number[],
     time: WindowTime,
   ): SharedStop {
@@ -326,16 +326,24 @@ export class SharedLimits implements LimitStore {
       const at = headSize + 2 * buckets + quotaSize * limited.indexOf(place);
       return quotaAt(answer, at, quotas[place] as Quota, time);
     });
-    const facts = { number, tokens, nanoUsd, grows: stop?.grows ?? false, figures };
+    const grows = reservation.stop?.grows ?? false;
+    const facts = { number, asked: reservation, tokens, nanoUsd, grows, figures };
     const keys = stops.map((place) => quotaKeys[place] as string);
     return new SharedStop({ ...facts, quotas: stops.map((place) => quotas[place] as Quota), keys }, this.#grow);
   }
 
   /** The part of a lease that this process has given by itself. */
-  #stopAlone({ stop, lease, reservedTokens, status }: Granted, { quotas, quotaKeys, stops }: LimitPlan): SharedStop {
+  #stopAlone(
+    { stop, lease, reservedTokens, status }: Granted,
+    { quotas, quotaKeys, stops }: LimitPlan,
+    reservation: Reservation,
+  ): SharedStop {
     const held = (amount: number) => (amount === Number.POSITIVE_INFINITY ? 0 : amount);
     const { tokens = 0, nanoUsd = 0 } = stop ?? {};
-    const facts = { number: this.#link.newLease(), tokens: held(tokens), nanoUsd: held(nanoUsd), grows: true };
+    const number = this.#link.newLease();
+    const grows = reservation.stop?.grows ?? false;
+    const amounts = { tokens: held(tokens), nanoUsd: held(nanoUsd), grows, most: stop };
+    const facts = { number, asked: reservation, ...amounts };
     const some = stops.map((place) => quotas[place] as Quota);
     const keys = stops.map((place) => quotaKeys[place] as string);
     const made = new SharedStop({ ...facts, quotas: some, keys, figures: some.map(() => nothingUsed) }, this.#grow);
@@ -345,6 +353,8 @@ export class SharedLimits implements LimitStore {
 
   readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
     for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      // Whoever asked may have ended meanwhile: nobody would give back what it got.
+      if (stop.isSettled) return undefined;
       if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
       const time = this.#link.windowTime();
       const answer = await this.#askToGrow(stop, tokens, nanoUsd);
@@ -375,13 +385,17 @@ export class SharedLimits implements LimitStore {
   async #growAlone({ share }: Outage, stop: SharedStop, tokens: number, nanoUsd: number): Promise<Grown | undefined> {
     let { own } = stop;
     if (!own) {
-      const windows = stop.quotas.map((quota) => ({ ...quota, requests: null, filter: {} }));
       const wanted = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0, grows: true };
+      // Those that end answers count no requests: this one is not counted twice.
       const admission = await share.admit(
-        { requests: [], tokens: [], quotas: [], windows },
-        { ...wanted, stop: wanted },
+        { requests: [], tokens: [], quotas: [], windows: stop.quotas },
+        { ...stop.asked, ...wanted, stop: wanted },
       );
       if ("refusal" in admission) return undefined;
+      if (stop.isSettled) {
+        admission.lease.settle(0, 0);
+        return undefined;
+      }
       own = admission;
       stop.own = own;
     }

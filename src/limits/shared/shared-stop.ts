@@ -1,5 +1,5 @@
 // What quotas that end an answer have set aside for it in the shared store, or in this process alone while nobody could be asked.
-import type { Granted, Quota, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
+import type { Granted, Quota, Reservation, StopLease, StoppedBy } from "../../domain/limits/limits.ts";
 import type { QuotaFigures } from "../limit-decision.ts";
 import { stopFigures } from "../stop-figures.ts";
 
@@ -9,12 +9,16 @@ export interface StopFacts {
   /** The quotas, and the keys of the counters in which it is held. */
   readonly quotas: readonly Quota[];
   readonly keys: readonly string[];
+  /** What the request asks for and has, by which quotas count it. */
+  readonly asked: Pick<Reservation, "model" | "tags">;
   /** Set aside when it began. */
   readonly tokens: number;
   readonly nanoUsd: number;
   readonly grows: boolean;
   /** The figures of each quota when it began, this one's part included. */
   readonly figures: readonly QuotaFigures[];
+  /** What this process could give at most where it gave it by itself: of the figures nobody knew. */
+  readonly most?: Pick<StopLease, "mostTokens" | "mostNanoUsd"> | undefined;
 }
 
 /** Sets aside more of `stop` and gives how much, with what each quota had before; undefined where nobody can tell. */
@@ -30,6 +34,7 @@ export class SharedStop implements StopLease {
   readonly number: number;
   readonly quotas: readonly Quota[];
   readonly keys: readonly string[];
+  readonly asked: StopFacts["asked"];
   readonly mostTokens: number;
   readonly mostNanoUsd: number;
   heldTokens: number;
@@ -37,15 +42,18 @@ export class SharedStop implements StopLease {
   tightest: StoppedBy | undefined;
   /** What this process has set aside of it by itself, while nobody could be asked. */
   own: Granted | undefined;
+  /** Nothing more is set aside from then on. */
+  isSettled = false;
   readonly #stopsTokens: boolean;
   readonly #stopsNanoUsd: boolean;
   readonly #growing: Growing;
   readonly #figures: readonly QuotaFigures[];
 
-  constructor({ number, quotas, keys, tokens, nanoUsd, grows, figures }: StopFacts, growing: Growing) {
+  constructor({ number, quotas, keys, asked, tokens, nanoUsd, grows, figures, most }: StopFacts, growing: Growing) {
     this.number = number;
     this.quotas = quotas;
     this.keys = keys;
+    this.asked = asked;
     this.heldTokens = tokens;
     this.heldNanoUsd = nanoUsd;
     this.#growing = growing;
@@ -54,8 +62,8 @@ export class SharedStop implements StopLease {
     this.#stopsNanoUsd = quotas.some(({ stops }) => stops?.nanoUsd);
     const left = stopFigures(quotas.map((quota, i) => ({ quota, counter: figures[i] as QuotaFigures })));
     this.tightest = left.tightest;
-    this.mostTokens = grows ? left.tokens + tokens : this.tokens;
-    this.mostNanoUsd = grows ? left.nanoUsd + nanoUsd : this.nanoUsd;
+    this.mostTokens = most?.mostTokens ?? (grows ? left.tokens + tokens : this.tokens);
+    this.mostNanoUsd = most?.mostNanoUsd ?? (grows ? left.nanoUsd + nanoUsd : this.nanoUsd);
   }
 
   get tokens(): number {

@@ -4,11 +4,19 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
-import { account, type Granted, granted, ledgerWith, none, refusal } from "../../../tests/support/limits-contract.ts";
+import {
+  account,
+  type Granted,
+  granted,
+  ledgerWith,
+  none,
+  refusal,
+  reserve,
+} from "../../../tests/support/limits-contract.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { startRedis } from "../../../tests/support/redis.ts";
 import { hardTokens, streaming, takeAll } from "../../../tests/support/stops-contract.ts";
-import { withWindows } from "../../../tests/support/windows-contract.ts";
+import { windowQuota, withWindows } from "../../../tests/support/windows-contract.ts";
 import { systemClock } from "../../base/clock.ts";
 import { SharedLimits, type SharedLimitsOptions } from "./shared-limits.ts";
 
@@ -79,6 +87,88 @@ test("while the server hangs streams that run and new ones get this replica's pa
   for (const { lease } of running) lease.settle(10, 0);
   await until(async () => (await refused())?.reserved === 0, "all of it was given back");
   expect(await refused()).toMatchObject({ used: 40 });
+});
+
+/** Cuts the server off until `during` has ended, then waits until all are back. */
+async function inOutage(three: readonly SharedLimits[], during: () => Promise<void>): Promise<void> {
+  redis.pause();
+  try {
+    for (const replica of three) await replica.peek({ ...none, requests: [account] });
+    expect(three.every((replica) => replica.state().status === "degraded")).toBe(true);
+    await during();
+  } finally {
+    redis.resume();
+  }
+  await until(() => three.every((replica) => replica.state().status === "ok"), "all are back");
+}
+
+for (const [what, rule] of [
+  ["rolls", { unit: "tokens", amount: 9_000, per: "5h", window: "rolling" }],
+  ["is of some models", { unit: "tokens", amount: 9_000, per: "day", window: "calendar", models: ["big-*"] }],
+  ["is of a tag", { unit: "tokens", amount: 9_000, per: "day", window: "calendar", tag: "team" }],
+] as const) {
+  const quota = windowQuota(rule, { stops: { tokens: true, nanoUsd: false } });
+  const stream = () => ({ ...streaming(), model: "big-one", tags: ["team"] });
+  const unlike = { ...reserve(100), model: "small", tags: ["other"] };
+
+  test(`a stream of a quota that ${what} goes on through an outage, and over its end, whenever it began`, async () => {
+    const three = await replicas();
+    const [replica] = three;
+    const set = withWindows(quota);
+    const before = await granted(replica.admit(set, stream()));
+    let during: Granted | undefined;
+    await inOutage(three, async () => {
+      await before.stop?.grow(50, 0);
+      expect(before.stop?.tokens).toBe(70);
+      during = await granted(replica.admit(set, stream()));
+      await during.stop?.grow(50, 0);
+      expect(during.stop?.tokens).toBe(70);
+    });
+    for (const { stop } of [before, during as Granted]) {
+      await stop?.grow(50, 0);
+      expect(stop?.tokens).toBe(120);
+    }
+    expect(three.map((one) => one.state().status)).toEqual(["ok", "ok", "ok"]);
+    for (const { lease } of [before, during as Granted]) lease.settle(100, 0);
+    await until(async () => (await replica.usedInWindow(quota)).tokens === 200, "all of it is booked");
+    expect(await takeAll(await granted((three[1] as SharedLimits).admit(set, stream())))).toBe(8_800);
+  });
+
+  test(`in an outage a quota that ${what} counts what it is of, also once a stream of before has grown`, async () => {
+    const three = await replicas();
+    const [replica] = three;
+    const set = withWindows(quota);
+    const before = await granted(replica.admit(set, stream()));
+    await inOutage(three, async () => {
+      await before.stop?.grow(50, 0);
+      const known = (await replica.usedInWindow(quota)).tokens;
+      (await granted(replica.admit(set, unlike))).lease.settle(100, 0);
+      expect((await replica.usedInWindow(quota)).tokens - known).toBe(what === "rolls" ? 100 : 0);
+    });
+    before.lease.settle(0, 0);
+  });
+}
+
+test("an answer that does not grow is told no more in an outage than this replica's part of what is left", async () => {
+  const three = await replicas();
+  await inOutage(three, async () => {
+    const whole = await granted(three[0].admit(set, streaming({ grows: false, tokens: 9_000 })));
+    expect(whole.stop?.mostTokens).toBe(3_000);
+    const stream = await granted((three[1] as SharedLimits).admit(set, streaming()));
+    expect(stream.stop?.mostTokens).toBe(3_000);
+    whole.lease.settle(0, 0);
+    stream.lease.settle(0, 0);
+  });
+});
+
+test("what a stream asks for after it has ended is given to nobody", async () => {
+  const three = await replicas();
+  const ended = await granted(three[0].admit(set, streaming()));
+  const { stop, lease } = ended;
+  lease.settle(10, 0);
+  await stop?.grow(512, 0);
+  expect(stop?.tokens).toBe(20);
+  expect((await refusal(three[0].admit(set, streaming({ minTokens: 9_000 })))).quota).toMatchObject({ reserved: 0 });
 });
 
 test("what a replica that dies has set aside for a stream is free with a later beat of another", async () => {

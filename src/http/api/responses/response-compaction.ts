@@ -28,6 +28,7 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   const answer = await runFor(exchange, principal, request, deps);
   if (!("body" in answer) || answer instanceof Response || answer.status !== 200) return answer;
   const response = parsedResponse(answer.body);
+  requireWhole(response);
   const summary = textIn(response);
   if (summary === "") {
     throw new GatewayError("upstream_error", "The model summed nothing up. Ask again, or ask another model.");
@@ -42,6 +43,16 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
     usage: response["usage"],
   };
   return { ...answer, body: JSON.stringify(compaction) };
+}
+
+/** The client drops what was said once it has the summary: half of one would lose the other half for good. */
+function requireWhole({ status, headrace }: Json): void {
+  if (status === undefined || status === "completed") return;
+  if (headrace !== undefined) {
+    throw new GatewayError("insufficient_quota", "What the quota has left is too little for the whole summary.");
+  }
+  const message = "The model did not end its summary. Ask again, or ask another model, or send a shorter conversation.";
+  throw new GatewayError("upstream_error", message);
 }
 
 /** A message as items of a response are, where the client left out what is usual of it. */

@@ -34,13 +34,6 @@ local function endLease(rec, tokens)
   for i = quotasOf(rec), #rec do changeHeld(rec[i], -heldTokens, -heldNano, -heldRequests) end
 end
 
--- The counter behind a key: of one that rolls that of the window that is open, if any is.
-local function counterAt(key)
-  if not isRolling(key) then return key end
-  local w, isOpen = windowOf(key, call('GET', key))
-  return isOpen and counterOf(key, w) or nil
-end
-
 local function addUsed(key, q, tokens, nano, requests)
   q[USED], q[USED_NANO] = q[USED] + tokens, q[USED_NANO] + nano
   q[USED_REQUESTS] = q[USED_REQUESTS] + requests

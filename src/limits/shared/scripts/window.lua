@@ -24,3 +24,10 @@ local function windowOf(key, text)
   end
   return w, now < (w[START] + w[SPAN]) * 1000
 end
+
+-- The counter behind a key: of one that rolls that of the window that is open, if any is.
+local function counterAt(key)
+  if not isRolling(key) then return key end
+  local w, isOpen = windowOf(key, call('GET', key))
+  return isOpen and counterOf(key, w) or nil
+end
