@@ -310,7 +310,13 @@ export const scanners: readonly Scanner[] = [
   },
   { name: "slashes", scan: text(trimSlashes), inputs: each(["/", "a/"], "http://h", "a"), length: 32_000, cuts: whole },
   { name: "zstd frames", scan: read("zstd-frames"), inputs: zstdFrames, length: 4_000_000, cuts: whole },
-  { name: "base64", scan: text(decodeEmbedding), inputs: each(["AAAA", "=", " ", "-_"]), length: 8_000_000, cuts: whole },
+  {
+    name: "base64",
+    scan: text(decodeEmbedding),
+    inputs: each(["AAAA", "=", " ", "-_"]),
+    length: 8_000_000,
+    cuts: whole,
+  },
 ];
 
 const proxies: BlockList = trustedProxies(["127.0.0.1", "::1"]);
