@@ -200,3 +200,31 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
     expect(limitFor({ message: "functions" }, 32_768, message)).toBe(9);
   });
 });
+
+describe("what a quota that ends answers leaves", () => {
+  const told = (operation: ConversationOperation, body: Json, mostTokens: number) => {
+    const dialect = dialects[operation];
+    const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), marksOf(dialect, body));
+    const engine = { formats: { [operation]: "whole" } };
+    const { capped, body: sent } = askingOf(request, {
+      ...{ engine, model: "theirs", context: 200_000, mostTokens },
+      ...{ recording: false, seal },
+    });
+    const written = bodyOf({ body: sent } as Asking);
+    return [capped, written["max_tokens"] ?? written["max_output_tokens"]];
+  };
+  const thinking = { type: "enabled", budget_tokens: 30_000 };
+  const long = { ...message, max_tokens: 32_000 };
+
+  test("is what the server of a stream is told, but no fewer tokens than it takes with what is to be thought", () => {
+    expect(told("message", { ...long, stream: true }, 500)).toEqual([500, 500]);
+    expect(told("message", { ...long, stream: true, thinking }, 500)).toEqual([30_001, 30_001]);
+    expect(told("message", { ...long, max_tokens: 30_001, stream: true, thinking }, 500)).toEqual([undefined, 30_001]);
+    expect(told("response", { ...response, stream: true }, 3)).toEqual([16, 16]);
+  });
+
+  test("holds the server of an answer that is no stream to the token, as nothing else ends it", () => {
+    expect(told("message", { ...long, thinking }, 500)).toEqual([500, 500]);
+    expect(told("response", response, 3)).toEqual([3, 3]);
+  });
+});

@@ -46,7 +46,8 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const { dialect } = request;
   const from = formatFor(request, engine);
   const fits = limitFor(request, from, context);
-  const capped = capOf(mostTokens, fits ?? request.tokenLimit, request, context);
+  const least = from.leastLimit(from === dialect ? request.body : {});
+  const capped = capOf(mostTokens, least, fits ?? request.tokenLimit, request, context);
   const limit = capped ?? fits;
   if (from === dialect) {
     // A server of the maker's own knows best what fits.
@@ -67,18 +68,20 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
 }
 
 /**
- * The limit in place of a longer one, or of none. A stream without one, of a model whose context nobody knows, is not told
+ * The limit in place of a longer one, or of none. A stream is told no fewer than its server takes: it is ended as it goes. A stream without one, of a model whose context nobody knows, is not told
  * any: a server that cannot give as many would refuse it, and it is ended as it goes.
  */
 function capOf(
   most: number | undefined,
+  least: number,
   limit: number | undefined,
   { promptTokens, stream }: DecodedRequest,
   context: number | undefined,
 ): number | undefined {
   if (most === undefined) return undefined;
   const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
-  return most < (limit ?? unsaid) ? most : undefined;
+  const told = stream ? Math.max(most, least) : most;
+  return told < (limit ?? unsaid) ? told : undefined;
 }
 
 function limitNameOf({ dialect, tokenLimit, tokenLimitName }: DecodedRequest, model: string): string {

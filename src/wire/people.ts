@@ -116,7 +116,7 @@ export const memberDetailsShape = z
 
 export const updateMemberRequest = z
   .object({ role: role.optional(), quotas: givenQuotas.nullish(), sees_all_usage: seesAllUsage.optional() })
-  .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears." });
+  .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears the quotas." });
 
 export const removedMember = deletedShape("member", "RemovedMember");
 

@@ -597,6 +597,17 @@ test("the figures of a server are those of this moment", async () => {
   await until(async () => (await call("GET", "/v1/admin/system")).body.spool.pending === 0, "nothing pending");
 });
 
+test("statements of one account and of all have what was used by then, and add up", async () => {
+  const { id, key } = await makeAccount("free", "dev");
+  expect(await chat(key)).toBe(200);
+  const own = await call("GET", `/v1/admin/accounts/${id}/statement?environment=dev&group_by=key,model`);
+  expect(own.body).toMatchObject({ account: { id }, total: { requests: 1 }, lines: [{ requests: 1 }] });
+  const all = await call("GET", "/v1/admin/statement?environment=dev");
+  const lines = all.body.lines as { account: string; requests: number }[];
+  expect(lines.find(({ account }) => account === id)?.requests).toBe(1);
+  expect(lines.reduce((sum, { requests }) => sum + requests, 0)).toBe(all.body.total.requests);
+});
+
 test("every documented operation of operators was seen to succeed, as documented", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
@@ -604,6 +615,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .filter(([, { tags }]) => tags.includes("Administration") && !/people|members|invitations|webhooks/.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`),
   );
-  expect(documented).toHaveLength(34);
+  expect(documented).toHaveLength(36);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -60,6 +60,7 @@ export const message: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: false,
   limitMembers: ["max_tokens"],
+  leastLimit,
   isLimitRequired: true,
   promptMember: "messages",
   isConversation: true,
@@ -86,6 +87,12 @@ export const message: Dialect = {
   streamed,
   readTold,
 };
+
+/** What a model is to think is a part of its answer: Anthropic refuses a limit that leaves nothing for the rest. */
+function leastLimit({ thinking }: Readonly<Record<string, unknown>>): number {
+  const budget = isObject(thinking) ? thinking["budget_tokens"] : undefined;
+  return typeof budget === "number" ? budget + 1 : 1;
+}
 
 function errorEvent(rendered: string): string {
   return `event: error\ndata: ${rendered}\n\n`;

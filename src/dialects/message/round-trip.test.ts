@@ -123,7 +123,7 @@ const sampling = fc.record({
   stop: fc.option(fc.array(words, { minLength: 1, maxLength: 2 }), { nil: undefined }),
 });
 
-const conversations = fc.record({
+const anyConversations = fc.record({
   turns,
   tools,
   parallelCalls: fc.constantFrom(undefined),
@@ -138,6 +138,10 @@ const conversations = fc.record({
   hints: fc.record({ user: fc.option(words, { nil: undefined }), serviceTier: fc.constantFrom(undefined, "auto") }),
   others: fc.constant({}),
 });
+/** A budget that leaves nothing for the answer is lowered, as it would be refused. */
+const conversations = anyConversations.filter(
+  (one) => ("budget" in (one.thinking ?? {}) ? 2048 : 0) < one.maxTokens,
+);
 
 /** Without members that are undefined, and without places, which are of another request. */
 function plain(conversation: Conversation): unknown {

@@ -411,6 +411,8 @@ describe("thinking", () => {
     const thinking = { effort: "high" };
     expect(bodyOf({ thinking, maxTokens: 4000 }, model)["thinking"]).toMatchObject({ budget_tokens: 2000 });
     expect(bodyOf({ thinking, maxTokens: 2000 }, model)["thinking"]).toBeUndefined();
+    const tooMuch = { thinking: { enabled: true, budget: 4000 }, maxTokens: 4000 };
+    expect(bodyOf(tooMuch, model)["thinking"]).toMatchObject({ budget_tokens: 2000 });
     const wide = bodyOf({ thinking: { enabled: true, budget: 40_000 } });
     expect(wide).toMatchObject({ max_tokens: 80_000, thinking: { budget_tokens: 40_000 } });
   });

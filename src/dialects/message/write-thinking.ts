@@ -36,7 +36,7 @@ export interface WrittenThinking {
   readonly isLess?: boolean | undefined;
 }
 
-/** `limit`: tokens of the answer, which a budget that the client did not give leaves half of. */
+/** `limit`: tokens of the answer, which a budget that the client did not give, or that is none within it, leaves half of. */
 export function writeThinking(conversation: Conversation, model: string, limit: number): WrittenThinking {
   const { enabled, effort, budget, shown } = conversation.thinking ?? {};
   if (enabled === false || effort === "none") {
@@ -51,9 +51,12 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
   if (!isOld && (budget === undefined || adaptiveOnly.test(model))) {
     return { thinking: { type: "adaptive", ...display }, effort: told, isLess: budget !== undefined };
   }
-  const tokens = budget ?? Math.min(budgets.get(effort) ?? standardBudget, Math.floor(limit / 2));
+  const half = Math.floor(limit / 2);
+  // A limit that does not leave room for all of it is refused.
+  const isLess = budget !== undefined && budget >= limit;
+  const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
   if (tokens < leastBudget) return { effort: told, isLess: true };
-  return { thinking: { type: "enabled", budget_tokens: tokens, ...display }, effort: told };
+  return { thinking: { type: "enabled", budget_tokens: tokens, ...display }, effort: told, ...(isLess && { isLess }) };
 }
 
 /**

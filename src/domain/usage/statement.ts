@@ -1,24 +1,15 @@
 // The statement of a month: what was used, in lines that add up to what the ledger has of it.
 import type { CredentialKind } from "../principal.ts";
 import type { RequestOwner } from "./request-log.ts";
-import type { UsageQuery } from "./usage.ts";
+import type { UsageQuery, UsageSums } from "./usage.ts";
 
 /** What a statement may have a line for each of, in the order in which they stand. */
 export const statementGroups = ["key", "person", "model", "app", "tag"] as const;
 export type StatementGroup = (typeof statementGroups)[number];
 
-export interface StatementSums {
-  requests: number;
-  promptTokens: number;
-  /** Parts of the prompt tokens: read from a cache, and written to one. */
-  cachedTokens: number;
-  cacheWriteTokens: number;
-  completionTokens: number;
-  /** A part of the completion tokens. */
-  reasoningTokens: number;
-  errors: number;
-  /** Requests whose model had no price; they are not in the money. */
-  unpriced: number;
+/** The speed of answers is no part of it. */
+export interface StatementSums
+  extends Omit<UsageSums, "nanoUsd" | "timed" | "firstTokenMs" | "generatedTokens" | "generationMs"> {
   /** Whole, however much: the sum of a month may be more than a double holds to the last digit. */
   nanoUsd: bigint;
 }
