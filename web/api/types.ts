@@ -6105,7 +6105,7 @@ export interface MemberDetails {
   }[];
 }
 /**
- * What is left out stays as it is; null clears.
+ * What is left out stays as it is; null clears the quotas.
  */
 export interface UpdateMemberRequest {
   /**

@@ -139,9 +139,7 @@ const anyConversations = fc.record({
   others: fc.constant({}),
 });
 /** A budget that leaves nothing for the answer is lowered, as it would be refused. */
-const conversations = anyConversations.filter(
-  (one) => ("budget" in (one.thinking ?? {}) ? 2048 : 0) < one.maxTokens,
-);
+const conversations = anyConversations.filter((one) => ("budget" in (one.thinking ?? {}) ? 2048 : 0) < one.maxTokens);
 
 /** Without members that are undefined, and without places, which are of another request. */
 function plain(conversation: Conversation): unknown {
