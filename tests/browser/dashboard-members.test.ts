@@ -5,6 +5,7 @@ import { Browser, invite, type Person } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
 
 const place = "/settings/members";
@@ -81,7 +82,14 @@ test("an owner lets a member see the usage of the account, and the member's page
   await manage(ada, rosa);
   await ada.page.getByRole("switch", { name: "Sees the usage and requests of the whole account" }).click();
   await told(ada, "Rosa Peter sees the usage of the account now.");
+  const sight = ada.page.getByRole("switch", { name: "Sees the usage and requests of the whole account" });
+  await until(() => sight.isChecked(), "the switch says so");
   await look(ada, "members-sight");
+  await sight.click();
+  await told(ada, "Rosa Peter sees their own usage now.");
+  await until(async () => !(await sight.isChecked()), "the switch says so again");
+  await sight.click();
+  await until(() => sight.isChecked(), "and once more");
   await visitor.go("/requests");
   await visitor.page.locator("tbody tr:has(a)").first().waitFor();
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);

@@ -55,7 +55,7 @@ test("a statement by key, by person and by model adds up to the same total, to t
     expect([by, one.total]).toEqual([by, byKey.total]);
     expect(one.lines.reduce((sum, line) => sum + line, 0n)).toBe(one.total);
   }
-  await page.getByText("requests were to models without a price").waitFor();
+  await page.getByText("Requests to models without a price, which are in no cost").waitFor();
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 

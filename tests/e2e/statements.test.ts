@@ -254,7 +254,7 @@ test("headrace statement prints lines, the total and what has no price, as a tab
     `total            5  5,005   2,000     285        100         1  ${usd(4 * one)}`,
     "",
   ]);
-  expect(stderr).toContain("1 requests were to models without a price");
+  expect(stderr).toContain("Requests to models without a price, which are in no cost: 1 of ");
   expect(JSON.parse((await run(["--month", "2026-10", "--json"])).stdout).total.cost).toBe(usd(4 * one));
   expect((await run(["--month", "2026-10", "--csv"])).stdout).toContain("\r\ntotal,");
   expect((await run(["--month", "October"])).code).toBe(2);

@@ -132,7 +132,7 @@ function print(
   const named = (text: string) => (columns.length === 0 ? [] : [text, ...rest]);
   if (others)
     cells.push([
-      ...named(others.lines == null ? "others" : `${others.lines} others`),
+      ...named(others.lines == null ? "others" : `others: ${formatCount(others.lines)}`),
       ...shown.map(({ text }) => text(others)),
     ]);
   cells.push([...named("total"), ...shown.map(({ text }) => text(total))]);
@@ -182,7 +182,9 @@ function notesOf(
     ...(isOver ? [] : ["The month is not over: what is used until then is added."]),
     ...(overlaps ? ["By tag: requests with several tags are in several lines, and once in the total."] : []),
     ...(total.unpriced_requests > 0
-      ? [`${formatCount(total.unpriced_requests)} requests were to models without a price: they are in no cost.`]
+      ? [
+          `Requests to models without a price, which are in no cost: ${formatCount(total.unpriced_requests)} of ${formatCount(total.requests)}.`,
+        ]
       : []),
     ...(since == null
       ? []

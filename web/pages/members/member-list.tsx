@@ -23,7 +23,9 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
   const listing = useList<Member>("/v1/members", { limit: 100 });
   const [managed, setManaged] = useState<Member>();
   const [removed, setRemoved] = useState<Member>();
-  const shown = useLast(managed);
+  const chosen = useLast(managed);
+  // What was changed in the dialog shows there: the list has them as they are by now.
+  const shown = listing.items.find(({ id }) => id === chosen?.id) ?? chosen;
   const isSelf = ({ person_id: personId }: Member) => personId === session.person.id;
   const owners = listing.items.filter(({ role }) => role === "owner").length;
   const questionOf = (member: Member) => ({

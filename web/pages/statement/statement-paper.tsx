@@ -63,7 +63,7 @@ function Notes({ statement }: { statement: Statement | StatementOfAccounts }) {
       : ["The lines add up to the total, and the total to the ledger, to the last decimal."]),
     ...(total.unpriced_requests > 0
       ? [
-          `${count(total.unpriced_requests)} of ${count(total.requests)} requests were to models without a price: they are in no cost.`,
+          `Requests to models without a price, which are in no cost: ${count(total.unpriced_requests)} of ${count(total.requests)}.`,
         ]
       : []),
     ...(since === null ? [] : [`Requests without a price are counted since ${at(since)}; some before may be missing.`]),

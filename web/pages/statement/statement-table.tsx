@@ -54,7 +54,7 @@ export function StatementTable({ columns, lines, others, total }: StatementTable
             ))}
             {columns.length === 0 && <Table.Th>Of all</Table.Th>}
             {shown.map(({ head }) => (
-              <Table.Th key={head} ta="right">
+              <Table.Th key={head} className="numeric" ta="right">
                 {head}
               </Table.Th>
             ))}
@@ -74,7 +74,7 @@ export function StatementTable({ columns, lines, others, total }: StatementTable
           {others && (
             <Table.Tr>
               <Table.Td colSpan={Math.max(1, columns.length)}>
-                {others.lines === null ? "All others" : `${count(others.lines)} others`}
+                {others.lines === null ? "All others" : `Others: ${count(others.lines)}`}
               </Table.Td>
               {cells(others)}
             </Table.Tr>
