@@ -36,9 +36,9 @@ ensureDebianPackages({
 const long = process.argv.includes("--long");
 const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
 // These mostly wait for a browser, for other programs or for a disk: two files of them at a time use the machine better.
-// What measures has the machine to itself.
+// Units have deadlines of their own, of milliseconds: no browser runs beside them. What measures has the machine to itself.
 const agents = join("tests", "e2e", "agents");
-const waiting = ["src", join("tests", "e2e"), join("tests", "browser")];
+const waiting = [join("tests", "e2e"), join("tests", "browser")];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
   .filter((path) => !waiting.includes(path));
@@ -50,6 +50,7 @@ const runs =
       ? [[...["faults", "hostile", "fuzz"].map((name) => join("tests", name)), agents]]
       : [
           ["bench", ...others],
+          [...together, "src"],
           [...together, ...waiting],
         ];
 // Who runs one other file has no use for some hundred megabytes of programs.

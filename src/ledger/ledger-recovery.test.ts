@@ -327,6 +327,9 @@ onEachDatabase((databases) => {
     if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   }`;
 
+  /** Two of them write to one file: a batch that finds it locked for too long is told, and written with the next. */
+  const isLocked = /usage_write_failed \{\s+detail: "SQLiteError: database is locked",\s+waiting: \d+,\s+\}\n/g;
+
   test(`${2 * deaths} times kill -9 at random moments: whatever was promised is in the database, once`, async () => {
     // Independent of each other, so that two of them can run at once.
     const results = await Promise.all([cycles("a"), cycles("b")]);
@@ -349,7 +352,7 @@ onEachDatabase((databases) => {
           told += decoder.decode(bytes, { stream: true });
           if (told.length > enough) process_.kill("SIGKILL");
         }
-        expect(await new Response(process_.stderr).text()).toBe("");
+        expect((await new Response(process_.stderr).text()).replaceAll(isLocked, "")).toBe("");
         await process_.exited;
         // A line behind the last newline was not told whole.
         for (const line of told.slice(0, told.lastIndexOf("\n")).split("\n")) {
