@@ -7,7 +7,7 @@ import { servedOf } from "../dialects/told-parts.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
-import { type Corrections, correctionsOf, limitOf, type RequestFacts, type RequestMarks } from "./facts.ts";
+import { type Corrections, correctionsOf, limitOf, notKept, type RequestFacts, type RequestMarks } from "./facts.ts";
 
 /**
  * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
@@ -109,6 +109,11 @@ export class DecodedRequest implements RequestFacts {
     if (end - start > mostMetadataBytes) return undefined;
     const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.body["metadata"];
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  }
+
+  /** Whether all that has to be corrected is that it does not say that it is not to be kept. */
+  get leavesStoreUnsaid(): boolean {
+    return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 
   get #isScanned(): boolean {

@@ -25,7 +25,7 @@ export type Corrections = Readonly<Record<string, string | null>>;
 const newerLimitAlone: Corrections = { max_tokens: null };
 
 /** No model server keeps what the gateway answers for. */
-const notKept: Corrections = { store: "false" };
+export const notKept: Corrections = { store: "false" };
 
 /** What a body says of what the gateway goes by, noted when it is checked; what that means in its dialect is not in it. */
 export interface RequestMarks {

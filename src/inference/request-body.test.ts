@@ -67,3 +67,34 @@ describe.each<[string, string, Record<string, unknown>]>([
     }
   });
 });
+
+describe("a request of Responses, which servers keep unless they are told not to,", () => {
+  const asked = (more: string) => ` \n{ "input":"Grüße {'store':1}"${more}, "model" : "m", "x":1.50 }`;
+  const written = (more: string, model: string, isScanned: boolean, recording: boolean) => {
+    const bytes = among(asked(more));
+    const marks = marksOf(dialects.response, JSON.parse(asked(more)));
+    const modelStart = bytes.view.indexOf('"m"');
+    const places = isScanned ? { modelStart, modelEnd: modelStart + 3 } : {};
+    const body = rewriteRequest(
+      new DecodedRequest(dialects.response, bytes, { ...marks, ...places }),
+      model,
+      recording,
+    );
+    return typeof body === "string" ? body : body.solid.text;
+  };
+
+  test.each([
+    ["nothing of it", ""],
+    ["that it is", ',"store":true'],
+    ["null", ',"store":null'],
+    ["that it is not", ',"store":false'],
+  ])("is told so where it says %s, whoever keeps it and however it was read", (_, more) => {
+    for (const model of ["m", "other"]) {
+      for (const recording of [true, false]) {
+        const [scanned, parsed] = [written(more, model, true, recording), written(more, model, false, recording)];
+        expect(JSON.parse(scanned)).toEqual({ ...JSON.parse(asked(more)), store: false, model });
+        expect(scanned).toBe(parsed);
+      }
+    }
+  });
+});

@@ -1,10 +1,12 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
-import { type Bytes, PatchedSpan } from "../base/bytes/byte-span.ts";
+import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
 import { modelNameJson } from "../dialects/model-names.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
+const notKeptMember = Buffer.from('"store":false,');
+const openingBrace = 0x7b;
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
@@ -18,14 +20,10 @@ export function rewriteRequest(
 ): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
-  if (!recording && request.corrections === undefined && !opened) {
-    if (!isRenamed && !addsUsage) return request.bytes;
-    const { bytes, modelStart, modelEnd } = request;
-    // The usual changes are made to the bytes, where it is known where the id stands.
-    if (modelEnd > 0 && (!addsUsage || request.streamOptions === "none")) {
-      const model = modelNameJson(engineModel);
-      return new PatchedSpan(bytes, modelStart, modelEnd, addsUsage ? Buffer.concat([model, usageMember]) : model);
-    }
+  const isPlain = request.corrections === undefined || request.leavesStoreUnsaid;
+  if (isPlain && !opened && (!recording || request.dialect.isKeptUnlessTold)) {
+    const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage);
+    if (patches) return patched(request.bytes, patches);
   }
   const edits: Record<string, string | null> = { ...request.corrections, ...opened };
   if (isRenamed) edits["model"] = JSON.stringify(engineModel);
@@ -37,4 +35,25 @@ export function rewriteRequest(
   if (recording && !request.dialect.isKeptUnlessTold)
     for (const name of ["store", "metadata"]) if (request.members.get(name)) edits[name] = null;
   return Object.keys(edits).length === 0 ? request.bytes : editObject(request.text, request.members, edits);
+}
+
+/** The usual changes, made to the bytes; undefined where it is not known where they belong. */
+function patchesOf(
+  { bytes, corrections, modelStart, modelEnd, streamOptions }: DecodedRequest,
+  engineModel: string | undefined,
+  addsUsage: boolean,
+): Patch[] | undefined {
+  const patches: Patch[] = [];
+  if (corrections !== undefined) {
+    const within = bytes.buffer.indexOf(openingBrace, bytes.start) + 1 - bytes.start;
+    patches.push({ from: within, to: within, insert: notKeptMember });
+  }
+  if (engineModel === undefined && !addsUsage) return patches;
+  if (modelEnd === 0 || (addsUsage && streamOptions !== "none")) return undefined;
+  if (engineModel === undefined) patches.push({ from: modelEnd, to: modelEnd, insert: usageMember });
+  else {
+    const model = modelNameJson(engineModel);
+    patches.push({ from: modelStart, to: modelEnd, insert: addsUsage ? Buffer.concat([model, usageMember]) : model });
+  }
+  return patches;
 }

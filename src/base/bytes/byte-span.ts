@@ -112,7 +112,7 @@ export class PatchedSpan {
   }
 }
 
-interface Patch {
+export interface Patch {
   /** Places in the span, as a `PatchedSpan` has them. */
   from: number;
   to: number;
