@@ -47,6 +47,18 @@ function send(route: Pick<Open, "method" | "path">, address: string): Promise<Re
   });
 }
 
+/** A refusal, and the fewest statements that one of three took: the server's own watch over revisions runs beside them. */
+async function leastOf(refuse: () => Promise<Response>): Promise<{ refused: Response; statements: number }> {
+  const counts: number[] = [];
+  let refused = new Response();
+  for (let i = 0; i < 3; i++) {
+    const before = statements;
+    refused = await refuse();
+    counts.push(statements - before);
+  }
+  return { refused, statements: Math.min(...counts) };
+}
+
 // hardening: L6
 test("a route that needs no credential names its limit; one other is signed by another replica", () => {
   for (const route of routes) {
@@ -65,10 +77,9 @@ describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$nam
   test("an open endpoint answers as many as its limit, then 429 in its own form, without a look into the database", async () => {
     const address = someAddress();
     for (let i = 0; i < limit; i++) expect((await send(route, address)).status).not.toBe(429);
-    const before = statements;
-    const refused = await send(route, address);
+    const { refused, statements } = await leastOf(() => send(route, address));
     expect(refused.status).toBe(429);
-    expect(statements).toBe(before);
+    expect(statements).toBe(0);
     expect(Number(refused.headers.get("retry-after"))).toBe(60 / limit);
     const text = await refused.text();
     if (route.access === "page") {
@@ -86,10 +97,11 @@ describe.each(named(open.filter(({ throttle }) => throttle !== "signed")))("$nam
 
 // hardening: L6
 test("what another replica would sign is refused unsigned, without a look into the database", async () => {
-  const before = statements;
-  const response = await send({ method: "POST", path: "/internal/nodes/:id/requests" }, someAddress());
-  expect(response.status).toBe(403);
-  expect(statements).toBe(before);
+  const address = someAddress();
+  const signed = { method: "POST", path: "/internal/nodes/:id/requests" } as const;
+  const { refused, statements } = await leastOf(() => send(signed, address));
+  expect(refused.status).toBe(403);
+  expect(statements).toBe(0);
 });
 
 describe("keys that are nobody's", () => {
