@@ -1,6 +1,6 @@
 // How an engine is asked: in the client's format where it speaks that itself, else in another, translated.
 import type { Bytes } from "../base/bytes/byte-span.ts";
-import { GatewayError } from "../base/errors.ts";
+import { fieldError, GatewayError } from "../base/errors.ts";
 import { refusesOlderLimit } from "../dialects/chat/write-request.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
@@ -40,7 +40,7 @@ export interface AskingOptions {
   seal: Seal;
 }
 
-/** Throws `invalid_request` where the engine's format cannot say what is asked. */
+/** Throws `invalid_request` where the engine's format cannot say what is asked, or quotas leave it less than its server takes. */
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
   const { engine, model, context, recording, seal, mostTokens } = options;
   const { dialect } = request;
@@ -68,20 +68,32 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
 }
 
 /**
- * The limit in place of a longer one, or of none. A stream is told no fewer than its server takes: it is ended as it goes. A stream without one, of a model whose context nobody knows, is not told
- * any: a server that cannot give as many would refuse it, and it is ended as it goes.
+ * The limit in place of a longer one, or of none. A stream is told no fewer than its server takes: it is ended as it goes. A
+ * stream without one, of a model whose context nobody knows, is not told any: a server that cannot give as many would refuse
+ * it, and it is ended as it goes.
  */
 function capOf(
   most: number | undefined,
   least: number,
   limit: number | undefined,
-  { promptTokens, stream }: DecodedRequest,
+  { promptTokens, stream, dialect }: DecodedRequest,
   context: number | undefined,
 ): number | undefined {
   if (most === undefined) return undefined;
   const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const told = stream ? Math.max(most, least) : most;
-  return told < (limit ?? unsaid) ? told : undefined;
+  if (told >= (limit ?? unsaid)) return undefined;
+  if (told < least) throw tooLittleLeft(told, least, dialect);
+  return told;
+}
+
+/** Its server would refuse so low a limit, in words that nobody could make out: the client did not ask for it. */
+function tooLittleLeft(told: number, least: number, { limitMembers, operation }: Dialect): GatewayError {
+  const thinking = operation === "message" ? "with a lower thinking.budget_tokens, " : "";
+  return fieldError(
+    limitMembers[0],
+    `cannot be kept: a quota with a hard stop has ${told} tokens left for this answer, and its model server takes no limit below ${least} beside the rest of this request. Ask ${thinking}with \`stream: true\`, which is ended where the quota is spent, or once the quota opens (GET /v1/limits).`,
+  );
 }
 
 function limitNameOf({ dialect, tokenLimit, tokenLimitName }: DecodedRequest, model: string): string {

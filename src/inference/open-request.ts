@@ -177,8 +177,8 @@ export class OpenRequest<Result>
     return dialect.kept?.members(this.recording, goesOn);
   }
 
-  get mostTokens(): number | undefined {
-    const most = this.meter.stop?.mostTokens(this.promptTokens) ?? Number.POSITIVE_INFINITY;
+  mostTokensOf({ price }: Model): number | undefined {
+    const most = this.meter.stop?.mostTokens(this.promptTokens, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
 

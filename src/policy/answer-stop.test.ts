@@ -84,10 +84,15 @@ test("USD are as many tokens as the price of the answer makes them, behind the p
   const price = { input: 1, output: 10, request: 0.00001 };
   const { lease } = leaseOf({ nanoUsd: 100 * 1_000 + 10_000 + 5 * 10_000 + 9_999 });
   const stop = new AnswerStop(lease, price, 0);
-  expect(stop.mostTokens(100)).toBe(5);
+  expect(stop.mostTokens(100, price)).toBe(5);
   expect([stop.look(used(4, 100)), stop.look(used(5, 100))]).toEqual(["goes_on", "spent"]);
+  // A dearer stand-in is told fewer before it is asked.
+  expect(stop.mostTokens(100, { input: 1, output: 25, request: 0.00001 })).toBe(2);
   stop.servedBy({ input: 1, output: 1, request: 0.00001 });
   expect(stop.look(used(58, 100))).toBe("goes_on");
   stop.servedBy(undefined);
-  expect([stop.mostTokens(100), stop.look(used(1_000_000, 100))]).toEqual([Number.POSITIVE_INFINITY, "goes_on"]);
+  expect([stop.mostTokens(100, undefined), stop.look(used(1_000_000, 100))]).toEqual([
+    Number.POSITIVE_INFINITY,
+    "goes_on",
+  ]);
 });

@@ -41,11 +41,12 @@ export class AnswerStop {
 
   /**
    * The most tokens that an answer to such a prompt may have: what was left when it began, or, where it cannot ask for more,
-   * what was set aside for it. At least 1; infinite where nothing ends it.
+   * what was set aside for it. At least 1; infinite where nothing ends it. `price`: of the model that is to be asked.
    */
-  mostTokens(promptTokens: number): number {
+  mostTokens(promptTokens: number, price: Price | undefined): number {
     const { mostTokens, mostNanoUsd } = this.#lease;
-    return Math.max(1, this.#within({ promptTokens, completionTokens: 0, estimated: true }, mostTokens, mostNanoUsd));
+    const before = { promptTokens, completionTokens: 0, estimated: true };
+    return Math.max(1, this.#within(before, mostTokens, mostNanoUsd, price));
   }
 
   /**
@@ -78,7 +79,7 @@ export class AnswerStop {
       this.#isDenied = this.#left(usage) <= before;
       this.#isSpent = isDue && this.#isDenied;
     };
-    const growing = this.#lease.grow(wanted, this.#costOf(usage, wanted));
+    const growing = this.#lease.grow(wanted, this.#costOf(usage, wanted, this.#price));
     if (growing) return growing.then(told);
     told();
     return undefined;
@@ -87,23 +88,23 @@ export class AnswerStop {
   /** Tokens that may still come with what is set aside. */
   #left(usage: TokenUsage): number {
     const { tokens, nanoUsd } = this.#lease;
-    return this.#within(usage, tokens, nanoUsd) - usage.completionTokens;
+    return this.#within(usage, tokens, nanoUsd, this.#price) - usage.completionTokens;
   }
 
   /** How many tokens the answer may have within these amounts, the prompt included. */
-  #within(usage: TokenUsage, tokens: number, nanoUsd: number): number {
+  #within(usage: TokenUsage, tokens: number, nanoUsd: number, price: Price | undefined): number {
     const ofTokens = tokens - usage.promptTokens;
-    if (nanoUsd === Number.POSITIVE_INFINITY || this.#price === undefined) return ofTokens;
-    const ofPrompt = nanoUsdOf({ ...usage, completionTokens: 0 }, this.#price, this.#at) ?? 0;
-    const perMillion = this.#costOf(usage, priced);
+    if (nanoUsd === Number.POSITIVE_INFINITY || price === undefined) return ofTokens;
+    const ofPrompt = nanoUsdOf({ ...usage, completionTokens: 0 }, price, this.#at) ?? 0;
+    const perMillion = this.#costOf(usage, priced, price);
     if (perMillion === 0) return ofTokens;
     return Math.min(ofTokens, Math.floor(((nanoUsd - ofPrompt) / perMillion) * priced));
   }
 
   /** Nano-USD of so many tokens of the answer, at the rate of its model for it. */
-  #costOf({ promptTokens, parts }: TokenUsage, tokens: number): number {
+  #costOf({ promptTokens, parts }: TokenUsage, tokens: number, price: Price | undefined): number {
     const cost = (completionTokens: number) =>
-      nanoUsdOf({ promptTokens, completionTokens, parts }, this.#price, this.#at) ?? 0;
+      nanoUsdOf({ promptTokens, completionTokens, parts }, price, this.#at) ?? 0;
     return cost(tokens) - cost(0);
   }
 }

@@ -139,15 +139,18 @@ export const deletedResponse = z
   .object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })
   .meta({ id: "DeletedResponse" });
 
-const { model: compactedModel, input: compactedInput, instructions: compactedInstructions } = responseRequest.shape;
+const { input: compactedInput, ...asInRequest } = responseRequest.shape;
 
 /** POST /responses/compact. */
 export const compactRequest = z
   .looseObject({
-    model: compactedModel,
+    model: asInRequest.model,
     input: compactedInput.nullish(),
     previous_response_id: id.describe("A kept response whose conversation is made short."),
-    instructions: compactedInstructions,
+    instructions: asInRequest.instructions,
+    metadata: asInRequest.metadata,
+    user: asInRequest.user,
+    safety_identifier: asInRequest.safety_identifier,
   })
   .meta({ id: "CompactRequest" });
 

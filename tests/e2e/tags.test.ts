@@ -119,6 +119,14 @@ test("requests are listed by tag, and a report by tag as CSV has those without a
   expect(lines[1]).toMatch(/^ \d+$/);
 });
 
+test("a conversation that is made short is counted under what its body says", async () => {
+  const more = { metadata: { team: "c" }, safety_identifier: "anna" };
+  const body = { model, input: "Hi", ...more };
+  const response = await server.request("/v1/responses/compact", { body });
+  await response.clone().text();
+  expect(await tagsOf(response)).toEqual(["team:c", "user:anna"]);
+});
+
 test("a quota of a tag of the key is not escaped by any header, and its refusal names the tag and when it opens", async () => {
   const quota = { unit: "requests", amount: 2, per: "day", tag: "held" };
   const { key } = await makeKey({ tags: ["held"], quotas: [quota], scopes: ["chat:write", "usage:read"] });

@@ -1574,6 +1574,17 @@ export interface CompactRequest {
    * What the model is told first; it does not carry over to later responses.
    */
   instructions?: string | null;
+  /**
+   * Your own labels.
+   */
+  metadata?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  safety_identifier?: string | null;
   [k: string]: unknown;
 }
 /**

@@ -52,8 +52,8 @@ export interface Sender {
   /** For what the client keeps for us. */
   readonly seal: Seal;
   readonly workload: Workload;
-  /** The most tokens of each generation that quotas which end an answer allow; left out, or undefined: none does. */
-  readonly mostTokens?: number | undefined;
+  /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
+  mostTokensOf?(model: Model): number | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** Stops it until the response is here. */
@@ -120,8 +120,9 @@ export class Attempt implements Dispatched {
   send(request: DecodedRequest): Eventual<EngineResponse> {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
-    const { requestId, recording, holder, seal, mostTokens } = this.#sender;
+    const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
+    const mostTokens = this.#sender.mostTokensOf?.(this.model);
     const options = { engine, model, context, recording, seal, mostTokens };
     const { operation, body, translation, leftOut, capped } = askingOf(request, options);
     this.capped = capped;

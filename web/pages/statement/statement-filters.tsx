@@ -1,9 +1,10 @@
 // Which statement is shown: the month, what has a line of its own, and, for operators, the account.
 import { Button, Group, Paper } from "@mantine/core";
-import { useRead } from "../../api/queries.ts";
+import { useQuery } from "@tanstack/react-query";
+import { listAll } from "../../api/names.ts";
 import { nowSeconds } from "../../api/server-time.ts";
 import { useSession } from "../../api/session.tsx";
-import type { AccountList } from "../../api/types.ts";
+import type { Account } from "../../api/types.ts";
 import { Choice } from "../../parts/editing/choice.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { allAccounts, groupings, monthName, recentMonths, type Said } from "./statement-ask.ts";
@@ -59,8 +60,12 @@ export function StatementFilters({ said, month, change }: StatementFiltersProps)
 
 function AccountChoice({ account, change }: { account: string; change(changes: Partial<Said>): void }) {
   const { session } = useSession();
-  const { data } = useRead<AccountList>("/v1/admin/accounts", { limit: 100 });
-  const others = data?.data.filter(({ id }) => id !== session.account.id) ?? [];
+  const { data } = useQuery({
+    queryKey: ["/v1/admin/accounts", "all"],
+    queryFn: ({ signal }) => listAll<Account>("/v1/admin/accounts", signal),
+    staleTime: 60_000,
+  });
+  const others = data?.filter(({ id }) => id !== session.account.id) ?? [];
   const named = account === "" || account === allAccounts || others.some(({ id }) => id === account);
   return (
     <Choice
@@ -68,6 +73,7 @@ function AccountChoice({ account, change }: { account: string; change(changes: P
       size="xs"
       w="15rem"
       searchable
+      limit={100}
       allowDeselect={false}
       value={account === session.account.id ? "own" : account === "" ? "own" : account}
       data={[

@@ -15,10 +15,10 @@ export async function compact(exchange: Exchange, principal: Principal, deps: In
   const limits = deps.requestLimits();
   const { body } = await readJsonBody(exchange.req, limits);
   requireUnderstood(body);
-  const { model, instructions } = body;
+  const { model, instructions, metadata, user, safety_identifier } = body;
   const { items, heldBytes } = await itemsOf(body, exchange, principal, deps);
   const asked = {
-    ...{ model, instructions, store: false },
+    ...{ model, instructions, metadata, user, safety_identifier, store: false },
     input: Array.isArray(items)
       ? [...(items as unknown[]), { type: "message", role: "user", content: compactionPrompt }]
       : items,
