@@ -24,6 +24,8 @@ ensureDebianPackages({
   chromium: "chromium",
   ip: "iproute2",
   nft: "nftables",
+  promtool: "prometheus",
+  amtool: "prometheus-alertmanager",
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
