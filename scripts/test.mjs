@@ -13,7 +13,7 @@ import {
   ensureDependencies,
   root,
 } from "./setup.mjs";
-import { ensureTestPrograms } from "./test-programs.mjs";
+import { ensureDeployTools, ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
@@ -24,6 +24,8 @@ ensureDebianPackages({
   chromium: "chromium",
   ip: "iproute2",
   nft: "nftables",
+  promtool: "prometheus",
+  amtool: "prometheus-alertmanager",
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
@@ -38,6 +40,7 @@ const chosen = process.argv.slice(2).filter((argument) => argument !== "--long")
 // These mostly wait for a browser, for other programs or for a disk: two files of them at a time use the machine better.
 // Units have deadlines of their own, of milliseconds: no browser runs beside them. What measures has the machine to itself.
 const agents = join("tests", "e2e", "agents");
+const deploy = join("tests", "deploy");
 const waiting = [join("tests", "e2e"), join("tests", "browser")];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
@@ -54,7 +57,9 @@ const runs =
           [...together, ...waiting],
         ];
 // Who runs one other file has no use for some hundred megabytes of programs.
-if (runs.flat().some((path) => agents.startsWith(path) || path.includes(agents))) ensureTestPrograms();
+const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
+if (isRun(agents)) ensureTestPrograms();
+if (isRun(deploy)) ensureDeployTools();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";
