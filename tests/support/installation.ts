@@ -27,24 +27,22 @@ export interface Booked {
 export interface Meter {
   upstream: ScriptedUpstream;
   config: string;
-  /** By the gateway's request ids; a request that was asked twice is told in `twice`. */
-  answered: ReadonlyMap<string, bigint>;
+  /** What each answer used, by the gateway's request ids; a request that was asked twice is told in `twice`. */
+  answered: ReadonlyMap<string, { tokens: number; nanoUsd: bigint }>;
   twice: readonly string[];
   booked(): Booked;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export async function startMeter(): Promise<Meter> {
-  const answered = new Map<string, bigint>();
+  const answered = new Map<string, { tokens: number; nanoUsd: bigint }>();
   const twice: string[] = [];
   const upstream = await startUpstream(async ({ body, headers }, res) => {
     const id = String(headers["x-request-id"]);
     if (answered.has(id)) twice.push(id);
-    const [prompt, answer] = [
-      1 + (answered.size % 7),
-      Math.min(1 + (answered.size % 5), Number(body["max_tokens"] ?? 9)),
-    ];
-    answered.set(id, BigInt(prompt * promptPrice + answer * answerPrice));
+    // No more than is set aside for it: what a quota is exceeded by beyond that is another matter.
+    const [prompt, answer] = [1, Math.min(1 + (answered.size % 5), Number(body["max_tokens"] ?? 9))];
+    answered.set(id, { tokens: prompt + answer, nanoUsd: BigInt(prompt * promptPrice + answer * answerPrice) });
     const usage = { prompt_tokens: prompt, completion_tokens: answer, total_tokens: prompt + answer };
     const message = { role: "assistant", content: "a ".repeat(answer) };
     if (body["stream"] !== true) {
@@ -81,7 +79,10 @@ stored_chats: { retention_days: 30 }
   );
   return {
     ...{ upstream, config, answered, twice },
-    booked: () => ({ requests: answered.size, nanoUsd: [...answered.values()].reduce((sum, one) => sum + one, 0n) }),
+    booked: () => ({
+      requests: answered.size,
+      nanoUsd: answered.values().reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n),
+    }),
     async [Symbol.asyncDispose]() {
       await upstream[Symbol.asyncDispose]();
       rmSync(directory, { recursive: true, force: true });

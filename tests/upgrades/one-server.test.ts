@@ -38,7 +38,7 @@ type Kind = (typeof kinds)[number];
 
 let versions: Versions;
 let meter: Meter;
-const stack: { [Symbol.asyncDispose](): Promise<void> }[] = [];
+const stack: AsyncDisposable[] = [];
 
 beforeAll(() => {
   versions = prepareVersions();
