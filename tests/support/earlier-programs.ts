@@ -1,83 +1,84 @@
 // Headrace as it was, and as it may be: the source of earlier versions from the history, and one after this one, to be run.
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import releases from "../../deploy/releases.json" with { type: "json" };
 import { knownSteps } from "../../src/storage/sql/schema.ts";
 
 const root = join(import.meta.dir, "..", "..");
+const sources = ["src", "package.json", "package-lock.json"];
 
 /** A version that can be run as it would be by its own launcher. */
 export interface Version {
-  name: string;
   /** Steps of the schema that it knows. */
   schema: number;
   /** Path of its `src/main.ts`. */
   main: string;
 }
 
-export interface Versions {
-  today: Version;
-  /** By the order of `deploy/releases.json`. */
-  earlier: readonly Version[];
-  /** One that has a step of the schema more than today's, and writes a line on the spool that today's does not know. */
-  later: Version;
-  /** Removes their files. */
-  [Symbol.dispose](): void;
-}
+export type Release = (typeof releases)[number];
 
 /** Why the versions of `deploy/releases.json` cannot be run here; undefined where they can. */
 export const missingHistory = releases.every(({ commit }) => git("cat-file", "-e", `${commit}^{tree}`).success)
   ? undefined
   : "the history of the repository is not here: a clone of it has it (git fetch --unshallow)";
+if (missingHistory !== undefined) console.warn(`Earlier versions are not tested: ${missingHistory}`);
 
-export function prepareVersions(): Versions {
-  const directory = mkdtempSync(join(tmpdir(), "headrace-versions-"));
-  const place = (name: string) => join(directory, name, "src", "main.ts");
-  const earlier = releases
-    .slice(missingHistory === undefined ? 0 : releases.length)
-    .map(({ version, commit, schema }) => {
-      extract(commit, join(directory, commit));
-      return { name: version, schema, main: place(commit) };
-    });
-  makeLater(join(directory, "later"));
-  return {
-    today: { name: "today's", schema: knownSteps, main: join(root, "src", "main.ts") },
-    earlier,
-    later: { name: "the next", schema: knownSteps + 1, main: place("later") },
-    [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
-  };
+export const today: Version = { schema: knownSteps, main: join(root, "src", "main.ts") };
+
+let directory: string | undefined;
+const made = new Map<string, Version>();
+
+/** Its source is taken from the history once for all tests of this process. */
+export function earlierVersion({ commit, schema }: Release): Version {
+  return once(commit, schema, (to) => {
+    const archive = git("archive", commit, ...sources);
+    if (!archive.success) throw new Error(archive.stderr.toString());
+    unpack(archive.stdout, to);
+  });
 }
 
-export const laterVersion = "0.2.0-next";
+export const laterName = "0.2.0-next";
 
-function extract(commit: string, to: string): void {
-  const archive = git("archive", commit, "src", "package.json", "package-lock.json");
-  if (!archive.success) throw new Error(archive.stderr.toString());
-  const unpacked = Bun.spawnSync(["sh", "-c", 'mkdir "$0" && tar -x -C "$0"', to], { stdin: archive.stdout });
-  if (!unpacked.success) throw new Error(unpacked.stderr.toString());
-  borrow(to);
+/** One that has a step of the schema more than today's, and writes lines on the spool that today's cannot read. */
+export function laterVersion(): Version {
+  return once(laterName, knownSteps + 1, (to) => {
+    unpack(run(["tar", "-c", "-C", root, ...sources]), to);
+    change(join(to, "package.json"), /"version": "[^"]+"/, `"version": "${laterName}"`);
+    const step = [
+      "CREATE TABLE made_later (id TEXT PRIMARY KEY)",
+      "ALTER TABLE usage_records ADD COLUMN made_later BIGINT NOT NULL DEFAULT 0",
+      "ALTER TABLE api_keys ADD COLUMN made_later TEXT",
+    ];
+    change(join(to, "src/storage/sql/migrations.ts"), /\n\];\n$/, `\n  ${JSON.stringify(step)},\n];\n`);
+    // Another kind of line for what has ended.
+    change(join(to, "src/ledger/spool-encoder.ts"), "[0x62, 0x70, 0x73]", "[0x62, 0x70, 0x74]");
+    change(join(to, "src/ledger/spool-format.ts"), 'kind === "s" ?', 'kind === "s" || kind === "t" ?');
+  });
 }
 
-/** Packages and the built dashboard are those of today, which all of them get along with. */
-function borrow(to: string): void {
-  for (const name of ["node_modules", "dist"]) symlinkSync(join(root, name), join(to, name));
+/** Packages and the built dashboard are those of today, which all versions get along with. */
+function once(name: string, schema: number, make: (to: string) => void): Version {
+  const known = made.get(name);
+  if (known) return known;
+  directory ??= temporary();
+  const to = join(directory, name);
+  mkdirSync(to);
+  make(to);
+  for (const borrowed of ["node_modules", "dist"]) symlinkSync(join(root, borrowed), join(to, borrowed));
+  const version = { schema, main: join(to, "src", "main.ts") };
+  made.set(name, version);
+  return version;
 }
 
-function makeLater(to: string): void {
-  for (const name of ["src", "package.json", "package-lock.json"])
-    cpSync(join(root, name), join(to, name), { recursive: true });
-  borrow(to);
-  change(join(to, "package.json"), /"version": "[^"]+"/, `"version": "${laterVersion}"`);
-  const step = [
-    "CREATE TABLE made_later (id TEXT PRIMARY KEY)",
-    "ALTER TABLE usage_records ADD COLUMN made_later BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE api_keys ADD COLUMN made_later TEXT",
-  ];
-  change(join(to, "src/storage/sql/migrations.ts"), /\n\];\n$/, `\n  ${JSON.stringify(step)},\n];\n`);
-  // Another kind of line for what has ended, which only this version knows.
-  change(join(to, "src/ledger/spool-encoder.ts"), "[0x62, 0x70, 0x73]", "[0x62, 0x70, 0x74]");
-  change(join(to, "src/ledger/spool-format.ts"), 'kind === "s" ?', 'kind === "s" || kind === "t" ?');
+function temporary(): string {
+  const path = mkdtempSync(join(tmpdir(), "headrace-versions-"));
+  process.on("exit", () => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+function unpack(archive: Uint8Array, to: string): void {
+  run(["tar", "-x", "--exclude=*.test.ts", "-C", to], archive);
 }
 
 function change(file: string, from: string | RegExp, to: string): void {
@@ -89,4 +90,13 @@ function change(file: string, from: string | RegExp, to: string): void {
 
 function git(...args: string[]) {
   return Bun.spawnSync(["git", "-C", root, ...args], { stdout: "pipe", stderr: "pipe" });
+}
+
+function run(command: string[], stdin?: Uint8Array): Uint8Array {
+  const { success, stdout, stderr } = Bun.spawnSync(command, {
+    ...(stdin && { stdin }),
+    ...{ stdout: "pipe", stderr: "pipe" },
+  });
+  if (!success) throw new Error(stderr.toString());
+  return stdout;
 }

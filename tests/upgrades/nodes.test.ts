@@ -1,11 +1,11 @@
 // Replicas and nodes of two versions in one network: whichever of them holds a node's connection, a request reaches it.
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import releases from "../../deploy/releases.json" with { type: "json" };
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
-import { missingHistory, prepareVersions, type Version, type Versions } from "../support/earlier-programs.ts";
+import { earlierVersion, missingHistory, today, type Version } from "../support/earlier-programs.ts";
 import { until } from "../support/headrace.ts";
 import {
   api,
@@ -21,19 +21,11 @@ import { long } from "../support/long.ts";
 import { sharedPostgres } from "../support/postgres.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
-let versions: Versions;
 const stack: AsyncDisposable[] = [];
-
-beforeAll(() => {
-  versions = prepareVersions();
-  if (missingHistory !== undefined) console.warn(`Earlier versions are not tested: ${missingHistory}`);
-});
 
 afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
-
-afterAll(() => versions[Symbol.dispose]());
 
 async function disposed<Part extends AsyncDisposable>(part: Promise<Part>): Promise<Part> {
   const ready = await part;
@@ -72,16 +64,16 @@ models: [{ id: ${model}, deployments: [{ upstream: up, model: upstream-model }] 
 // hardening: O4
 test.skipIf(missingHistory !== undefined).each(long ? releases : releases.slice(-1))(
   "$version beside today's: a node of each, connected to the other's replica, answers requests at both",
-  async ({ version }) => {
-    const earlier = versions.earlier.find(({ name }) => name === version) as Version;
+  async (release) => {
+    const earlier = earlierVersion(release);
     const meter = await disposed(startMeter());
     const database = { HEADRACE_DATABASE_URL: await (await sharedPostgres()).emptyDatabase() };
     const places = [await placed(database), await placed(database)] as const;
     const old = await startReplica(earlier, places[0], meter);
     const operator = (await runVersion(earlier, places[0], ["operator-key", "--quiet"])).stdout.trim();
-    const own = await startReplica(versions.today, places[1], meter);
+    const own = await startReplica(today, places[1], meter);
     await joinTo(own, operator, earlier, "old-model", meter);
-    await joinTo(old, operator, versions.today, "new-model", meter);
+    await joinTo(old, operator, today, "new-model", meter);
     const { key } = await api(old.url, operator, "/v1/keys", { name: "k", scopes: ["chat:write"] });
     for (const { url } of [old, own]) {
       for (const model of ["old-model", "new-model"]) {

@@ -1,14 +1,15 @@
 // One server of an earlier version with data of every kind, killed with usage on its spool: today's goes on from there, and the way back is as docs/upgrading.md says.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import releases from "../../deploy/releases.json" with { type: "json" };
 import {
+  earlierVersion,
+  laterName,
   laterVersion,
   missingHistory,
-  prepareVersions,
+  today,
   type Version,
-  type Versions,
 } from "../support/earlier-programs.ts";
 import { until } from "../support/headrace.ts";
 import {
@@ -36,20 +37,12 @@ const unwritten = 12;
 const kinds = ["SQLite", "PostgreSQL"] as const;
 type Kind = (typeof kinds)[number];
 
-let versions: Versions;
 let meter: Meter;
 const stack: AsyncDisposable[] = [];
-
-beforeAll(() => {
-  versions = prepareVersions();
-  if (missingHistory !== undefined) console.warn(`Earlier versions are not tested: ${missingHistory}`);
-});
 
 afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
-
-afterAll(() => versions[Symbol.dispose]());
 
 interface Installation {
   kind: Kind;
@@ -158,8 +151,9 @@ describe.each(kinds)("on %s", (kind) => {
   // hardening: O4
   test.skipIf(missingHistory !== undefined).each(chosen)(
     "$version: today's program goes on from a kill -9 with all data and usage; the backup from before leads back, and forward again",
-    async ({ version, schema }) => {
-      const earlier = versions.earlier.find(({ name }) => name === version) as Version;
+    async (release) => {
+      const earlier = earlierVersion(release);
+      const { schema } = release;
       const before = await install(kind);
       let server = await start(earlier, before);
       const made = await furnish(earlier, before.place, server, meter);
@@ -169,13 +163,13 @@ describe.each(kinds)("on %s", (kind) => {
       const [known, putBack]: [Made, () => Promise<Installation>] = [{ ...made }, await keep(before)];
       const usage = meter.booked();
 
-      server = await start(versions.today, before);
+      server = await start(today, before);
       await allIsBooked(before);
       await expectAll(before.url, made);
       await allIsBooked(before);
       await stop(server);
-      expect(await before.ledger.schema()).toBe(versions.today.schema);
-      await expectRefused(earlier, before, new RegExp(`version ${versions.today.schema}.* knows ${schema}\\b`));
+      expect(await before.ledger.schema()).toBe(today.schema);
+      await expectRefused(earlier, before, new RegExp(`version ${today.schema}.* knows ${schema}\\b`));
 
       const back = await putBack();
       if (kind === "SQLite") await restoreBackup(earlier, back);
@@ -184,7 +178,7 @@ describe.each(kinds)("on %s", (kind) => {
       const since = meter.booked();
       await expectAll(back.url, known);
       await stop(server);
-      server = await start(versions.today, back);
+      server = await start(today, back);
       await expectAll(back.url, known);
       const all = meter.booked();
       await allIsBooked(back, {
@@ -200,31 +194,31 @@ describe.each(kinds)("on %s", (kind) => {
   test("today's program goes on after a newer one with its schema, loses nothing of what that left on the spool, and forward again all is booked", async () => {
     const installation = await install(kind);
     const { place, url, ledger } = installation;
-    let server = await start(versions.today, installation);
-    const made = await furnish(versions.today, place, server, meter);
+    let server = await start(today, installation);
+    const made = await furnish(today, place, server, meter);
     await expectAll(url, made);
     await killUnwritten(server, installation, made.keys.plain);
 
-    server = await start(versions.later, installation);
+    server = await start(laterVersion(), installation);
     await allIsBooked(installation);
     await expectAll(url, made);
     await allIsBooked(installation);
-    expect(await ledger.schema()).toBe(versions.later.schema);
+    expect(await ledger.schema()).toBe(laterVersion().schema);
     const readable = meter.booked();
     await killUnwritten(server, installation, made.keys.plain);
 
-    server = await start(versions.today, installation);
+    server = await start(today, installation);
     expect(server.log()).toContain('"event":"schema_is_newer"');
-    expect(server.log()).toContain(`"made_by":"${laterVersion}"`);
+    expect(server.log()).toContain(`"made_by":"${laterName}"`);
     expect(server.log()).toMatch(/"event":"usage_of_newer_version","lines":\d+/);
     await allIsBooked(installation, readable);
     await expectAll(url, made);
-    const doctor = await runVersion(versions.today, place, ["doctor", "--json"]);
+    const doctor = await runVersion(today, place, ["doctor", "--json"]);
     expect(doctor.stdout).toMatch(/this Headrace knows \d+, and can work with it/);
     expect(doctor.stdout).toMatch(/cannot be understood, as of a newer Headrace/);
     await stop(server);
 
-    server = await start(versions.later, installation);
+    server = await start(laterVersion(), installation);
     await allIsBooked(installation);
     await expectAll(url, made);
     await allIsBooked(installation);
