@@ -252,3 +252,51 @@ export async function expectAll(url: string, made: Made): Promise<void> {
   for (const action of ["key.created", "key.revoked", "app.created", "grant.created", "upstream.created"])
     expect(actions).toContain(action);
 }
+
+/** What today's version has beside what the earliest one of `deploy/releases.json` had. */
+export interface MadeLater {
+  tagged: string;
+  taggedId: string;
+  response: string;
+  conversation: string;
+  webhook: string;
+}
+
+const quotas = [{ unit: "requests", amount: 10_000, per: "5h" }];
+
+export async function furnishMore(url: string, { operator, browsers, keys }: Made): Promise<MadeLater> {
+  const key = {
+    name: "t",
+    scopes: ["chat:write", "usage:read"],
+    quotas,
+    tags: ["team-a"],
+    models: ["priced"],
+    note: "n",
+  };
+  const tagged = await api(url, operator, "/v1/keys", key);
+  const { data: members } = await browsers.olga.ask("/v1/members");
+  const bobs = (members as { id: string; role: string }[]).find(({ role }) => role === "member")?.id;
+  await browsers.olga.ask(`/v1/members/${bobs}`, { method: "PATCH", body: { quotas } });
+  const { id: response } = await api(url, keys.plain, "/v1/responses", { model: "priced", input: "x" });
+  const { id: conversation } = await api(url, keys.plain, "/v1/conversations", { metadata: { topic: "rivers" } });
+  const { id: webhook } = await api(url, operator, "/v1/webhooks", { url: "https://hooks.example.com/headrace" });
+  return { tagged: tagged.key, taggedId: tagged.id, response, conversation, webhook };
+}
+
+export async function expectMore(url: string, { operator, browsers, keys }: Made, later: MadeLater): Promise<void> {
+  expect((await chat(url, later.tagged)).status).toBe(200);
+  expect((await chat(url, later.tagged, { model: "upstream-model" })).status).toBe(404);
+  const key = await api(url, operator, `/v1/keys/${later.taggedId}`);
+  expect(key).toMatchObject({ tags: ["team-a"], models: ["priced"], quotas });
+  const { data: members } = await browsers.olga.ask("/v1/members");
+  expect(members).toContainEqual(
+    expect.objectContaining({ role: "member", quotas: [expect.objectContaining(quotas[0] ?? {})] }),
+  );
+  expect(await api(url, keys.plain, `/v1/responses/${later.response}`)).toMatchObject({ status: "completed" });
+  const next = { model: "priced", input: "y", previous_response_id: later.response };
+  expect(await api(url, keys.plain, "/v1/responses", next)).toMatchObject({ status: "completed" });
+  const conversation = await api(url, keys.plain, `/v1/conversations/${later.conversation}`);
+  expect(conversation).toMatchObject({ metadata: { topic: "rivers" } });
+  const { data: webhooks } = await api(url, operator, "/v1/webhooks");
+  expect(webhooks).toMatchObject([{ id: later.webhook }]);
+}

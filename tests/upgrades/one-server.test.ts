@@ -15,7 +15,9 @@ import { until } from "../support/headrace.ts";
 import {
   chat,
   expectAll,
+  expectMore,
   furnish,
+  furnishMore,
   type Made,
   type Meter,
   newPlace,
@@ -196,12 +198,17 @@ describe.each(kinds)("on %s", (kind) => {
     const { place, url, ledger } = installation;
     let server = await start(today, installation);
     const made = await furnish(today, place, server, meter);
-    await expectAll(url, made);
+    const more = await furnishMore(url, made);
+    const expectEverything = async () => {
+      await expectAll(url, made);
+      await expectMore(url, made, more);
+    };
+    await expectEverything();
     await killUnwritten(server, installation, made.keys.plain);
 
     server = await start(laterVersion(), installation);
     await allIsBooked(installation);
-    await expectAll(url, made);
+    await expectEverything();
     await allIsBooked(installation);
     expect(await ledger.schema()).toBe(laterVersion().schema);
     const readable = meter.booked();
@@ -212,7 +219,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(server.log()).toContain(`"made_by":"${laterName}"`);
     expect(server.log()).toMatch(/"event":"usage_of_newer_version","lines":\d+/);
     await allIsBooked(installation, readable);
-    await expectAll(url, made);
+    await expectEverything();
     const doctor = await runVersion(today, place, ["doctor", "--json"]);
     expect(doctor.stdout).toMatch(/this Headrace knows \d+, and can work with it/);
     expect(doctor.stdout).toMatch(/cannot be understood, as of a newer Headrace/);
@@ -220,7 +227,7 @@ describe.each(kinds)("on %s", (kind) => {
 
     server = await start(laterVersion(), installation);
     await allIsBooked(installation);
-    await expectAll(url, made);
+    await expectEverything();
     await allIsBooked(installation);
     await stop(server);
     expect(readdirSync(join(place.dataDir, "spool"))).toEqual([]);
