@@ -1,6 +1,6 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
-// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz and
-// tests/e2e/agents.
+// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz,
+// tests/upgrades and tests/e2e/agents.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -19,6 +19,8 @@ ensureDependencies({ dev: true });
 ensureDashboard();
 ensureDebianPackages({
   curl: "curl",
+  // Tests of upgrades run programs of the history.
+  git: "git",
   openssl: "openssl",
   strace: "strace",
   chromium: "chromium",
@@ -50,7 +52,7 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [[...["faults", "hostile", "fuzz"].map((name) => join("tests", name)), agents]]
+      ? [[...["faults", "hostile", "fuzz", "upgrades"].map((name) => join("tests", name)), agents]]
       : [
           ["bench", ...others],
           [...together, "src"],

@@ -73,7 +73,7 @@ export const layers: Layers = {
     because: "it is a process of its own, the only one with llama.cpp in it.",
   },
   "src/storage/sql": {
-    may: ["src/base", "src/domain", "src/installation"],
+    may: ["src/base", "src/domain", "src/installation", "package.json"],
     packages: ["bun", "bun:sqlite", "node:*", "zod"],
     because: "the databases know nothing of what is in their tables but how they are made.",
   },

@@ -99,11 +99,11 @@ function sizeOf(path: string): number {
 }
 
 async function schema(db: Database, { server }: Subject): Promise<Finding> {
-  const { version, known, foreignStep } = await schemaState(db, dialectOf(db));
-  if (version > known) {
+  const { version, known, isWithinReach, madeBy, foreignStep } = await schemaState(db, dialectOf(db));
+  if (!isWithinReach) {
     return failure(
       "schema",
-      `version ${version}, and this Headrace knows ${known}: a newer one wrote it`,
+      `version ${version}, and this Headrace knows ${known}: ${madeBy ? `Headrace ${madeBy}` : "a newer one"} wrote it`,
       "Start the newer Headrace, or restore the backup from before its first start.",
     );
   }
@@ -115,6 +115,13 @@ async function schema(db: Database, { server }: Subject): Promise<Finding> {
     );
   }
   if (version === known) return ok("schema", `version ${version}, that of this Headrace`);
+  if (version > known) {
+    return warning(
+      "schema",
+      `version ${version}${madeBy ? `, made by Headrace ${madeBy}` : ""}: this Headrace knows ${known}, and can work with it`,
+      "What the newer Headrace added is not looked at, such as limits of a kind that this one does not know. Go forward again once you can.",
+    );
+  }
   const found = version === 0 ? "no tables yet" : `version ${version}, and this Headrace has ${known}`;
   const remedy = server
     ? "The server that runs is older than this command: restart it with this version, after a backup."

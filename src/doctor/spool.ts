@@ -15,12 +15,15 @@ export function spoolChecks({ dataDir, server }: Subject): Check[] {
   if (dataDir === undefined) return [];
   const run = async () => {
     const facts = await spoolFacts(dataDir, { isWritten: server !== undefined, budgetMs: readMs });
-    return facts && [waiting(facts, server !== undefined), damage(facts, dataDir)];
+    return facts && [waiting(facts, server !== undefined), damage(facts, dataDir), ofNewer(facts)];
   };
   return [{ name: "spool", run }];
 }
 
-function waiting({ segments, bytes, settled, open, oldestMs, complete }: SpoolFacts, isRunning: boolean): Finding {
+function waiting(
+  { segments, bytes, settled, open, unknown, oldestMs, complete }: SpoolFacts,
+  isRunning: boolean,
+): Finding {
   const least = complete ? "" : "at least ";
   const found = `${count(segments, "file")}, ${formatBytes(bytes)}: ${least}${settled} ended and ${open} open requests`;
   if (!isRunning) {
@@ -28,7 +31,7 @@ function waiting({ segments, bytes, settled, open, oldestMs, complete }: SpoolFa
     return ok("spool", all === 0 ? "empty" : `${found}; the next start brings them into the database`);
   }
   const ageMs = oldestMs === undefined ? 0 : Date.now() - oldestMs;
-  if (bytes < largeBytes && (ageMs < oldMs || segments < 2)) return ok("spool", found);
+  if (bytes < largeBytes && (ageMs < oldMs || segments < 2 || unknown > 0)) return ok("spool", found);
   return warning(
     "spool",
     `${found}; the oldest file is ${Math.round(ageMs / 60_000)} minutes old`,
@@ -43,5 +46,14 @@ function damage({ damaged, damagedFile }: SpoolFacts, dataDir: string): Finding 
     "spool files",
     `${count(damaged, "line")} cannot be read${file}: a write that was cut off, or a damaged disk`,
     "The next start skips them. Where there was no crash or loss of power, look at the disk: dmesg, smartctl.",
+  );
+}
+
+function ofNewer({ unknown }: SpoolFacts): Finding | undefined {
+  if (unknown === 0) return undefined;
+  return warning(
+    "spool version",
+    `${count(unknown, "line")} cannot be understood, as of a newer Headrace: the files are kept`,
+    "Start the newer Headrace on this directory once, or run its `headrace spool drain`: that brings in the usage, and counts nothing twice.",
   );
 }

@@ -10,6 +10,7 @@ import type { LedgerEntry, UsageBegin, UsageEnd } from "../domain/usage/usage.ts
 import type { Database } from "../storage/sql/database.ts";
 import { SpoolLedger } from "./ledger.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
+import { frameHeader } from "./spool-format.ts";
 import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 /** Deaths of each of two processes at once. */
@@ -271,6 +272,67 @@ onEachDatabase((databases) => {
       { event: "ledger_lines_damaged", fields: { segment: 2, lines: 1 } },
       { event: "ledger_recovered", fields: { settled: 1, interrupted: 1 } },
     ]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  // hardening: O4
+  test("what a newer version wrote stays on the spool with all else, its requests are left to it, and nothing is counted twice", async () => {
+    const begin = (id: string) => ["b", id, 1_800_000_000, "acct_1", "key_1", null, "live", "chat", "m", true];
+    const progress = (id: string, tokens: number) => ["p", id, true, 10, tokens, tokens * 5, 9];
+    const settle = (id: string, outcome: string) => [
+      ...["s", ...begin(id).slice(1), outcome, null, false, false, "up", 10, 3, 15, 6, 1, 0],
+    ];
+    const write = (name: string, lines: unknown[]) => {
+      const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      writeFileSync(join(directory, name), Buffer.concat([Buffer.from(frameHeader(text)), text]));
+    };
+    const [first, second] = ["00000001.spool", "00000002.spool"];
+    mkdirSync(directory);
+    write(first, [begin("known"), begin("cut"), progress("cut", 2), begin("newer"), progress("newer", 1)]);
+    write(second, [
+      settle("known", "completed"),
+      settle("newer", "beamed_up"),
+      ["n", "else", 1],
+      { of: "another shape" },
+    ]);
+    const known = { outcome: "completed", completionTokens: 3, nanoUsd: 15, durationMs: 6 };
+    const cut = { outcome: "interrupted", completionTokens: 2, nanoUsd: 10, durationMs: 9 };
+    for (const time of ["at first", "again"]) {
+      logged = [];
+      const { unknown } = await recoverSpool({ db, writer, directory, log });
+      expect(unknown).toBe(3);
+      expect(logged).toContainEqual({
+        event: "usage_of_newer_version",
+        fields: expect.objectContaining({ lines: 3, files: 2 }),
+      });
+      expect([time, await found()]).toEqual([
+        time,
+        new Map([
+          ["cut", cut],
+          ["known", known],
+        ]),
+      ]);
+      expect(readdirSync(directory).sort()).toEqual([first, second]);
+    }
+    // A server goes on behind them, and leaves them where they are.
+    const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock });
+    const entry = ledger.begin(beginOf("own"));
+    await entry.begun;
+    await entry.settle(endOf(3, 6));
+    await ledger.close();
+    expect(readdirSync(directory).sort()).toEqual([first, second]);
+    // The newer version knows what it wrote.
+    write(second, [settle("known", "completed"), settle("newer", "completed")]);
+    const { settled, interrupted, unknown } = await recoverSpool({ db, writer, directory, log });
+    expect({ settled, interrupted, unknown }).toEqual({ settled: 1, interrupted: 0, unknown: 0 });
+    expect(await found()).toEqual(
+      new Map([
+        ["cut", cut],
+        ["known", known],
+        ["newer", known],
+        ["own", known],
+      ]),
+    );
     expect(readdirSync(directory)).toEqual([]);
   });
 

@@ -24,6 +24,8 @@ export interface RecoveryOptions {
 /** Milliseconds that a start waits for another program's lock on the database. */
 const lockWaitMs = 5_000;
 
+const unknownDetail =
+  "A newer Headrace wrote them. The files stay: its next start, or its `headrace spool drain`, brings in what is in no database yet, and counts nothing twice.";
 const tooOldDetail =
   "They are from before the time from which requests are kept (retention.requests_days), so nobody can tell whether they were counted: they were left out.";
 
@@ -35,6 +37,8 @@ export interface Recovered {
   interrupted: number;
   /** Lines that could not be read. */
   damaged: number;
+  /** Lines that a newer version wrote, and that it alone can read: the files were kept for it. */
+  unknown: number;
   /** Requests that are older than requests are kept, and were left out. */
   tooOld: number;
   /** The keys whose usage it is: what is counted elsewhere of these, and of what they belong to, may be too little. */
@@ -42,7 +46,8 @@ export interface Recovered {
 }
 
 /**
- * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint.
+ * Brings all segments into the database and deletes them. What began and never ended is settled at its last checkpoint. Where a
+ * newer version wrote what cannot be understood, all of them are kept for it, and the requests of those lines are left to it.
  * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
@@ -53,6 +58,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   const keyIds = new Set<string>();
   let records = 0;
   let allDamaged = 0;
+  const unknown: string[] = [];
   const tooOldBefore = writer.tooOld;
   const insert = async (enough: number) => {
     while (settled.length >= enough) {
@@ -65,6 +71,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
     let damaged = 0;
     for (const chunk of readSegment(segment.path)) {
       damaged += chunk.damaged;
+      unknown.push(...chunk.unknown);
       for (const line of chunk.lines) {
         const record = follow(unsettled, line);
         if (record) settled.push(record);
@@ -76,15 +83,17 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
   }
   await insert(1);
   const ended = records;
+  for (const id of unknown) unsettled.delete(id);
   settled = [...unsettled.values()].map(({ begin, progress }) => interruptedRecord(begin, progress));
   await insert(1);
   await catchUp(writer, lockWaitMs);
   if (segments.length > 0) await syncCommits(db);
-  for (const segment of segments) unlinkSync(segment.path);
+  if (unknown.length === 0) for (const segment of segments) unlinkSync(segment.path);
+  else log.warn("usage_of_newer_version", { lines: unknown.length, files: segments.length, detail: unknownDetail });
   if (records > 0) log.info("ledger_recovered", { settled: ended, interrupted: records - ended });
   const tooOld = writer.tooOld - tooOldBefore;
   if (tooOld > 0) log.warn("usage_too_old", { records: tooOld, detail: tooOldDetail });
-  return { settled: ended, interrupted: records - ended, damaged: allDamaged, tooOld, keyIds };
+  return { settled: ended, interrupted: records - ended, damaged: allDamaged, unknown: unknown.length, tooOld, keyIds };
 }
 
 /** Ids of the accounts whose usage the spool has. */

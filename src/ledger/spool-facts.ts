@@ -13,7 +13,9 @@ export interface SpoolFacts {
   open: number;
   /** Lines that cannot be read. */
   damaged: number;
-  /** The first file with such a line. */
+  /** Lines that a newer version wrote, and that it alone can read. */
+  unknown: number;
+  /** The first file with a line that cannot be read. */
   damagedFile: string | undefined;
   /** Unix milliseconds of the last write of the oldest file; undefined where there is none. */
   oldestMs: number | undefined;
@@ -36,7 +38,7 @@ export async function spoolFacts(
   const directory = join(dataDir, "spool");
   if (!existsSync(directory)) return undefined;
   const facts: SpoolFacts = {
-    ...{ segments: 0, bytes: 0, settled: 0, open: 0, damaged: 0 },
+    ...{ segments: 0, bytes: 0, settled: 0, open: 0, damaged: 0, unknown: 0 },
     ...{ damagedFile: undefined, oldestMs: undefined, complete: true },
   };
   const begun = new Set<string>();
@@ -51,7 +53,8 @@ export async function spoolFacts(
     facts.bytes += stats.size;
     facts.oldestMs = Math.min(facts.oldestMs ?? stats.mtimeMs, stats.mtimeMs);
     if (!facts.complete) continue;
-    for (const { lines, damaged } of readSegment(path)) {
+    for (const { lines, damaged, unknown } of readSegment(path)) {
+      facts.unknown += unknown.length;
       for (const line of lines) {
         if ("begin" in line) begun.add(line.begin.requestId);
         else if ("settle" in line) ended.add(line.settle.requestId);

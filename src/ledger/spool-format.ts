@@ -73,7 +73,7 @@ const lineSchema = z.union([
 
 /**
  * The order in which a line, a JSON array behind its kind, says them; `spool-encoder.ts` writes them. What is added later goes
- * to the end, with a default where it is missing.
+ * to the end, with a default where it is missing, so that an older version reads the rest; the id stays in its place.
  */
 const beginNames = [
   "requestId",
@@ -138,9 +138,19 @@ export function readFrameHeader(bytes: Buffer): { checksum: string; length: numb
   return match ? { checksum: match[1] ?? "", length: Number(match[2]) } : undefined;
 }
 
-/** Takes a line of a frame that is whole, without its newline. Undefined where nothing of ours could have written it. */
+/** Takes a line of a frame that is whole, without its newline. Undefined where nothing that this version knows could have written it. */
 export function decodeLine(bytes: Buffer): SpoolLine | undefined {
   return parse(bytes);
+}
+
+/** Each line of every version is an array of its kind, the id of its request and the rest; '' where it is not. */
+export function requestIdOf(bytes: Buffer): string {
+  try {
+    const said: unknown = JSON.parse(bytes.toString("utf8"));
+    return Array.isArray(said) && typeof said[1] === "string" ? said[1] : "";
+  } catch {
+    return "";
+  }
 }
 
 /** A line as the first version wrote it, without frames: a checksum and a JSON object. */

@@ -7,6 +7,7 @@ import {
   decodeOldLine,
   frameHeaderLength,
   readFrameHeader,
+  requestIdOf,
   type SpoolLine,
 } from "./spool-format.ts";
 
@@ -33,6 +34,8 @@ export interface SpoolChunk {
   lines: SpoolLine[];
   /** Lines that were torn or damaged. */
   damaged: number;
+  /** Ids of the requests of lines that are whole and cannot be understood, as of a newer version; '' where not even the id can. */
+  unknown: string[];
 }
 
 /** The lines of a segment, in pieces of some thousand. */
@@ -57,7 +60,7 @@ export function* readSegment(path: string): Generator<SpoolChunk> {
       yield piece;
       if (length === 0) break;
     }
-    if (rest.length > 0 || skipping) yield { lines: [], damaged: 1 };
+    if (rest.length > 0 || skipping) yield { lines: [], damaged: 1, unknown: [] };
   } finally {
     closeSync(fd);
   }
@@ -72,11 +75,7 @@ interface SpoolPiece extends SpoolChunk {
 
 /** `unread`: bytes of the file behind `text`. Of a frame that is torn or damaged, each line counts as damaged. */
 function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece {
-  const piece: SpoolPiece = { lines: [], damaged: 0, used: 0, needsMore: false };
-  const take = (line: SpoolLine | undefined) => {
-    if (line) piece.lines.push(line);
-    else piece.damaged++;
-  };
+  const piece: SpoolPiece = { lines: [], damaged: 0, unknown: [], used: 0, needsMore: false };
   while (piece.used < text.length) {
     const start = piece.used;
     // Room that was allocated ahead, or what a power cut left of lines that were never synced.
@@ -93,7 +92,10 @@ function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece
       if (frame) {
         for (let from = frame.from; from < frame.until; ) {
           const end = text.indexOf(newline, from);
-          take(decodeLine(text.subarray(from, end)));
+          const bytes = text.subarray(from, end);
+          const line = decodeLine(bytes);
+          if (line) piece.lines.push(line);
+          else piece.unknown.push(requestIdOf(bytes));
           from = end + 1;
         }
         piece.used = frame.until;
@@ -102,7 +104,9 @@ function readPiece(text: Buffer, unread: number, skipFirst: boolean): SpoolPiece
     }
     const end = text.indexOf(newline, start);
     if (end === -1) break;
-    take(skipFirst && start === 0 ? undefined : decodeOldLine(text.subarray(start, end)));
+    const line = skipFirst && start === 0 ? undefined : decodeOldLine(text.subarray(start, end));
+    if (line) piece.lines.push(line);
+    else piece.damaged++;
     piece.used = end + 1;
   }
   return piece;

@@ -10,8 +10,9 @@ import { finishRestore } from "../storage/backup/restore-steps.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { startCheckpoints } from "../storage/sql/checkpointer.ts";
-import { type Database, openPostgres } from "../storage/sql/database.ts";
+import { type Database, dialectOf, openPostgres } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
+import { schemaState } from "../storage/sql/schema.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
 import { openUpToDate } from "../upkeep/upgrade.ts";
 import type { Opened } from "./opened.ts";
@@ -45,6 +46,7 @@ export async function openRecords({ config, log, version, databaseBounds, opened
     ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
   opened.add(db);
+  await tellOfNewerSchema(db, log);
   const checkpoints = await startCheckpoints(db);
   if (checkpoints) opened.add(checkpoints);
   let feed: ChangeFeed = noChangeFeed;
@@ -62,6 +64,17 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   await replicas.start();
   opened.add(replicas);
   return { db, feed, replicas };
+}
+
+/** It is so while replicas are replaced one by one, and after an upgrade was undone. */
+async function tellOfNewerSchema(db: Database, log: Log): Promise<void> {
+  const { version, known, madeBy } = await schemaState(db, dialectOf(db));
+  if (version <= known) return;
+  log.warn("schema_is_newer", {
+    ...{ schema: version, known_schema: known, made_by: madeBy },
+    detail:
+      "A newer Headrace brought the database's schema up to date, and this one can work with it. It does not look at what the newer one added, such as limits of a kind that it does not know.",
+  });
 }
 
 /** Makes the directory for its owner only: keys' digests, usage and stored chats are in it. */

@@ -9,7 +9,8 @@ import { copyIdOf, markCopied } from "../storage/backup/copy-marks.ts";
 import { type ComparedTable, type CopyProgress, copyRecords } from "../storage/backup/copy-records.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { loadSecrets } from "../storage/files/secret-file.ts";
-import { openDatabase } from "../storage/sql/database.ts";
+import { type Database, openDatabase } from "../storage/sql/database.ts";
+import { schemaState } from "../storage/sql/schema.ts";
 import { SqliteSource } from "../storage/sql/sqlite-source.ts";
 import { claimSecret, secretInUse } from "./installation-secret.ts";
 
@@ -46,6 +47,7 @@ export async function moveToPostgres(options: MoveOptions): Promise<Moved> {
   try {
     const db = await openDatabase(file);
     try {
+      await requireOwnSchema(db);
       const secretFile = join(dataDir, "secret");
       if (secretsHex === undefined && !existsSync(secretFile)) {
         throw new StartError(`There is no file ${secretFile}: set HEADRACE_SECRET to what the server is started with.`);
@@ -92,5 +94,14 @@ function placeOf(databaseUrl: string): string {
 function otherSecret(): StartError {
   return new StartError(
     "HEADRACE_SECRET is not the secret that the server has used: with another one every key is refused. Set it to what it was, or unset it where the file `secret` in the data directory was used.",
+  );
+}
+
+/** An older Headrace can work with a newer schema, and would make only what it knows of it on the other side. */
+async function requireOwnSchema(db: Database): Promise<void> {
+  const { version, known } = await schemaState(db, "sqlite");
+  if (version === known) return;
+  throw new StartError(
+    `The database has schema version ${version}, this Headrace knows ${known} and would leave out the rest: move it with the newer Headrace that wrote it.`,
   );
 }

@@ -142,7 +142,6 @@ test.each([
 // hardening: O3
 test.each([
   ["has another format", { format_version: 2 }, "restore it with Headrace 1.2.3 or later"],
-  ["is of a newer schema", { schema: knownSteps + 1 }, "restore it with Headrace 1.2.3 or later"],
   ["names a file elsewhere", { parts: [{ name: "../x", bytes: 1, sha256: "0".repeat(64) }] }, "is damaged"],
   ["is no manifest", { format: "tar" }, "is damaged"],
 ])("a backup that %s is refused with what to do", async (_what, change, said) => {
@@ -152,17 +151,37 @@ test.each([
   expect(content()).toEqual(before);
 });
 
-test("a backup of another build's schema is refused, though its number is known", async () => {
+/** A backup of a database whose steps were changed so. */
+async function backUpAfter(change: string): Promise<void> {
   await filled[Symbol.asyncDispose]();
   filled = await filledDirectory();
   ({ dataDir, root } = filled);
   backup = join(root, "backup");
-  await filled.db`UPDATE schema_migrations SET checksum = 'of another build' WHERE version = 3`;
+  await filled.db.unsafe(change);
   await makeBackup({ dataDir, target: backup, kind: "backup", version: "1.2.3", nowSeconds });
-  expect(await restore(["--replace"])).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining("Step 3 of the database's schema"),
-  });
+}
+
+const newerStep = (worksFrom: number) =>
+  `INSERT INTO schema_migrations (version, applied_at, works_from) VALUES (${knownSteps + 1}, 0, ${worksFrom})`;
+
+// hardening: O3
+test.each([
+  [
+    "another build's schema",
+    "UPDATE schema_migrations SET checksum = 'x' WHERE version = 3",
+    "Step 3 of the database's schema",
+  ],
+  ["a newer schema", newerStep(knownSteps + 1), "restore it with Headrace 1.2.3 or later"],
+])("a backup of %s is refused with what to do", async (_what, change, said) => {
+  await backUpAfter(change);
+  const before = content();
+  expect(await restore(["--replace"])).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
+  expect(content()).toEqual(before);
+});
+
+test("a backup of a newer schema with which this Headrace can work is restored", async () => {
+  await backUpAfter(newerStep(knownSteps));
+  expect(await restore(["--replace"])).toMatchObject({ code: 0 });
 });
 
 // hardening: O3

@@ -20,7 +20,7 @@ import { beginRestore, finishRestore, whatIsThere } from "../storage/backup/rest
 import { DataDirectoryInUse, lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { readSecretFile } from "../storage/files/secret-file.ts";
-import { knownSteps, pendingSteps } from "../storage/sql/schema.ts";
+import { knownSteps, pendingSteps, schemaState } from "../storage/sql/schema.ts";
 import { type RevokedCredential, revokedSince } from "../storage/tables/revoked-since.ts";
 import { hasSecretOf } from "./backup.ts";
 
@@ -56,11 +56,6 @@ const draftName = "restore-draft";
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { backup, dataDir, nowSeconds } = options;
   const manifest = readManifest(backup);
-  if (manifest.schema > knownSteps) {
-    throw new StartError(
-      `The backup has schema version ${manifest.schema}, this Headrace knows ${knownSteps}: restore it with Headrace ${manifest.headrace} or later.`,
-    );
-  }
   makeDirectory(dataDir);
   const release = lockForRestore(dataDir);
   const draft = join(dataDir, draftName);
@@ -74,7 +69,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     mkdirSync(draft, { mode: 0o700 });
     await copyParts(options, manifest, draft);
     const database = join(draft, backupDatabase);
-    await requireKnownSteps(database);
+    await requireKnownSteps(database, manifest);
     const secret = await requireSecret(options, draft);
     const current = join(dataDir, backupDatabase);
     const validAgain = existsSync(current) ? revokedSince(current, database, nowSeconds) : undefined;
@@ -170,10 +165,15 @@ async function copyPart(
   if (copied !== bytes || hasher.digest("hex") !== sha256) throw damaged;
 }
 
-/** Throws a StartError for the database of another build. */
-async function requireKnownSteps(file: string): Promise<void> {
+/** Throws a StartError for the database of another build, or of a newer Headrace beside which this one cannot work. */
+async function requireKnownSteps(file: string, { schema, headrace }: BackupManifest): Promise<void> {
   const db = new SQL({ adapter: "sqlite", filename: file, create: false });
   try {
+    if (!(await schemaState(db, "sqlite")).isWithinReach) {
+      throw new StartError(
+        `The backup has schema version ${schema}, this Headrace knows ${knownSteps}: restore it with Headrace ${headrace} or later.`,
+      );
+    }
     await pendingSteps(db, "sqlite");
   } finally {
     await db.close();

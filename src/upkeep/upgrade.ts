@@ -74,7 +74,7 @@ async function copyBefore(options: UpgradeOptions, { from, to }: PendingSteps): 
       ...(freeBytes === undefined ? {} : { freeBytes }),
     });
     const seconds = Math.round(exactMs() - startedMs) / 1000;
-    const wayBack = `With the Headrace from before: headrace restore ${target} --data-dir ${dataDir} --replace`;
+    const wayBack = `Start the Headrace from before; where it refuses the schema, first run with it: headrace restore ${target} --data-dir ${dataDir} --replace`;
     log.info("upgrade_backup_made", { path: target, bytes, seconds, way_back: wayBack });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;

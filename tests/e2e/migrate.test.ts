@@ -155,6 +155,15 @@ test("roll-ups that a server had not written yet when it was killed are there as
   });
 }, 30_000);
 
+test("a database with a newer schema, which this program could serve, is moved by the newer one alone", async () => {
+  const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
+  const db = new Sqlite(join(dataDir, "headrace.db"));
+  db.run("INSERT INTO schema_migrations (version, applied_at, works_from) VALUES (999, 0, 1)");
+  db.close();
+  const { code, stderr } = await migrate(dataDir, url);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("move it with the newer Headrace that wrote it")]);
+});
+
 // hardening: O5
 test("killed at any moment it goes on where it stopped, and no server starts before it is whole", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];

@@ -22,13 +22,15 @@ export interface ServerProcessOptions {
   env?: Record<string, string>;
   /** A module that runs in it before the program. */
   preload?: string;
+  /** Path of the `src/main.ts` of another version. */
+  main?: string;
 }
 
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
-  const { dataDir, config, args = [], env = {}, preload } = options;
+  const { dataDir, config, args = [], env = {}, preload, main = join(root, "src", "main.ts") } = options;
   const own = ["serve", "--port", "0", "--config", config, "--data-dir", dataDir, "--no-demo", "--no-discover-local"];
   const bun = [process.execPath, ...(preload === undefined ? [] : ["--preload", preload])];
-  const child = Bun.spawn([...bun, join(root, "src", "main.ts"), ...own, ...args, "--log-format", "json"], {
+  const child = Bun.spawn([...bun, main, ...own, ...args, "--log-format", "json"], {
     cwd: join(config, ".."),
     env: { PATH: "/usr/bin:/bin", HOME: join(config, ".."), BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", ...env },
     stdin: "ignore",

@@ -11,7 +11,7 @@ const drainCommand = command({
   arguments: [["<directory>", ""]],
   options: {
     dataDir: ["--data-dir <path>", "where headrace.db is, without HEADRACE_DATABASE_URL (default: as headrace serve)"],
-    json: ["--json", "print one JSON object: spool, settled, interrupted, damaged, too_old"],
+    json: ["--json", "print one JSON object: spool, settled, interrupted, damaged, unknown, too_old"],
   },
   examples: [
     "HEADRACE_DATABASE_URL=postgres://… headrace spool drain /mnt/lost/headrace",
@@ -24,7 +24,7 @@ nothing is counted twice; what is in the database is deleted from the directory.
   async run({ context, options, terminal }, directory) {
     // Only here: a server that runs for months holds nothing of it in memory.
     const { drainSpool } = await import("../../upkeep/spool-drain.ts");
-    const { spool, settled, interrupted, damaged, tooOld } = await drainSpool({
+    const { spool, settled, interrupted, damaged, unknown, tooOld } = await drainSpool({
       directory: resolve(directory),
       dataDir: await context.dataDir(options.dataDir),
       databaseUrl: loadDatabaseUrl(context.env),
@@ -34,6 +34,11 @@ nothing is counted twice; what is in the database is deleted from the directory.
     if (damaged > 0) {
       terminal.note(
         `${formatCount(damaged)} lines could not be read, as of a write that was cut off. They are left out.`,
+      );
+    }
+    if (unknown > 0) {
+      terminal.note(
+        `${formatCount(unknown)} lines are of a newer Headrace. All files are kept: drain them with that one.`,
       );
     }
     if (tooOld > 0) {
@@ -47,7 +52,7 @@ nothing is counted twice; what is in the database is deleted from the directory.
       const cut = interrupted > 0 ? `, ${formatCount(interrupted)} of them cut off` : "";
       terminal.print(`The usage of ${formatCount(all)} requests was taken over from ${spool}${cut}.`);
     };
-    return { json: { spool, settled, interrupted, damaged, too_old: tooOld }, show };
+    return { json: { spool, settled, interrupted, damaged, unknown, too_old: tooOld }, show };
   },
 });
 

@@ -57,6 +57,15 @@ test("sums that a version before parts of tokens had not written yet are added a
   expect(() => sums.addText(before.replace(",5,5,0]", ",5,5]"))).toThrow();
 });
 
+test("sums that a newer version wrote, with one more number than is known here, are added but for that one", () => {
+  const sums = new UsageSums("hour");
+  sums.add(UsageColumns.of([{ ...usageBegin, keyId: "a", ...end, firstTokenMs: 2 }]));
+  const own = JSON.parse(sums.textTakingAway([0])) as (string | number)[];
+  sums.addText(JSON.stringify([...own.slice(0, -3), -17, ...own.slice(-3)]));
+  expect(sums.isEmpty(0)).toBe(true);
+  expect(sums.rowAt(0, "hour").slice(7)).toEqual([...Array(13).fill(0), 5, 5]);
+});
+
 test("sums that a version before requests without a price were counted had not written are added, and these are counted", () => {
   const record = { ...usageBegin, keyId: "a", ...end, firstTokenMs: 2 };
   const sums = new UsageSums("hour");

@@ -85,10 +85,9 @@ export interface TotalOf {
   until: number;
 }
 
-/** Numbers of a sum, as they were written before parts of tokens were among them, and requests without a price. */
-const earlierStrides: readonly number[] = [12, 15];
-/** The numbers of a sum that are none of its sums. */
+/** The numbers of a sum that are none of its sums; and the fewest of all that any version wrote. */
 const notSums = 3;
+const fewestNumbers = 12;
 const textSchema = z.array(z.union([z.string(), z.number()]));
 
 export class UsageSums {
@@ -129,11 +128,11 @@ export class UsageSums {
       for (let value = values[i]; typeof value === "string"; value = values[++i]) texts.push(value);
       // Before the next sum comes a text.
       for (let value = values[i]; typeof value === "number"; value = values[++i]) numbers.push(value);
-      if (earlierStrides.includes(numbers.length))
-        numbers.splice(numbers.length - notSums, 0, ...Array<number>(stride - numbers.length).fill(0));
       const [accountId = "", keyId = "", appId = "", environment = "", model, tag] = texts;
-      if (model === undefined || numbers.length !== stride) throw new Error("It ends in the middle of a sum.");
-      this.#addSum(keyId, { accountId, appId, environment, model, tag }, numbers);
+      if (model === undefined || numbers.length < fewestNumbers) throw new Error("It ends in the middle of a sum.");
+      // An older version knew fewer sums; a newer one adds its own behind those that are known here.
+      const sums = Array.from({ length: firstAt }, (_, i) => (i < numbers.length - notSums ? (numbers[i] ?? 0) : 0));
+      this.#addSum(keyId, { accountId, appId, environment, model, tag }, [...sums, ...numbers.slice(-notSums)]);
     }
   }
 

@@ -3,11 +3,19 @@
 export type Dialect = "sqlite" | "postgres";
 
 /**
+ * The number of steps that a Headrace has to know at least to work with the schema that this one makes: written beside each step,
+ * so that an older one can tell. It is raised by the release that takes away, or gives another meaning to, what those of before read
+ * and write; none has.
+ */
+export const worksFrom = 21;
+
+/**
  * The same steps for both. On PostgreSQL, texts are in the order of their bytes, whatever the order of the database: ids
  * that begin with the time, and pages that go on after a name, rest on it; SQLite has no other. What only SQLite has is left out.
  *
  * A step only adds: tables, indexes, columns that may be null or have a default. On PostgreSQL, processes of the version
- * before go on with the schema of this one until they are replaced; what they read and write must still be there.
+ * before go on with the schema of this one until they are replaced, and may come back to it, on SQLite as well; what they read and
+ * write must still be there.
  */
 export function migrationsFor(dialect: Dialect): readonly (readonly string[])[] {
   if (dialect === "sqlite") return migrations;

@@ -1,10 +1,13 @@
-// The schema: applied once, forward alone, whole or not at all, by one process; what was edited or is newer is refused.
+// The schema: applied once, whole or not at all, by one process; what was edited is refused, and what is newer unless it says that it can be worked with.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import type { Database } from "./database.ts";
 import { migrationsFor } from "./migrations.ts";
+import { pendingSteps, requireCurrent, schemaState } from "./schema.ts";
 
 const steps = migrationsFor("sqlite").length;
+const packageVersion = (await Bun.file(join(import.meta.dir, "../../../package.json")).json()).version;
 
 onEachDatabase((databases) => {
   let opened: TestDatabase;
@@ -30,11 +33,39 @@ onEachDatabase((databases) => {
     expect(await applied()).toEqual(before);
   });
 
-  test("the schema of a newer Headrace is refused with the way out, and left alone", async () => {
-    await db`INSERT INTO schema_migrations (version, applied_at) VALUES (${steps + 1}, 0)`;
-    await expect(opened.openAgain()).rejects.toThrow(/start the newer Headrace/);
+  const addStep = (version: number, worksFrom: number | null) => db`
+    INSERT INTO schema_migrations (version, applied_at, checksum, works_from, made_by)
+    VALUES (${version}, 0, 'x', ${worksFrom}, '9.8.7')`;
+
+  test("a newer schema that says nothing of older programs is refused with both versions and the way out, and left alone", async () => {
+    await addStep(steps + 1, null);
+    const before = await applied();
+    await expect(opened.openAgain()).rejects.toThrow(
+      `The database has schema version ${steps + 1}, made by Headrace 9.8.7, this Headrace ${packageVersion} knows ${steps} and cannot work with that one: start the newer Headrace that wrote it, or restore the backup from before`,
+    );
+    expect(await applied()).toEqual(before);
     await db`DELETE FROM schema_migrations WHERE version = ${steps + 1}`;
     await opened.openAgain();
+  });
+
+  test("a newer schema is worked with where each of its steps says that this one's suffices, and is left as it is", async () => {
+    await addStep(steps + 1, steps);
+    await addStep(steps + 2, steps - 3);
+    const before = await applied();
+    const older = await opened.openAgain();
+    await requireCurrent(older, databases.dialect);
+    expect(await pendingSteps(older, databases.dialect)).toBeUndefined();
+    expect(await schemaState(older, databases.dialect)).toEqual({
+      ...{ version: steps + 2, known: steps, isWithinReach: true, madeBy: "9.8.7", foreignStep: undefined },
+    });
+    expect(await applied()).toEqual(before);
+  });
+
+  test("a newer schema is refused once one of its steps needs more than is known here, whatever later ones say", async () => {
+    await addStep(steps + 1, steps + 1);
+    await addStep(steps + 2, steps);
+    await expect(opened.openAgain()).rejects.toThrow("start the newer Headrace");
+    await expect(requireCurrent(db, databases.dialect)).rejects.toThrow("use the newer Headrace");
   });
 
   test("a schema with a step that is not the one known here is refused, and the step is named", async () => {
@@ -44,7 +75,8 @@ onEachDatabase((databases) => {
 
   test("a schema from before checksums were kept gets them, and goes on", async () => {
     const before = await applied();
-    await db`ALTER TABLE schema_migrations DROP COLUMN checksum`;
+    for (const column of ["checksum", "works_from", "made_by"])
+      await db.unsafe(`ALTER TABLE schema_migrations DROP COLUMN ${column}`);
     await opened.openAgain();
     expect(await applied()).toEqual(before);
   });
