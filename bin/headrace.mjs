@@ -1,12 +1,17 @@
 #!/usr/bin/env node
-// Starts Headrace under Bun from plain Node: sets up a fresh clone, then hands over arguments, terminal and signals.
+// Starts Headrace under Bun from plain Node, in a clone, which is set up first, or as the package that npm installed: hands
+// over arguments, terminal and signals.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { bunEnvironment, bunExecutable, ensureDashboard, ensureDependencies, root } from "../scripts/setup.mjs";
+import { bunEnvironment, bunExecutable, isClone, root } from "./bun.mjs";
 
-ensureDependencies();
-if (process.argv[2] === "serve") ensureDashboard();
-const child = spawn(bunExecutable(), [join(root, "src", "main.ts"), ...process.argv.slice(2)], {
+if (isClone) {
+  const { ensureDashboard, ensureDependencies } = await import("../scripts/setup.mjs");
+  ensureDependencies();
+  if (process.argv[2] === "serve") ensureDashboard();
+}
+const program = isClone ? join(root, "src", "main.ts") : join(root, "app", "main.js");
+const child = spawn(bunExecutable(), [program, ...process.argv.slice(2)], {
   stdio: "inherit",
   env: bunEnvironment({ LAUNCHED_BY: "headrace" }),
 });

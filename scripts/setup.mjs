@@ -2,10 +2,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, relative } from "node:path";
+import { bunEnvironment, bunExecutable, root } from "../bin/bun.mjs";
 
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export { bunEnvironment, bunExecutable, root };
+
 const lockFile = join(root, "package-lock.json");
 const stampFile = join(root, "node_modules", ".headrace-setup");
 
@@ -103,45 +104,6 @@ export function ensureDashboard() {
     // Built anew at the next start.
   }
   process.stderr.write(`Dashboard built in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
-}
-
-/**
- * The Bun executable that npm installed for this platform: in a package of its own, or, after an install in which the
- * scripts of packages were run, where that of `bun` has moved it. Without that script there is only a text of some bytes.
- */
-export function bunExecutable() {
-  const platform = { darwin: "darwin", linux: "linux", win32: "windows" }[process.platform] ?? process.platform;
-  const arch = { arm64: "aarch64", x64: "x64" }[process.arch] ?? process.arch;
-  const file = platform === "windows" ? "bun.exe" : "bun";
-  for (const name of [`bun-${platform}-${arch}`, `bun-${platform}-${arch}-musl`]) {
-    for (let dir = root; ; dir = dirname(dir)) {
-      const path = join(dir, "node_modules", "@oven", name, "bin", file);
-      if (existsSync(path)) return path;
-      if (dir === dirname(dir)) break;
-    }
-  }
-  const moved = join(root, "node_modules", "bun", "bin", "bun.exe");
-  if (existsSync(moved) && statSync(moved).size > 1_000_000) return moved;
-  process.stderr.write(
-    `No Bun executable for ${process.platform}-${process.arch} in node_modules/@oven. Remove node_modules and run the command again; ` +
-      "optional dependencies must not be omitted.\n",
-  );
-  process.exit(1);
-}
-
-/**
- * The environment Bun must start with: by default it silently queues outgoing requests beyond 256 per process, and gives
- * memory back to the system a tenth of a second after its use, to ask for the same again with the next requests. Where
- * nothing is to be done it gives back what is free without waiting for that.
- */
-export function bunEnvironment(extra = {}) {
-  return {
-    MIMALLOC_PURGE_DELAY: "10000",
-    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
-    ...process.env,
-    BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
-    ...extra,
-  };
 }
 
 /** Packages that bring a service, by the name of the service: tests start servers of their own. */

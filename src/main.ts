@@ -1,44 +1,23 @@
-// The program: arguments to one command.
-import { Command } from "commander";
-import packageJson from "../package.json" with { type: "json" };
-import { nearest } from "./base/text/nearest.ts";
-import { register } from "./cli/command.ts";
-import { commands, commandsMeant } from "./cli/commands.ts";
-import { createContext } from "./cli/terminal/context.ts";
-import { CliError, exitCodes, printable, reportError } from "./cli/terminal/terminal.ts";
-import { processEnvironment } from "./config/config.ts";
+// The program: a command, or the role of a process that a server starts beside itself.
+import type { Role } from "./installation/places.ts";
 
-const context = createContext(processEnvironment());
-const program = new Command("headrace")
-  .description("A model inference gateway and local node behind one OpenAI-compatible API.")
-  .version(packageJson.version)
-  // Help is written before any command begins, and `| head` ends while it is.
-  .configureOutput({
-    writeOut(text) {
-      context.begin();
-      process.stdout.write(text);
-    },
-  })
-  .showSuggestionAfterError()
-  .exitOverride();
+const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Promise<void>>>> = {
+  "check-database": async () => (await import("./storage/sql/quick-check-process.ts")).checkDatabase,
+  "probe-engine": async () => (await import("./engines/llama/engine-probe.ts")).probeEngine,
+  "run-model": async () => (await import("./engines/llama/worker/main.ts")).runModel,
+};
 
-try {
-  const args = process.argv.slice(2);
-  refuseUnknownCommand(args[0]);
-  for (const name of commandsMeant(args)) {
-    const entry = await commands.get(name)?.();
-    if (entry) register(program, context, entry);
-  }
-  await program.parseAsync();
-} catch (error) {
-  process.exitCode = reportError(error, context.terminal);
+const [first = "", ...others] = process.argv.slice(2);
+const role = first.startsWith("@") ? first.slice(1) : "";
+if (isRole(role)) {
+  // Each process loads what it needs alone.
+  const run = await roles[role]();
+  await run(others);
+} else {
+  const { runCommand } = await import("./cli/program.ts");
+  await runCommand(process.argv.slice(2));
 }
 
-/** `serve` is the default command, and would take any other word for an argument of its own. */
-function refuseUnknownCommand(word: string | undefined): void {
-  const known = [...commands.keys(), "help"];
-  if (word === undefined || word.startsWith("-") || known.includes(word)) return;
-  const meant = nearest(word, known);
-  const hint = meant ? `Did you mean \`headrace ${meant}\`?` : "`headrace --help` lists the commands.";
-  throw new CliError(`There is no command \`${printable(word)}\`. ${hint}`, exitCodes.usage);
+function isRole(name: string): name is Role {
+  return Object.hasOwn(roles, name);
 }

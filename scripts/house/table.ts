@@ -22,6 +22,11 @@ export const layers: Layers = {
     packages: ["node:buffer"],
     because: "what everything stands on stands on nothing: bytes, text, time, errors, what comes later.",
   },
+  "src/installation": {
+    may: [],
+    packages: ["node:fs", "node:path", "node:url"],
+    because: "where files are does not depend on what is in them.",
+  },
   "src/domain": {
     may: ["src/base"],
     because: "the nouns, rules and ports that all others share are without technology.",
@@ -39,7 +44,7 @@ export const layers: Layers = {
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
   "src/prices": {
-    may: ["src/base", "src/domain"],
+    may: ["src/base", "src/domain", "src/installation"],
     packages: ["node:fs"],
     because: "the price list is data that depends on nobody.",
   },
@@ -58,17 +63,17 @@ export const layers: Layers = {
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
   "src/engines/llama": {
-    may: ["src/base", "src/domain", "src/engines", "package.json", "package-lock.json"],
+    may: ["src/base", "src/domain", "src/engines", "src/installation", "package.json"],
     packages: ["node:*", "zod"],
     because: adapter,
   },
   "src/engines/llama/worker": {
-    may: ["src/base", "src/domain", "src/engines/llama"],
+    may: ["src/base", "src/domain", "src/engines/llama", "src/installation"],
     packages: ["node:*", "node-llama-cpp", "zod"],
     because: "it is a process of its own, the only one with llama.cpp in it.",
   },
   "src/storage/sql": {
-    may: ["src/base", "src/domain"],
+    may: ["src/base", "src/domain", "src/installation"],
     packages: ["bun", "bun:sqlite", "node:*", "zod"],
     because: "the databases know nothing of what is in their tables but how they are made.",
   },
@@ -143,6 +148,7 @@ export const layers: Layers = {
         "domain",
         "http1",
         "inference",
+        "installation",
         "nodes",
         "nodes/tunnel",
         "notices",
@@ -152,7 +158,6 @@ export const layers: Layers = {
         "websocket",
         "wire",
       ].map((name) => `src/${name}`),
-      "dist",
     ],
     packages: ["@simplewebauthn/server", "node:*", "zod"],
     because: "the face of the program reaches adapters through ports.",
@@ -160,7 +165,7 @@ export const layers: Layers = {
   "src/upkeep": {
     may: [
       ...storing,
-      ...["accounts", "config", "inference", "policy", "wire"].map((name) => `src/${name}`),
+      ...["accounts", "config", "inference", "installation", "policy", "wire"].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],
@@ -169,9 +174,18 @@ export const layers: Layers = {
   "src/server": {
     may: [
       ...storing,
-      ...["accounts", "config", "engines", "engines/llama", "http", "http1", "inference", "logging", "mail"].map(
-        (name) => `src/${name}`,
-      ),
+      ...[
+        "accounts",
+        "config",
+        "engines",
+        "engines/llama",
+        "http",
+        "http1",
+        "inference",
+        "installation",
+        "logging",
+        "mail",
+      ].map((name) => `src/${name}`),
       ...["metrics", "nodes", "notices", "oauth", "policy", "prices", "tracing", "upkeep"].map((name) => `src/${name}`),
       "package.json",
     ],
@@ -181,9 +195,18 @@ export const layers: Layers = {
   "src/doctor": {
     may: [
       ...storing,
-      ...["accounts", "config", "engines", "engines/llama", "inference", "mail", "policy", "server", "upkeep"].map(
-        (name) => `src/${name}`,
-      ),
+      ...[
+        "accounts",
+        "config",
+        "engines",
+        "engines/llama",
+        "inference",
+        "installation",
+        "mail",
+        "policy",
+        "server",
+        "upkeep",
+      ].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["node:*"],
@@ -216,9 +239,10 @@ export const layers: Layers = {
     because: "commands talk to the HTTP API or to local files; composition is not theirs.",
   },
   "src/main.ts": {
-    may: ["src/base", "src/cli", "src/config", "package.json"],
-    packages: ["commander"],
-    because: "it starts a command.",
+    may: [
+      ...["cli", "engines/llama", "engines/llama/worker", "installation", "storage/sql"].map((name) => `src/${name}`),
+    ],
+    because: "it starts a command, or a role.",
   },
   "web/api": {
     may: [],

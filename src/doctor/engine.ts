@@ -10,7 +10,8 @@ import {
   listBackends,
 } from "../engines/llama/engine-backends.ts";
 import { listModels } from "../engines/llama/model-store.ts";
-import { checkModelFiles, demoModelFile } from "../server/built-in-models.ts";
+import { demoModelFile } from "../installation/places.ts";
+import { checkModelFiles } from "../server/built-in-models.ts";
 import { count } from "./configuration.ts";
 import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { nearest } from "../base/text/nearest.ts";
 import type { Price } from "../domain/models/price.ts";
 import { type PriceWire, priceFromWire } from "../domain/models/price-text.ts";
+import { vendorPricesFile } from "../installation/places.ts";
 
 /** A model at one of those who sell its use; the same model may have another price elsewhere. */
 export interface ListedPrice {
@@ -28,8 +29,6 @@ interface ListFile {
   vendors: { id: string; name: string; models: { id: string; context?: number; price: PriceWire }[] }[];
 }
 
-/** Written by scripts/vendor-prices.py. */
-const file = new URL("./vendor-prices.json", import.meta.url);
 let read: { list: PriceList; byName: ReadonlyMap<string, ListedPrice> } | undefined;
 const resolved = new Map<string, Price>();
 
@@ -70,7 +69,7 @@ export function matchingPrices(words: readonly string[]): readonly ListedPrice[]
 
 function opened() {
   if (read) return read;
-  const { source, date, vendors } = JSON.parse(readFileSync(file, "utf8")) as ListFile;
+  const { source, date, vendors } = JSON.parse(readFileSync(vendorPricesFile, "utf8")) as ListFile;
   const prices = vendors.flatMap(({ id: vendor, models }) =>
     models.map(({ id, context, price }) => ({ name: `${vendor}/${id}`, context, price })),
   );

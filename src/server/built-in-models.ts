@@ -1,6 +1,6 @@
 // The models of the built-in engine: the demo model, files named in the configuration, and pulled ones.
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, ConfigError, type Problem } from "../config/config.ts";
@@ -11,8 +11,7 @@ import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
 import { SetupError } from "../engines/llama/setup-error.ts";
-
-export const demoModelFile = join(import.meta.dir, "..", "..", "models", "tiny-demo", "tiny-demo.gguf");
+import { demoModelFile } from "../installation/places.ts";
 
 const demoModel: LlamaModel = {
   id: demoId,

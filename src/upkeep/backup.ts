@@ -17,6 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { SQL } from "bun";
 import { StartError } from "../base/errors.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
+import { threadFile } from "../installation/places.ts";
 import { listSegments } from "../ledger/spool-reader.ts";
 import {
   bytesOfCopy,
@@ -211,7 +212,7 @@ async function copyInThread(
     const bytes = Math.min(statSync(copy, { throwIfNoEntry: false })?.size ?? 0, totalBytes);
     onProgress?.({ phase: "copying", bytes, totalBytes });
   };
-  const thread = new Worker(new URL("../storage/backup/backup-thread.ts", import.meta.url));
+  const thread = new Worker(threadFile("copy-database"));
   const timer = setInterval(report, progressMs);
   try {
     return await new Promise((resolve, reject) => {

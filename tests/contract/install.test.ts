@@ -55,8 +55,8 @@ function bunBesidePackage(bytes: number) {
     const moved = join(clone, "node_modules", "bun", "bin", "bun.exe");
     mkdirSync(join(moved, ".."), { recursive: true });
     writeFileSync(moved, Buffer.alloc(bytes));
-    cpSync(join(root, "scripts", "setup.mjs"), join(clone, "scripts", "setup.mjs"));
-    const code = 'process.stdout.write((await import("./scripts/setup.mjs")).bunExecutable())';
+    cpSync(join(root, "bin", "bun.mjs"), join(clone, "bin", "bun.mjs"));
+    const code = 'process.stdout.write((await import("./bin/bun.mjs")).bunExecutable())';
     const { stdout, status } = spawnSync("node", ["--input-type=module", "-e", code], { cwd: clone, encoding: "utf8" });
     return { status, found: stdout === moved };
   } finally {

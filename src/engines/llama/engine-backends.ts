@@ -3,6 +3,7 @@ import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
+import { packageDirectory } from "../../installation/places.ts";
 import { SetupError } from "./setup-error.ts";
 
 export const backends = ["cuda", "vulkan", "cpu"] as const;
@@ -75,9 +76,10 @@ export function backendPackages(name: string, platform: string): { backend: Back
 export async function defaultInstallComputes(platform: string): Promise<boolean> {
   const cpu = packages[platform]?.cpu?.[0];
   if (cpu === undefined) return platform.startsWith("darwin");
+  const directory = packageDirectory(cpu.name);
+  if (directory === undefined) return false;
   try {
-    const path = new URL(`../../../node_modules/${cpu.name}/package.json`, import.meta.url);
-    const { name }: { name?: unknown } = JSON.parse(await readFile(path, "utf8"));
+    const { name }: { name?: unknown } = JSON.parse(await readFile(join(directory, "package.json"), "utf8"));
     return name === cpu.name;
   } catch {
     return false;

@@ -2,9 +2,9 @@
 
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { wallMs } from "../../base/clock.ts";
+import { lockFile as ownLockFile, selfCommand } from "../../installation/places.ts";
 import { type DeviceSigns, deviceSigns } from "./device-signs.ts";
 import { requireDiskSpace } from "./disk-space.ts";
 import {
@@ -60,8 +60,6 @@ export interface InstallResult {
 
 const probeTimeoutMs = 60_000;
 const progressIntervalMs = 500;
-const ownLockFile = fileURLToPath(new URL("../../../package-lock.json", import.meta.url));
-const probeScript = fileURLToPath(new URL("./engine-probe.ts", import.meta.url));
 
 /**
  * Rejects with a SetupError, or with the reason of `signal`; then nothing has changed on disk. A machine without a
@@ -203,7 +201,7 @@ const probeAnswer = z.union([z.object({ devices: z.array(z.string()) }), z.objec
 
 async function probe(directory: string, backend: Backend, signal: AbortSignal): Promise<z.infer<typeof probeAnswer>> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(probeTimeoutMs)]);
-  const child = Bun.spawn([process.execPath, probeScript, libraryPathIn(directory), backend], {
+  const child = Bun.spawn([...selfCommand("probe-engine"), libraryPathIn(directory), backend], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "ignore",

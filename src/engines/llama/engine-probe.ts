@@ -18,8 +18,8 @@ async function probe(libraryPath: string, gpu: "cuda" | "vulkan" | false): Promi
   return { devices };
 }
 
-if (import.meta.main) {
-  const [libraryPath = "", wanted] = process.argv.slice(2);
+/** `<directory of the library> <back-end>` */
+export async function probeEngine([libraryPath = "", wanted]: readonly string[]): Promise<void> {
   const gpu = wanted === "cuda" || wanted === "vulkan" ? wanted : false;
   const answer = await probe(libraryPath, gpu).catch(
     (error: unknown): ProbeAnswer => ({ error: error instanceof Error ? error.message : String(error) }),

@@ -1,6 +1,6 @@
 // Asks the engine's worker, in a process of its own, what a GGUF file is: a broken file can end only that process.
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { selfCommand } from "../../installation/places.ts";
 import { SetupError } from "./setup-error.ts";
 
 const inspection = z.object({
@@ -18,7 +18,6 @@ const inspection = z.object({
 export type ModelInspection = z.infer<typeof inspection>;
 
 const refusal = z.object({ error: z.string() });
-const worker = fileURLToPath(new URL("./worker/main.ts", import.meta.url));
 
 /** Reading the header of a file, on a slow disk and a busy machine. */
 const inspectTimeoutMs = 60_000;
@@ -26,7 +25,7 @@ const inspectTimeoutMs = 60_000;
 /** Reads the file's own description. Rejects with a SetupError when the engine cannot use the file. */
 export async function inspectModel(path: string, signal: AbortSignal): Promise<ModelInspection> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(inspectTimeoutMs)]);
-  const child = Bun.spawn([process.execPath, worker, "--inspect", path], {
+  const child = Bun.spawn([...selfCommand("run-model"), "--inspect", path], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

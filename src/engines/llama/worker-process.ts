@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { selfCommand } from "../../installation/places.ts";
 
 export interface WorkerOptions {
   modelId: string;
@@ -44,8 +45,6 @@ const healthEveryMs = 15_000;
 const healthTimeoutMs = 20_000;
 /** Deaths while loading, in a row, after which the model is given up until somebody asks again. */
 const maxLoadDeaths = 5;
-
-const workerMain = join(import.meta.dir, "worker", "main.ts");
 
 export class WorkerProcess {
   readonly #options: WorkerOptions;
@@ -178,7 +177,7 @@ export class WorkerProcess {
     const socket = join(this.#directory, `${generation}.sock`);
     const startedMs = exactMs();
     const { modelId } = this.#options;
-    const child = Bun.spawn([process.execPath, workerMain, JSON.stringify({ ...this.#options, socket })], {
+    const child = Bun.spawn([...selfCommand("run-model"), JSON.stringify({ ...this.#options, socket })], {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "pipe",

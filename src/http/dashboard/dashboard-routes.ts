@@ -1,9 +1,9 @@
 // Where the dashboard is served: its page under every address that it has a view for, for who is signed in, and its files.
 
-import { fileURLToPath } from "node:url";
 import type { BrowserSessions } from "../../accounts/browser-sessions.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
+import { dashboardDirectory } from "../../installation/places.ts";
 import { hasApiKey } from "../exchange/api-key-header.ts";
 import { errorAnswer } from "../exchange/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
@@ -36,7 +36,7 @@ export interface DashboardDeps {
 }
 
 export function dashboardRoutes(deps: DashboardDeps): PageRoute[] {
-  const files = new DashboardFiles(fileURLToPath(new URL("../../../dist/dashboard", import.meta.url)));
+  const files = new DashboardFiles(dashboardDirectory);
   const paths = places.flatMap((place) => (place.endsWith("*") ? [`/${place}`] : [`/${place}`, `/${place}/*`]));
   return [
     ...["/", ...paths].map((path): PageRoute => {

@@ -1,8 +1,8 @@
 // The files that pages load: a fixed list, read when the first browser asks, kept, and told apart by their content.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../base/errors.ts";
+import { pageAsset, webauthnScript } from "../../installation/places.ts";
 import type { PageRoute } from "../exchange/route.ts";
 
 interface AssetSource {
@@ -67,7 +67,7 @@ function etagOf(bytes: Uint8Array): string {
 }
 
 function ownFile(name: string): Promise<Uint8Array> {
-  return readFile(new URL(`./assets/${name}`, import.meta.url));
+  return readFile(pageAsset(name));
 }
 
 /** What our own scripts may import of it. */
@@ -83,7 +83,6 @@ const webauthnNames = [
 
 /** In one file the package is a script that sets a global; here it becomes a module that exports what the global has. */
 async function readWebauthnLibrary(): Promise<Uint8Array> {
-  const entry = import.meta.resolve("@simplewebauthn/browser");
-  const script = await readFile(fileURLToPath(new URL("../dist/bundle/index.umd.min.js", entry)), "utf8");
+  const script = await readFile(webauthnScript(), "utf8");
   return Buffer.from(`${script}\nexport const { ${webauthnNames.join(", ")} } = globalThis.SimpleWebAuthnBrowser;\n`);
 }

@@ -2,6 +2,7 @@
 
 import { statSync } from "node:fs";
 import { exactMs } from "../../base/clock.ts";
+import { threadFile } from "../../installation/places.ts";
 import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
 import { type Database, dialectOf } from "./database.ts";
 import { databaseFile } from "./durable-commits.ts";
@@ -87,7 +88,7 @@ class Checkpointer {
   #run(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const bytes = this.#logBytes();
-    const thread = this.#thread ?? new Worker(new URL("./checkpoint-thread.ts", import.meta.url));
+    const thread = this.#thread ?? new Worker(threadFile("checkpoint"));
     this.#thread = thread;
     const end = () => {
       this.#seenBytes = bytes;

@@ -3,6 +3,9 @@ import { Database } from "bun:sqlite";
 
 const mostComplaints = 3;
 
-const db = new Database(process.argv[2], { readonly: true });
-for (const [line] of db.prepare(`PRAGMA quick_check(${mostComplaints})`).values()) process.stdout.write(`${line}\n`);
-db.close();
+/** `<file>` */
+export async function checkDatabase([file]: readonly string[]): Promise<void> {
+  const db = new Database(file, { readonly: true });
+  for (const [line] of db.prepare(`PRAGMA quick_check(${mostComplaints})`).values()) process.stdout.write(`${line}\n`);
+  db.close();
+}

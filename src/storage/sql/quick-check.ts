@@ -1,11 +1,11 @@
 // Whether a SQLite file is sound, as far as can be seen within a time: in a process of its own, as SQLite cannot be interrupted here.
-import { join } from "node:path";
+import { selfCommand } from "../../installation/places.ts";
 
 export type QuickCheck = { state: "sound" } | { state: "damaged"; what: string } | { state: "unfinished" };
 
 /** `PRAGMA quick_check`. Rejects where the process could not be started, or the file not be opened. */
 export async function quickCheck(file: string, timeoutMs: number): Promise<QuickCheck> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "quick-check-process.ts"), file], {
+  const child = Bun.spawn([...selfCommand("check-database"), file], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { selfCommand } from "../../../src/installation/places.ts";
 import { withMetadata } from "./gguf-variant.ts";
 
-export const workerPath = fileURLToPath(new URL("../../../src/engines/llama/worker/main.ts", import.meta.url));
 export const demoModel = fileURLToPath(new URL("../../../models/tiny-demo/tiny-demo.gguf", import.meta.url));
 
 export interface Completion {
@@ -75,7 +75,7 @@ export async function firstLine(output: ReadableStream<Uint8Array>): Promise<Rec
 }
 
 export function spawnWorker(settings: Record<string, unknown>) {
-  return Bun.spawn([process.execPath, workerPath, JSON.stringify(settings)], {
+  return Bun.spawn([...selfCommand("run-model"), JSON.stringify(settings)], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "pipe",

@@ -9,10 +9,10 @@ import {
   temporaryDirectory,
   until,
   WorkerProcess,
-  workerPath,
   writeVariant,
 } from "../../../../tests/support/llama/worker-process.ts";
 import { withinMs } from "../../../../tests/support/long.ts";
+import { selfCommand } from "../../../installation/places.ts";
 
 const directory = temporaryDirectory();
 const socket = join(directory.path, "worker.sock");
@@ -20,7 +20,7 @@ const socket = join(directory.path, "worker.sock");
 afterAll(() => directory.dispose());
 
 async function inspect(path: string): Promise<{ code: number; answer: Record<string, unknown> }> {
-  const child = Bun.spawn([process.execPath, workerPath, "--inspect", path], { stdin: "ignore", stdout: "pipe" });
+  const child = Bun.spawn([...selfCommand("run-model"), "--inspect", path], { stdin: "ignore", stdout: "pipe" });
   const answer = await firstLine(child.stdout);
   return { code: await child.exited, answer };
 }

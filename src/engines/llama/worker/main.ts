@@ -1,5 +1,5 @@
 // The worker process: serves one GGUF model on a Unix domain socket, so that a crash of native code ends only it
-// (engine trap 10). `main.ts <settings as JSON>` serves; `main.ts --inspect <file>` describes a file and ends.
+// (engine trap 10).
 import { rmdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadLibrary } from "./library.ts";
@@ -75,16 +75,17 @@ async function run(json: string): Promise<void> {
   });
 }
 
-// A stray rejection in the library concerns one generation; the others go on.
-process.on("unhandledRejection", (reason) =>
-  log(`error: unexpected failure outside of any request: ${reasonOf(reason)}`),
-);
-
-const [first = "", second = ""] = process.argv.slice(2);
-if (first === "--inspect") process.exit(await inspect(second));
-try {
-  await run(first);
-} catch (error) {
-  await tell({ ready: false, error: reasonOf(error) });
-  process.exit(1);
+/** `<settings as JSON>` serves until its end; `--inspect <file>` describes a file and ends. */
+export async function runModel([first = "", second = ""]: readonly string[]): Promise<void> {
+  // A stray rejection in the library concerns one generation; the others go on.
+  process.on("unhandledRejection", (reason) =>
+    log(`error: unexpected failure outside of any request: ${reasonOf(reason)}`),
+  );
+  if (first === "--inspect") process.exit(await inspect(second));
+  try {
+    await run(first);
+  } catch (error) {
+    await tell({ ready: false, error: reasonOf(error) });
+    process.exit(1);
+  }
 }

@@ -1,0 +1,46 @@
+// The command line: arguments to one command.
+import { Command } from "commander";
+import packageJson from "../../package.json" with { type: "json" };
+import { nearest } from "../base/text/nearest.ts";
+import { processEnvironment } from "../config/config.ts";
+import { register } from "./command.ts";
+import { commands, commandsMeant } from "./commands.ts";
+import { createContext } from "./terminal/context.ts";
+import { CliError, exitCodes, printable, reportError } from "./terminal/terminal.ts";
+
+/** Runs what the arguments ask for. Never rejects: the exit code of the process says how it ended. */
+export async function runCommand(args: readonly string[]): Promise<void> {
+  const context = createContext(processEnvironment());
+  const program = new Command("headrace")
+    .description("A model inference gateway and local node behind one OpenAI-compatible API.")
+    .version(packageJson.version)
+    // Help is written before any command begins, and `| head` ends while it is.
+    .configureOutput({
+      writeOut(text) {
+        context.begin();
+        process.stdout.write(text);
+      },
+    })
+    .showSuggestionAfterError()
+    .exitOverride();
+
+  try {
+    refuseUnknownCommand(args[0]);
+    for (const name of commandsMeant(args)) {
+      const entry = await commands.get(name)?.();
+      if (entry) register(program, context, entry);
+    }
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    process.exitCode = reportError(error, context.terminal);
+  }
+}
+
+/** `serve` is the default command, and would take any other word for an argument of its own. */
+function refuseUnknownCommand(word: string | undefined): void {
+  const known = [...commands.keys(), "help"];
+  if (word === undefined || word.startsWith("-") || known.includes(word)) return;
+  const meant = nearest(word, known);
+  const hint = meant ? `Did you mean \`headrace ${meant}\`?` : "`headrace --help` lists the commands.";
+  throw new CliError(`There is no command \`${printable(word)}\`. ${hint}`, exitCodes.usage);
+}
