@@ -26,7 +26,7 @@ export const labels = {
 
 export const seconds = 1_000_000_000;
 
-/** As the specification of OCI images has it; `Healthcheck` is Docker's, which reads it in images of either form. */
+/** The members that OCI images have, and `Healthcheck`, which is Docker's: it reads that in images of either form. */
 export const config = {
   User: `${user}:${user}`,
   ExposedPorts: { "7545/tcp": {} },

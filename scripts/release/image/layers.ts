@@ -3,7 +3,6 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { bunExecutable } from "../../../bin/bun.mjs";
 import { user } from "./config.ts";
 
 const root = join(import.meta.dir, "..", "..", "..");
@@ -48,15 +47,24 @@ function installDebian(folder: string, modifiedAt: number): void {
   const env = { ...process.env, SOURCE_DATE_EPOCH: String(modifiedAt) };
   execFileSync("mmdebstrap", args, { env, stdio: ["ignore", "ignore", "inherit"] });
   // What the machine that runs it gives it, what belongs to who installs packages, and manuals.
-  const left = ["./dev/*", "./etc/fstab", "./etc/host*", "./etc/resolv.conf", "./var/*", "./usr/share/man", "./usr/share/locale"];
+  const left = [
+    "./dev/*",
+    "./etc/fstab",
+    "./etc/host*",
+    "./etc/resolv.conf",
+    "./var/*",
+    "./usr/share/man",
+    "./usr/share/locale",
+  ];
   execFileSync("tar", ["-xf", archive, "-C", folder, "--no-same-owner", ...left.map((name) => `--exclude=${name}`)]);
   rmSync(archive);
   for (const [name, text] of Object.entries(accounts)) writeFileSync(join(folder, name), text);
 }
 
+/** What runs this is what will run the program. */
 function installRuntime(folder: string): void {
   mkdirSync(join(folder, "usr/local/bin"), { recursive: true });
-  copy(bunExecutable(), join(folder, "usr/local/bin/bun"), 0o755);
+  copy(process.execPath, join(folder, "usr/local/bin/bun"), 0o755);
   const backEnd = "node_modules/@node-llama-cpp/linux-x64";
   copy(join(root, backEnd), join(folder, "opt/headrace", backEnd));
 }
