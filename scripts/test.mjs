@@ -28,6 +28,9 @@ ensureDebianPackages({
   nft: "nftables",
   promtool: "prometheus",
   amtool: "prometheus-alertmanager",
+  mmdebstrap: "mmdebstrap",
+  umoci: "umoci",
+  "/usr/sbin/runc runc": "runc",
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
