@@ -29,7 +29,7 @@ const findings = [
     readTime,
   ),
   ...checkMoney(files, moneyRooms),
-  ...checkProse([...files, ...readSources(root, ["bench", "scripts", "tests"])], headless),
+  ...checkProse([...files, ...readSources(root, ["bench", "scripts", "site", "tests"])], headless),
   ...checkLua(lua, Object.values(limitScripts)),
   ...checkTests(files, insideTests),
 ];

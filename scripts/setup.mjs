@@ -74,36 +74,62 @@ function writeStamp(text) {
  * came built and without its sources.
  */
 export function ensureDashboard() {
-  const sources = join(root, "web");
-  if (!existsSync(sources)) return;
-  const names = readdirSync(sources, { recursive: true }).map((name) => join(sources, name));
-  const inputs = [...names.sort(), join(root, "scripts", "build-dashboard.ts"), lockFile];
+  ensureBuilt({
+    what: "Dashboard",
+    sources: ["web"],
+    script: join("scripts", "build-dashboard.ts"),
+    target: "dashboard",
+  });
+}
+
+/** Whether what makes the guides a site is installed: it is among the development packages. */
+export function canBuildGuides() {
+  return existsSync(join(root, "node_modules", "vitepress"));
+}
+
+/** Builds the guides as a site, as `ensureDashboard` does the dashboard; development packages are to be there. */
+export function ensureGuides() {
+  const documents = readdirSync(root).filter((name) => name.endsWith(".md"));
+  const sources = ["site", "docs", "deploy", "examples", "package.json", ...documents];
+  return ensureBuilt({ what: "Guides", sources, script: join("site", "build.ts"), target: "docs" });
+}
+
+/** False where it failed, which was told. */
+function ensureBuilt({ what, sources, script, target }) {
+  if (!existsSync(join(root, sources[0]))) return true;
+  const inputs = [...sources, script, relative(root, lockFile)].flatMap(filesOf);
   const hash = createHash("sha256");
-  for (const name of inputs) {
-    // An installed package has no lock file beside it.
-    if (!existsSync(name) || !statSync(name).isFile()) continue;
-    hash.update(`${relative(root, name)}\0`).update(readFileSync(name));
-  }
+  for (const name of inputs) hash.update(`${name}\0`).update(readFileSync(join(root, name)));
   const wanted = hash.digest("hex");
-  const stamp = join(root, "dist", "dashboard", ".built-from");
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  const stamp = join(root, "dist", target, ".built-from");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return true;
   const started = Date.now();
-  const build = spawnSync(bunExecutable(), [join(root, "scripts", "build-dashboard.ts")], {
+  const build = spawnSync(bunExecutable(), [join(root, script)], {
     cwd: root,
     stdio: ["ignore", 2, 2],
     env: bunEnvironment(),
   });
   if (build.status !== 0) {
     // The API works without it; the page says what is missing.
-    process.stderr.write("The dashboard could not be built (see above); all else works without it.\n");
-    return;
+    process.stderr.write(`${what} could not be built (see above); all else works without.\n`);
+    return false;
   }
   try {
     writeFileSync(stamp, wanted);
   } catch {
     // Built anew at the next start.
   }
-  process.stderr.write(`Dashboard built in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
+  process.stderr.write(`${what} built in ${((Date.now() - started) / 1000).toFixed(1)} s.\n`);
+  return true;
+}
+
+/** A file, or all in a folder, by path from the root. None where there is no such: an installed package has no lock file. */
+function filesOf(name) {
+  const path = join(root, name);
+  if (!existsSync(path)) return [];
+  if (statSync(path).isFile()) return [name];
+  const below = readdirSync(path, { recursive: true }).map((one) => join(name, one));
+  return below.filter((one) => statSync(join(root, one)).isFile()).sort();
 }
 
 /** Packages that bring a service, by the name of the service: tests start servers of their own. */

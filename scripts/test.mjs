@@ -11,12 +11,14 @@ import {
   ensureDashboard,
   ensureDebianPackages,
   ensureDependencies,
+  ensureGuides,
   root,
 } from "./setup.mjs";
 import { ensureDeployTools, ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
+if (!ensureGuides()) process.exit(1);
 ensureDebianPackages({
   curl: "curl",
   // Tests of upgrades run programs of the history.

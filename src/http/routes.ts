@@ -35,6 +35,7 @@ import { usageRoutes } from "./api/usage/usage-routes.ts";
 import { webhookRoutes } from "./api/webhooks/webhook-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
 import type { Route } from "./exchange/route.ts";
+import { guideRoutes } from "./guides/guide-routes.ts";
 import { authorizeRoutes } from "./pages/authorize-routes.ts";
 import { deviceRoutes } from "./pages/device-routes.ts";
 import { pageRoutes } from "./pages/page-routes.ts";
@@ -76,6 +77,7 @@ const makers = [
   serviceRoutes,
   metricsRoutes,
   dashboardRoutes,
+  guideRoutes,
   pageRoutes,
   ssoRoutes,
   authorizeRoutes,

@@ -15,7 +15,7 @@ afterAll(async () => {
 
 test("endpoints are found by what they are for, and all are there again when nothing is asked for", async () => {
   await using visitor = await openVisitor({ at: server.url, size: desktop });
-  await visitor.go("/docs");
+  await visitor.go("/docs/api");
   const { page } = visitor;
   const links = page.getByRole("navigation", { name: "Endpoints" }).locator("ul li a:visible");
   const all = await links.count();
@@ -34,7 +34,7 @@ test("endpoints are found by what they are for, and all are there again when not
 });
 
 test("nothing of the reference moves as it comes bit by bit, as over a slow line", async () => {
-  const answer = await server.request("/docs");
+  const answer = await server.request("/docs/api");
   const policy = answer.headers.get("content-security-policy") ?? "";
   const html = await answer.text();
   using slow = Bun.serve({
@@ -65,7 +65,7 @@ async function bitByBit(html: string, body: ReadableStreamDefaultController): Pr
 
 test("each part of the reference that scrolls is within reach of the keyboard and has a name", async () => {
   await using visitor = await openVisitor({ at: server.url, size: phone });
-  await visitor.go("/docs");
+  await visitor.go("/docs/api");
   const unreachable = await visitor.page.evaluate(() =>
     [...document.querySelectorAll<HTMLElement>("main *")]
       .filter(
@@ -79,7 +79,7 @@ test("each part of the reference that scrolls is within reach of the keyboard an
 
 test("on a phone the reference begins with its heading, and the list of endpoints is opened by who wants it", async () => {
   await using visitor = await openVisitor({ at: server.url, size: phone });
-  await visitor.go("/docs");
+  await visitor.go("/docs/api");
   const { page } = visitor;
   const heading = await page.getByRole("heading", { level: 1 }).boundingBox();
   expect(heading?.y).toBeLessThan(phone.height / 2);

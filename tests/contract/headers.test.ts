@@ -99,7 +99,7 @@ test("all pages but those on the way of an app's authorization are cut off from 
   for (const path of ["/settings", "/usage", "/device", "/nowhere/but/settings".replace("/nowhere/but", "")]) {
     expect([path, await openerPolicy(path, cookie)]).toEqual([path, "same-origin"]);
   }
-  for (const path of ["/docs", "/reset", "/reset/x", "/invitations/x", "/setup/x"]) {
+  for (const path of ["/docs/api", "/docs/", "/reset", "/reset/x", "/invitations/x", "/setup/x"]) {
     expect([path, await openerPolicy(path)]).toEqual([path, "same-origin"]);
   }
   expect(await openerPolicy("/sign-in")).toBeNull();

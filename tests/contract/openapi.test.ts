@@ -161,7 +161,7 @@ describe("routes", () => {
   });
 
   test("the document and the reference page need no credentials", async () => {
-    for (const path of ["/openapi.json", "/docs"]) expect((await fetch(server.url + path)).status).toBe(200);
+    for (const path of ["/openapi.json", "/docs/api"]) expect((await fetch(server.url + path)).status).toBe(200);
     // Whoever opens the server's address finds the way to sign in.
     expect(await (await fetch(server.url)).text()).toContain("<h1>Sign in</h1>");
   });

@@ -23,7 +23,7 @@ const openToAll = [
   "GET /.well-known/jwks.json",
   "GET /.well-known/oauth-authorization-server",
   "GET /.well-known/oauth-protected-resource/v1",
-  "GET /docs",
+  "GET /docs/api",
   "GET /health",
   "GET /healthz",
   "GET /openapi.json",

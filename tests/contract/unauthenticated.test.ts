@@ -191,7 +191,7 @@ test("a client that nobody trusts as a proxy gets no new limit by X-Forwarded-Fo
   await using direct = await startHeadrace({ addressLimits: few, clock });
   const statuses = [];
   for (let i = 0; i <= limit; i++) {
-    statuses.push((await fetch(`${direct.url}/docs`, { headers: { "x-forwarded-for": someAddress() } })).status);
+    statuses.push((await fetch(`${direct.url}/docs/api`, { headers: { "x-forwarded-for": someAddress() } })).status);
   }
   expect(statuses).toEqual([...Array(limit).fill(200), 429]);
 });

@@ -215,7 +215,7 @@ const elsewhere = [
   "/v1/responses",
   // An item of a conversation, which is found first.
   "/v1/conversations/{id}/items/{item}",
-  ...["/healthz", "/health", "/v1/health", "/ping", "/readyz", "/openapi.json", "/docs"],
+  ...["/healthz", "/health", "/v1/health", "/ping", "/readyz", "/openapi.json", "/docs/api"],
   ...["/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/v1"],
 ];
 /** For owners and admins, who see all of the account. */

@@ -56,7 +56,6 @@ describe("unknown paths", () => {
     "/admin",
     "/healthz/",
     "/healthz/x",
-    "/docs/../etc/passwd",
     "/openapi.json%00",
     "/index.php?x=/v1/models",
   ])("%s is 404 in the error shape, with a way on", async (target) => {
@@ -168,8 +167,9 @@ describe("path tricks", () => {
       expect([400, 401, 404]).toContain((await ask("GET", target, false)).status);
       expect((await ask("GET", target)).body).not.toContain('"status":"ok"');
     }
+    // Below /docs there are pages, which are not posted to.
     for (const target of ["/healthz/../v1/chat/completions", "/docs/../v1/chat/completions"]) {
-      expect([400, 401, 404]).toContain((await ask("POST", target, false, ["Content-Length: 0"])).status);
+      expect([400, 401, 404, 405]).toContain((await ask("POST", target, false, ["Content-Length: 0"])).status);
     }
   });
 
@@ -211,7 +211,7 @@ describe("methods", () => {
     ["/healthz", "GET, HEAD"],
     ["/readyz", "GET, HEAD"],
     ["/openapi.json", "GET, HEAD"],
-    ["/docs", "GET, HEAD"],
+    ["/docs/api", "GET, HEAD"],
   ])("every other method on %s is 405 with Allow: %s", async (path, allow) => {
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]) {
       if (allow.split(", ").includes(method)) continue;
@@ -229,7 +229,7 @@ describe("methods", () => {
   });
 
   test("HEAD answers as GET does, without a body, and wants the same key", async () => {
-    for (const path of ["/v1/models", "/v1/models/upstream-model", "/healthz", "/docs"]) {
+    for (const path of ["/v1/models", "/v1/models/upstream-model", "/healthz", "/docs/api"]) {
       const response = await server.request(path, { method: "HEAD" });
       expect([path, response.status]).toEqual([path, 200]);
       expect(await response.text()).toBe("");
@@ -261,7 +261,7 @@ describe("Host headers", () => {
   ])("junk (%p) breaks nothing: public paths answer, no answer repeats it", async (host) => {
     for (const [target, statuses] of [
       ["/healthz", [200, 400]],
-      ["/docs", [200, 400]],
+      ["/docs/api", [200, 400]],
       ["/openapi.json", [200, 400]],
       ["/nope", [404, 400]],
       ["/v1/models/x", [401, 400]],

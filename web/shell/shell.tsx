@@ -66,6 +66,9 @@ export function Shell() {
         </AppShell.Section>
         <AppShell.Section>
           <a className="menu-link" href="/docs">
+            Guides
+          </a>
+          <a className="menu-link" href="/docs/api">
             API reference
           </a>
         </AppShell.Section>

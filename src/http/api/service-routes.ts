@@ -82,7 +82,7 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => readonly Route[
     },
     {
       method: "GET",
-      path: "/docs",
+      path: "/docs/api",
       access: "public",
       throttle: "file",
       doc: {

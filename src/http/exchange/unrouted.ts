@@ -33,7 +33,7 @@ export function unrouted(
     meant === undefined
       ? ""
       : ` Did you mean ${short(meant)}? The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
-  return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs lists the endpoints.`);
+  return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
 
 /**

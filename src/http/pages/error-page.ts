@@ -23,7 +23,7 @@ export function referenceLine(requestId: string): Html {
 export function noSuchPage(path: string, requestId: string): PlainAnswer {
   const body = html`<h1>There is no page here</h1>
 <p role="alert">Nothing is at <code>${shown(path)}</code>. It may have moved, or the address is incomplete.</p>
-<p><a href="/">Go to the overview</a>, or read the <a href="/docs">API reference</a>.</p>
+<p><a href="/">Go to the overview</a>, or read the <a href="/docs/api">API reference</a>.</p>
 ${referenceLine(requestId)}`;
   return pageAnswer({ title: "There is no page here", status: 404, body });
 }

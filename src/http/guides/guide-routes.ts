@@ -1,0 +1,75 @@
+// Where the guides are served: their pages and files below /docs, beside the API reference, for everybody.
+import { fileURLToPath } from "node:url";
+import { GatewayError } from "../../base/errors.ts";
+import { isSameTag } from "../content/entity-tag.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
+import { redirectTo } from "../pages/page.ts";
+import { type GuideFile, GuideFiles, type GuideManifest } from "./guide-files.ts";
+
+const built = fileURLToPath(new URL("../../../dist/docs", import.meta.url));
+const forever = "public, max-age=31536000, immutable";
+
+export interface GuideDeps {
+  /** Where they were built; left out: beside the program. */
+  guidesDirectory?: string;
+}
+
+export function guideRoutes({ guidesDirectory = built }: GuideDeps): PageRoute[] {
+  const files = new GuideFiles(guidesDirectory);
+  const route = (path: string, handle: PageRoute["handle"]): PageRoute => {
+    return { method: "GET", path, access: "page", throttle: "file", handle };
+  };
+  return [
+    // Without the guides it is what it was before there were any: the reference.
+    route("/docs", async () => redirectTo((await files.manifest()) ? "/docs/" : "/docs/api")),
+    route("/docs/", (exchange) => answer(exchange, files)),
+    route("/docs/*", (exchange) => answer(exchange, files)),
+  ];
+}
+
+async function answer({ req, params }: Exchange, files: GuideFiles): Promise<PlainAnswer> {
+  const manifest = await files.manifest();
+  if (!manifest) {
+    throw new GatewayError(
+      "not_found",
+      "The guides were not built; `npm run docs` does that, also beside a server that runs. The API reference is at /docs/api.",
+    );
+  }
+  const address = params["*"] ?? "";
+  const folder = `${address}/`;
+  const found = fileAt(manifest, address);
+  if (!found && fileAt(manifest, folder)) return redirectTo(`/docs/${folder}`);
+  const version = versionOf(manifest, address);
+  const file = found ?? fileAt(manifest, `${version}404`);
+  if (!file) throw new GatewayError("not_found", "There is no such page here.");
+  const headers = {
+    ...{ "cache-control": file.forever ? forever : "no-cache", etag: `W/"${file.tag}"`, vary: "accept-encoding" },
+    ...(file.type.startsWith("text/html") && pageHeaders(manifest.scripts[version] ?? [])),
+  };
+  if (found && isSameTag(req.headers.get("if-none-match"), headers.etag)) return { status: 304, headers, body: "" };
+  const { encoding, bytes } = await files.read(file, req.headers.get("accept-encoding"));
+  return {
+    status: found ? 200 : 404,
+    headers: { ...headers, "content-type": file.type, ...(encoding && { "content-encoding": encoding }) },
+    body: bytes,
+  };
+}
+
+function fileAt({ files }: GuideManifest, address: string): GuideFile | undefined {
+  return Object.hasOwn(files, address) ? files[address] : undefined;
+}
+
+/** The version that an address is of: the longest that it begins with. */
+function versionOf({ scripts }: GuideManifest, address: string): string {
+  const of = Object.keys(scripts).filter((version) => address.startsWith(version));
+  return of.sort((a, b) => b.length - a.length)[0] ?? "";
+}
+
+/** Scripts of ours, and those in the pages that the build has seen; what is styled is so by files. */
+function pageHeaders(scripts: readonly string[]): Record<string, string> {
+  const sources = ["'self'", ...scripts].join(" ");
+  return {
+    "content-security-policy": `default-src 'none'; script-src ${sources}; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+    "cross-origin-opener-policy": "same-origin",
+  };
+}
