@@ -40,6 +40,7 @@ function copyFiles(directory: string): void {
     [join(library, "llama.cpp.info.json"), "llama/llama.cpp.info.json"],
     [join(library, "grammars"), "llama/grammars"],
     [join("dist", "dashboard"), "dist/dashboard"],
+    [join("dist", "docs"), "dist/docs"],
     ["LICENSE", "LICENSE"],
     ["README.md", "README.md"],
   ];

@@ -24,6 +24,8 @@ export const demoModelFile = join(root, "models", "tiny-demo", "tiny-demo.gguf")
 
 export const dashboardDirectory = join(root, "dist", "dashboard");
 
+export const guidesDirectory = join(root, "dist", "docs");
+
 /** The lock file from which a back-end of the engine is installed. */
 export const lockFile = join(root, isBundled ? join("llama", "lock.json") : "package-lock.json");
 

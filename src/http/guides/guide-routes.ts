@@ -1,12 +1,11 @@
 // Where the guides are served: their pages and files below /docs, beside the API reference, for everybody.
-import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../base/errors.ts";
+import { guidesDirectory as built } from "../../installation/places.ts";
 import { isSameTag } from "../content/entity-tag.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { redirectTo } from "../pages/page.ts";
 import { type GuideFile, GuideFiles, type GuideManifest } from "./guide-files.ts";
 
-const built = fileURLToPath(new URL("../../../dist/docs", import.meta.url));
 const forever = "public, max-age=31536000, immutable";
 
 export interface GuideDeps {
