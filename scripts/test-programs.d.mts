@@ -4,3 +4,6 @@
 export const programsFolder: string;
 /** The virtual environment of Python's SDKs, whether or not it is there. */
 export const pythonFolder: string;
+
+/** A tar archive of a Debian with its essential packages, libstdc++ and passwd. */
+export const smallDebian: string;

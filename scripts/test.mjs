@@ -13,7 +13,7 @@ import {
   ensureDependencies,
   root,
 } from "./setup.mjs";
-import { ensureTestPrograms } from "./test-programs.mjs";
+import { ensureSmallDebian, ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
@@ -24,6 +24,7 @@ ensureDebianPackages({
   chromium: "chromium",
   ip: "iproute2",
   nft: "nftables",
+  mmdebstrap: "mmdebstrap",
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
@@ -55,6 +56,7 @@ const runs =
         ];
 // Who runs one other file has no use for some hundred megabytes of programs.
 if (runs.flat().some((path) => agents.startsWith(path) || path.includes(agents))) ensureTestPrograms();
+if (runs.flat().some((path) => path.startsWith(join("tests", "install")))) ensureSmallDebian();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";
