@@ -1,4 +1,4 @@
-// Where npm has put Bun, and the environment that it must start with.
+// Where npm has put Bun, in a clone and beside the package.
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,19 +35,4 @@ export function bunExecutable() {
       "optional dependencies must not be omitted.\n",
   );
   process.exit(1);
-}
-
-/**
- * The environment Bun must start with: by default it silently queues outgoing requests beyond 256 per process, and gives
- * memory back to the system a tenth of a second after its use, to ask for the same again with the next requests. Where
- * nothing is to be done it gives back what is free without waiting for that.
- */
-export function bunEnvironment(extra = {}) {
-  return {
-    MIMALLOC_PURGE_DELAY: "10000",
-    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
-    ...process.env,
-    BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
-    ...extra,
-  };
 }

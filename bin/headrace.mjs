@@ -3,7 +3,8 @@
 // over arguments, terminal and signals.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { bunEnvironment, bunExecutable, isClone, root } from "./bun.mjs";
+import { bunExecutable, isClone, root } from "./bun.mjs";
+import { bunEnvironment } from "./bun-environment.mjs";
 
 if (isClone) {
   const { ensureDashboard, ensureDependencies } = await import("../scripts/setup.mjs");

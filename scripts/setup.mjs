@@ -3,7 +3,8 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { bunEnvironment, bunExecutable, root } from "../bin/bun.mjs";
+import { bunExecutable, root } from "../bin/bun.mjs";
+import { bunEnvironment } from "../bin/bun-environment.mjs";
 
 export { bunEnvironment, bunExecutable, root };
 

@@ -28,6 +28,31 @@ export const deployTools = {
   types: join(deployFolder, "node_modules"),
 };
 
+/** The packages of a Debian in which nothing is installed, and what the engine and a system user need beside them. */
+const smallDebianPackages = ["libstdc++6", "passwd"];
+/** An archive of it, to be unpacked where something is installed. */
+export const smallDebian = join(cache, `bookworm-${process.arch}-${smallDebianPackages.join("-")}.tar`);
+
+/** Makes that archive where it is not there yet; needs root and mmdebstrap. */
+export function ensureSmallDebian() {
+  if (existsSync(smallDebian)) return;
+  mkdirSync(cache, { recursive: true });
+  process.stderr.write(`Setting up tests: a small Debian into ${smallDebian} (once) …\n`);
+  const made = `${smallDebian}.${process.pid}.tar`;
+  const include = `--include=${smallDebianPackages.join(",")}`;
+  const { status, error } = spawnSync("mmdebstrap", ["--quiet", "--variant=essential", include, "bookworm", made], {
+    stdio: ["ignore", 2, 2],
+  });
+  if (status !== 0) {
+    rmSync(made, { force: true });
+    process.stderr.write(
+      `Setting up tests failed: mmdebstrap ended with ${error?.message ?? `exit code ${status}`}.\n`,
+    );
+    process.exit(1);
+  }
+  renameSync(made, smallDebian);
+}
+
 /** Installs what is not there yet, and ends the process, saying why, where that fails. The first time is some 300 MB. */
 export function ensureTestPrograms() {
   ensure("agents", programsFolder, (folder) => {

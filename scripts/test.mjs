@@ -14,7 +14,7 @@ import {
   ensureGuides,
   root,
 } from "./setup.mjs";
-import { ensureDeployTools, ensureTestPrograms } from "./test-programs.mjs";
+import { ensureDeployTools, ensureSmallDebian, ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
@@ -67,6 +67,7 @@ const runs =
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
 if (isRun(agents)) ensureTestPrograms();
 if (isRun(deploy)) ensureDeployTools();
+if (isRun(join("tests", "install"))) ensureSmallDebian();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";

@@ -23,8 +23,8 @@ export const layers: Layers = {
     because: "what everything stands on stands on nothing: bytes, text, time, errors, what comes later.",
   },
   "src/installation": {
-    may: [],
-    packages: ["node:fs", "node:path", "node:url"],
+    may: ["bin"],
+    packages: ["node:child_process", "node:fs", "node:os", "node:path", "node:url"],
     because: "where files are does not depend on what is in them.",
   },
   "src/domain": {
@@ -282,7 +282,13 @@ export const layers: Layers = {
 };
 
 /** Who may read the time: the clock, commands that are over soon, and processes of their own. */
-export const timeRooms = ["src/base/clock.ts", "src/cli", "src/doctor", "src/engines/llama/worker"];
+export const timeRooms = [
+  "src/base/clock.ts",
+  "src/cli",
+  "src/doctor",
+  "src/engines/llama/worker",
+  "src/installation/executable.ts",
+];
 
 /** Who turns USD into nano-USD and back, computes prices, or has other costs than those in money. */
 export const moneyRooms = [

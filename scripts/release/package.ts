@@ -13,7 +13,7 @@ export async function makePackage(release: string): Promise<string> {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   await bundle(directory);
-  cpSync(join(root, "bin"), join(directory, "bin"), { recursive: true });
+  cpSync(join(root, "bin"), join(directory, "bin"), { recursive: true, filter: (path) => !path.endsWith(".d.mts") });
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(manifest(), undefined, 2)}\n`);
   const args = ["pack", "--json", "--ignore-scripts", "--loglevel=error"];
   const [packed] = JSON.parse(execFileSync("npm", args, { cwd: directory, encoding: "utf8" }));

@@ -57,7 +57,7 @@ describe("the image", () => {
   });
 
   test("the image starts Bun as the launcher does, and nobody in it is root", () => {
-    const launcher = readFileSync(join(root, "bin/bun.mjs"), "utf8");
+    const launcher = readFileSync(join(root, "bin/bun-environment.mjs"), "utf8");
     for (const setting of [
       /BUN_CONFIG_MAX_HTTP_REQUESTS: "\d+"/,
       /MIMALLOC_PURGE_DELAY: "-?\d+"/,

@@ -1,0 +1,54 @@
+// The systems that executables are made for, and the engine's back-end for each.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+
+const root = join(import.meta.dir, "..", "..");
+const version = packageJson.dependencies["node-llama-cpp"];
+
+export const targets = [
+  "linux-x64",
+  "linux-x64-baseline",
+  "linux-x64-musl",
+  "linux-arm64",
+  "linux-arm64-musl",
+  "darwin-arm64",
+  "darwin-x64",
+  "windows-x64",
+  "windows-arm64",
+] as const;
+export type Target = (typeof targets)[number];
+
+/**
+ * The packages of llama.cpp for the processor, with the SHA-512 of those that the lock file does not have. Musl has none,
+ * and for macOS and Windows none is published in the version of the library, without which it is not loaded.
+ */
+const backEnds: Partial<Record<Target, { name: string; sha512?: string }>> = {
+  "linux-x64": { name: "@node-llama-cpp/linux-x64" },
+  "linux-x64-baseline": { name: "@node-llama-cpp/linux-x64" },
+  "linux-arm64": {
+    name: "@node-llama-cpp/linux-arm64",
+    sha512: "W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==",
+  },
+};
+
+/** The back-end's package and the directory that it is in; undefined for a target without the engine. */
+export function backEndOf(target: Target, release: string): { name: string; directory: string } | undefined {
+  const backEnd = backEnds[target];
+  if (backEnd === undefined) return undefined;
+  const { name, sha512 } = backEnd;
+  if (sha512 === undefined) return { name, directory: join(root, "node_modules", name) };
+  const directory = join(release, "back-ends", target);
+  if (!existsSync(join(directory, "package", "package.json"))) {
+    mkdirSync(directory, { recursive: true });
+    const args = ["pack", `${name}@${version}`, "--json", "--loglevel=error"];
+    const [packed] = JSON.parse(execFileSync("npm", args, { cwd: directory, encoding: "utf8" }));
+    const tarball = join(directory, packed.filename);
+    const found = createHash("sha512").update(readFileSync(tarball)).digest("base64");
+    if (found !== sha512) throw new Error(`${name}@${version} has the SHA-512 ${found}, and not ${sha512}.`);
+    execFileSync("tar", ["-xzf", tarball, "-C", directory]);
+  }
+  return { name, directory: join(directory, "package") };
+}

@@ -1,0 +1,83 @@
+// The entry of the single file: unpacks the package that it carries, once, and becomes Bun with the program in it.
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { bunEnvironment } from "../../bin/bun-environment.mjs";
+import archive from "./package.tar.zst" with { type: "file" };
+
+/** `scripts/release/executables.ts` sets it: the SHA-256 of the package, by which its folder is named. */
+declare const HEADRACE_DIGEST: string;
+
+const cache = join(userCache(), "headrace");
+const directory = join(cache, HEADRACE_DIGEST);
+
+try {
+  await unpack();
+} catch (error) {
+  process.stderr.write(
+    `Headrace cannot unpack itself into ${directory}: ${error instanceof Error ? error.message : String(error)}. ` +
+      "It needs some 60 MB there, and leave to write; XDG_CACHE_HOME names another folder than ~/.cache.\n",
+  );
+  process.exit(1);
+}
+become([join(directory, "app", "main.js"), ...process.argv.slice(2)]);
+
+function userCache(): string {
+  const named = Bun.env["XDG_CACHE_HOME"];
+  if (named) return named;
+  if (process.platform === "win32") return Bun.env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local");
+  return process.platform === "darwin" ? join(homedir(), "Library", "Caches") : join(homedir(), ".cache");
+}
+
+async function unpack(): Promise<void> {
+  const now = new Date();
+  if (existsSync(directory)) {
+    // What was used last is kept; a folder of somebody else's may be used as well.
+    if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
+    return;
+  }
+  mkdirSync(cache, { recursive: true, mode: 0o700 });
+  const draft = join(cache, `.unpacking-${process.pid}`);
+  rmSync(draft, { recursive: true, force: true });
+  try {
+    const packed = await Bun.file(archive).bytes();
+    await new Bun.Archive(Bun.zstdDecompressSync(packed)).extract(draft);
+    utimesSync(draft, now, now);
+    renameSync(draft, directory);
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    // Another start was faster.
+    if (!existsSync(directory)) throw error;
+  }
+  removeOlder();
+}
+
+/** Keeps the one that was used before: a server of that version may still run, and start its processes from there. */
+function removeOlder(): void {
+  const names = readdirSync(cache);
+  const others = names.filter((name) => /^[0-9a-f]{64}$/.test(name) && name !== HEADRACE_DIGEST);
+  const usedMs = (name: string) => statSync(join(cache, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const older = others.sort((one, two) => usedMs(two) - usedMs(one)).slice(1);
+  const left = names.filter((name) => name.startsWith(".unpacking-") && !isAlive(Number(name.split("-")[1])));
+  for (const name of [...older, ...left]) rmSync(join(cache, name), { recursive: true, force: true });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Bun reads its settings at its start, so it is started again: in this process where the system can do that. */
+function become(args: readonly string[]): void {
+  const env = bunEnvironment({ BUN_BE_BUN: "1" });
+  if (process.platform !== "win32" && process.execve) {
+    process.execve(process.execPath, [process.execPath, ...args], env);
+  }
+  const child = spawn(process.execPath, args, { stdio: "inherit", env: { ...env, LAUNCHED_BY: "headrace" } });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code) => process.exit(code ?? 1));
+}
