@@ -5,7 +5,17 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { deployTools } from "../../scripts/test-programs.mjs";
 import { readConfigFile } from "../../src/config/config.ts";
-import { complaints, deploy, documents, output, plainManifests, run, temporaryDirectory, type Yaml } from "./tools.ts";
+import {
+  complaints,
+  deploy,
+  documents,
+  output,
+  plainManifests,
+  root,
+  run,
+  temporaryDirectory,
+  type Yaml,
+} from "./tools.ts";
 import { typeErrors } from "./typed.ts";
 
 const chart = join(deploy, "helm", "headrace");
@@ -23,6 +33,9 @@ const valuesOf: Record<string, Yaml> = {
     ...{ secret: existing, postgresql: existing, valkey: existing, metrics: existing },
     config: parse(await Bun.file(join(deploy, "kubernetes", "headrace.yaml")).text()),
   },
+  "what the guide shows": parse(
+    /```yaml\n(# values\.yaml\n[^`]*)```/.exec(await Bun.file(join(root, "docs", "scaling.md")).text())?.[1] ?? "",
+  ),
   "everything that there is": {
     ...{ image: { ...image, digest: `sha256:${"ab".repeat(32)}` }, imagePullSecrets: [{ name: "registry" }] },
     ...{ publicUrl: "https://ai.example.com:8443/", replicas: 2, secret: { value: "ab".repeat(32) } },

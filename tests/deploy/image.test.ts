@@ -98,6 +98,8 @@ test("it runs as nobody's root with nothing but its data to write, answers a str
     expect(rights.stdout).toMatch(new RegExp(`^Uid:\\s+${user}\\s+${user}\\s+${user}\\s+${user}$`, "m"));
     expect(rights.stdout).toMatch(/^CapEff:\s+0+$/m);
     expect(rights.stdout).toMatch(/^CapBnd:\s+0+$/m);
+    const mounts = (await within("sh", "-c", 'while read line; do echo "$line"; done < /proc/self/mounts')).stdout;
+    expect(mounts).toMatch(/^\S+ \/ \S+ ro,/m);
     for (const path of ["/opt/headrace/x", "/usr/local/bin/bun", "/etc/passwd"]) {
       const { code, stderr } = await within("sh", "-c", `: >> ${path}`);
       expect([code !== 0, stderr]).toEqual([true, expect.stringMatching(/Read-only file system|Permission denied/)]);
