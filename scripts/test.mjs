@@ -21,6 +21,7 @@ ensureDashboard();
 if (!ensureGuides()) process.exit(1);
 ensureDebianPackages({
   curl: "curl",
+  git: "git",
   openssl: "openssl",
   strace: "strace",
   chromium: "chromium",
@@ -56,7 +57,9 @@ const runs =
           [...together, ...waiting],
         ];
 // Who runs one other file has no use for some hundred megabytes of programs.
-if (runs.flat().some((path) => agents.startsWith(path) || path.includes(agents))) ensureTestPrograms();
+const needPrograms = [agents, join("tests", "e2e", "guides")];
+if (runs.flat().some((path) => needPrograms.some((one) => one.startsWith(path) || path.includes(one))))
+  ensureTestPrograms();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";
