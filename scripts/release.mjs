@@ -1,13 +1,6 @@
 // `npm run release`: makes the package and all else that is published, in dist/release.
 import { spawnSync } from "node:child_process";
-import {
-  bunEnvironment,
-  bunExecutable,
-  ensureDashboard,
-  ensureDependencies,
-  ensureGuides,
-  root,
-} from "./setup.mjs";
+import { bunEnvironment, bunExecutable, ensureDashboard, ensureDependencies, ensureGuides, root } from "./setup.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();

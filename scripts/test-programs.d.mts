@@ -5,10 +5,8 @@ export const programsFolder: string;
 /** The virtual environment of Python's SDKs, whether or not it is there. */
 export const pythonFolder: string;
 
-<<<<<<< HEAD
 /** The tools that read deploy/, whether or not they are there: each where its executable is, and the types that others publish. */
 export const deployTools: Readonly<Record<"python" | "hadolint" | "helm" | "kubectl" | "compose" | "types", string>>;
-=======
+
 /** A tar archive of a Debian with its essential packages, libstdc++ and passwd. */
 export const smallDebian: string;
->>>>>>> h-pack

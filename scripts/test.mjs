@@ -65,7 +65,7 @@ const runs =
         ];
 // Who runs one other file has no use for some hundred megabytes of programs.
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
-if (isRun(agents)) ensureTestPrograms();
+if (isRun(agents) || isRun(join("tests", "e2e", "guides"))) ensureTestPrograms();
 if (isRun(deploy)) ensureDeployTools();
 if (isRun(join("tests", "install"))) ensureSmallDebian();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.

@@ -23,6 +23,8 @@ try {
 } finally {
   rmSync(stage, { recursive: true, force: true });
 }
+// The generator's bundler leaves a process behind that would keep this one for some ten seconds.
+process.exit(0);
 
 function layOut(): void {
   const { root, version } = order;

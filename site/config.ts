@@ -74,7 +74,11 @@ export function siteConfig(options: VersionOptions): UserConfig<ThemeConfig> {
       })),
       version: options.version,
       versions: options.versions,
-      notFound: { linkText: "Go to the guides", quote: "There is no such page in this version of the guides." },
+      notFound: {
+        linkText: "Go to the guides",
+        linkLabel: "Go to the guides",
+        quote: "There is no such page in this version of the guides.",
+      },
     },
     // The policy of pages takes no inline style; theme.css has the one that matters.
     transformHtml: (html) => html.replaceAll(/ style="(?:position:relative;|--vp-vh:0px;)"/g, ""),

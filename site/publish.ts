@@ -22,14 +22,12 @@ const types: Readonly<Record<string, string>> = {
 };
 /** Files of the repository are shown, never run. */
 const plain = "text/plain; charset=utf-8";
-/** The generator's own notes. */
-const inner = new Set(["hashmap.json"]);
 
 /** `bases`: the addresses of the versions, below that of the site: "" and "v0.1/". Throws where a link is dead. */
 export function publish(directory: string, bases: readonly string[]): void {
   const manifest: Manifest = { scripts: Object.fromEntries(bases.map((base) => [base, []])), files: {} };
   const names = readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !inner.has(entry.name))
+    .filter((entry) => entry.isFile())
     .map((entry) => relative(directory, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
     .sort();
   const pages = new Map<string, string>();

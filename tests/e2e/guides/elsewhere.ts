@@ -1,0 +1,48 @@
+// Blocks that are not run with the others, by how they begin, each with the reason. One that is there no more fails the test.
+const needsGpu = "asks the hub for a model of some hundred megabytes, or needs a GPU";
+const starts = "starts a server that stays: program-start.test.ts and start-again.test.ts do";
+const shown = "is what a program prints";
+const scale = "needs PostgreSQL and Redis: postgres.test.ts, replicas.test.ts and migrate.test.ts have them";
+const system = "speaks to systemd, Docker or Kubernetes; deploy.test.ts reads their files, and backup.test.ts restores";
+const nodes = "needs a second machine: nodes-cli.test.ts joins one, approves it and lets it leave";
+const bench = "measures for minutes; `npm run bench` is the developer's";
+
+export const elsewhere: Readonly<Record<string, string>> = {
+  "README.md: npm start": starts,
+  "README.md: Headrace 0.1.0, for this machine only (development mode)": shown,
+  "README.md: npx headrace serve --model ./qwen3.gguf": needsGpu,
+  "README.md: npx headrace engine install cuda": needsGpu,
+  "README.md: npx headrace serve --mode production": starts,
+  "README.md: $ export HEADRACE_API_KEY=$(npx headrace operator-key": nodes,
+  "README.md: export HEADRACE_SECRET=": scale,
+  "README.md: $ npx headrace login": "waits for a person at a browser: login.test.ts is one",
+  "docs/backup.md: headrace restore /mnt/backups": starts,
+  "docs/backup.md: $ systemctl stop headrace": system,
+  "docs/backup.md: systemctl stop headrace": system,
+  "docs/backup.md: 17 3 * * *": "is a line of cron",
+  "docs/benchmark.md: npm run bench": bench,
+  "docs/routing.md: bun bench/affinity.ts": bench,
+  "docs/agents.md: $ npx headrace connect codex": "asks a question at a terminal: cli-connect.test.ts answers it",
+  "docs/command-line.md: ln -s": "changes the PATH of the machine",
+  "docs/command-line.md: Records": shown,
+  "docs/command-line.md: $ headrace chat": "is a conversation at a terminal: cli-terminal.test.ts has one",
+  "docs/keys.md: monthly_tokens: must be": shown,
+  "docs/limits.md: This request needs": shown,
+  "docs/limits.md: HEADRACE_DATABASE_URL=": scale,
+  "docs/models.md: $ headrace list": needsGpu,
+  "docs/nodes.md: headrace node": nodes,
+  "docs/nodes.md: headrace nodes": nodes,
+  "docs/observability.md: POST /v1/chat/completions": shown,
+  "docs/operating.md: CREATE ROLE": scale,
+  "docs/operating.md: export HEADRACE_DATABASE_URL": scale,
+  "docs/operating.md: $ HEADRACE_DATABASE_URL=": scale,
+  "docs/operating.md: headrace doctor": system,
+  "docs/operating.md: $ headrace secret rotate": "is for a server that was stopped: secret-rotation.test.ts stops one",
+  "docs/prices.md: x-headrace-usage:": shown,
+  "docs/scaling.md: HEADRACE_DATABASE_URL=": scale,
+  "docs/scaling.md: createdb": scale,
+  "docs/scaling.md: Table": shown,
+  "docs/sign-in.md: Create your sign-in": shown,
+  "docs/sign-in.md: $ npx headrace members": "acts for a person who has logged in: login.test.ts is one",
+  "docs/sign-in.md: $ npx headrace login": "waits for a person at a browser: login.test.ts is one",
+};
