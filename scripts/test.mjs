@@ -1,6 +1,6 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
-// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz and
-// tests/e2e/agents.
+// `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz,
+// tests/install and tests/e2e/agents.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -25,6 +25,8 @@ ensureDebianPackages({
   ip: "iproute2",
   nft: "nftables",
   mmdebstrap: "mmdebstrap",
+  // The long form alone needs it.
+  ...(process.argv.includes("--long") ? { "qemu-aarch64-static": "qemu-user-static" } : {}),
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
@@ -48,7 +50,7 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [[...["faults", "hostile", "fuzz"].map((name) => join("tests", name)), agents]]
+      ? [[...["faults", "hostile", "fuzz", "install"].map((name) => join("tests", name)), agents]]
       : [
           ["bench", ...others],
           [...together, "src"],
