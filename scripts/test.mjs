@@ -1,6 +1,6 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
 // `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz,
-// tests/upgrades and tests/e2e/agents.
+// tests/install, tests/upgrades and tests/e2e/agents.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -33,6 +33,8 @@ ensureDebianPackages({
   mmdebstrap: "mmdebstrap",
   umoci: "umoci",
   "/usr/sbin/runc runc": "runc",
+  // The long form alone needs it.
+  ...(process.argv.includes("--long") ? { "qemu-aarch64-static": "qemu-user-static" } : {}),
   // Debian keeps it off the PATH of people.
   "/usr/sbin/nginx nginx": "nginx",
   "redis-server": "redis-server",
@@ -57,7 +59,7 @@ const runs =
   chosen.length > 0
     ? [chosen]
     : long
-      ? [[...["faults", "hostile", "fuzz", "upgrades"].map((name) => join("tests", name)), agents]]
+      ? [[...["faults", "hostile", "fuzz", "install", "upgrades"].map((name) => join("tests", name)), agents]]
       : [
           ["bench", ...others],
           [...together, "src"],

@@ -45,7 +45,8 @@ async function engine({ dataDir }: Config): Promise<Finding[]> {
     return [ok("engine", `${installed.backend} ${libraryVersion} is installed; ${device}`), ...old];
   }
   if (computes) return [ok("engine", `llama.cpp of node-llama-cpp ${libraryVersion}, on the processor`), ...old];
-  const remedy = "headrace engine install cpu; models of upstreams do without it.";
+  const remedy =
+    "headrace engine install cpu, where there is one: for musl (Alpine) there is none. Models of upstreams do without it.";
   return [warning("engine", `there is no engine for ${currentPlatform()}`, remedy), ...old];
 }
 

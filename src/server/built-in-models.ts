@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import { type Config, ConfigError, type Problem } from "../config/config.ts";
 import { environments } from "../domain/api-key.ts";
 import type { PulledModelStore } from "../domain/models/pulled-model.ts";
-import { installedEngine } from "../engines/llama/engine-backends.ts";
+import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
 import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
@@ -26,6 +26,11 @@ const demoModel: LlamaModel = {
 /** `onReady` is called whenever a model was loaded and more is known of it. */
 export async function createBuiltInEngine(config: Config, log: Log, onReady: () => void): Promise<LlamaEngine> {
   const installed = await installedEngine(config.dataDir);
+  const platform = currentPlatform();
+  if (installed === undefined && !(await defaultInstallComputes(platform))) {
+    const remedy = "models of upstreams do without it; `headrace engine install cpu` fetches it where there is one";
+    log.warn("engine_absent", { detail: `this installation has no llama.cpp for ${platform}: ${remedy}` });
+  }
   const { context, parallel, threads } = config.engine;
   // The list is read again and again; what is wrong with it is told once.
   const told = new Map<string, string>();

@@ -45,6 +45,12 @@ const packages: Readonly<Record<string, Partial<Record<Backend, readonly Backend
   "win32-arm64": { cpu: [pack("win-arm64", 20)] },
 };
 
+/** What comes with the library itself there, and is never installed apart from it. */
+const ofMacOs: Readonly<Record<string, string>> = {
+  "darwin-arm64": `${scope}/mac-arm64-metal`,
+  "darwin-x64": `${scope}/mac-x64`,
+};
+
 /** `linux-x64` and the like, in Node's words. */
 export function currentPlatform(): string {
   return `${process.platform}-${process.arch}`;
@@ -74,13 +80,13 @@ export function backendPackages(name: string, platform: string): { backend: Back
  * as package.json's overrides would have it.
  */
 export async function defaultInstallComputes(platform: string): Promise<boolean> {
-  const cpu = packages[platform]?.cpu?.[0];
-  if (cpu === undefined) return platform.startsWith("darwin");
-  const directory = packageDirectory(cpu.name);
+  const expected = packages[platform]?.cpu?.[0]?.name ?? ofMacOs[platform];
+  if (expected === undefined) return false;
+  const directory = packageDirectory(expected);
   if (directory === undefined) return false;
   try {
     const { name }: { name?: unknown } = JSON.parse(await readFile(join(directory, "package.json"), "utf8"));
-    return name === cpu.name;
+    return name === expected;
   } catch {
     return false;
   }

@@ -1,0 +1,67 @@
+// How each form in which Headrace is published is installed into a small system, and removed from it.
+import { chmodSync, copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SmallSystem } from "./small-system.ts";
+import type { Walk } from "./walk.ts";
+
+export interface Installed {
+  walk: Omit<Walk, "system">;
+  /** Bytes that were fetched for it. */
+  fetchedBytes: number;
+  remove(): void;
+}
+
+/** By npm, with the Node of this machine and a cache of its own. */
+export function installPackage(system: SmallSystem, tarball: string): Installed {
+  const node = join(system.root, "usr", "bin", "node");
+  copyFileSync(system.run(["node", "-p", "process.execPath"]).trim(), node);
+  const cache = mkdtempSync(join(tmpdir(), "headrace-npm-"));
+  const npm = (command: string, what: string) => {
+    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--cache", cache];
+    system.run(["npm", command, "--global", "--prefix", join(system.root, "opt"), ...quiet, what]);
+  };
+  npm("install", tarball);
+  const fetchedBytes = bytesOf(system, join(cache, "_cacache", "content-v2"));
+  rmSync(cache, { recursive: true });
+  return {
+    walk: { command: ["/opt/bin/headrace"], dataDir: "/root/data" },
+    fetchedBytes,
+    remove() {
+      npm("uninstall", "headrace");
+      rmSync(cache, { recursive: true, force: true });
+      rmSync(node);
+    },
+  };
+}
+
+export function installExecutable(system: SmallSystem, executable: string): Installed {
+  const file = join(system.root, "usr", "bin", "headrace");
+  copyFileSync(executable, file);
+  chmodSync(file, 0o755);
+  return {
+    walk: { command: ["/usr/bin/headrace"], dataDir: "/root/data" },
+    fetchedBytes: Bun.file(file).size,
+    remove: () => rmSync(file),
+  };
+}
+
+export function installDebianPackage(system: SmallSystem, file: string): Installed {
+  copyFileSync(file, join(system.root, "headrace.deb"));
+  system.inside(["dpkg", "--install", "/headrace.deb"]);
+  rmSync(join(system.root, "headrace.deb"));
+  const [user, group] = ["--user", "--group"].map((which) => system.inside(["id", which, "headrace"]).trim());
+  const dataDir = "/var/lib/headrace";
+  return {
+    walk: { command: ["/usr/bin/headrace"], user: `${user}:${group}`, dataDir, env: { HOME: dataDir } },
+    fetchedBytes: Bun.file(file).size,
+    remove() {
+      system.inside(["dpkg", "--remove", "headrace"]);
+    },
+  };
+}
+
+/** On disk, files that are linked counted once. */
+export function bytesOf(system: SmallSystem, path: string): number {
+  return Number(system.run(["du", "-sB1", path]).split("\t")[0]);
+}
