@@ -33,7 +33,7 @@ test("Compose takes the file with what the example asks for, and hands it to eac
 });
 
 test("Compose says which variable is missing, and refuses a member that is misspelt", async () => {
-  // It names any one where several are missing.
+  // It names any one of several.
   expect((await config(example)).stderr).toMatch(/required variable (HEADRACE_SECRET|\w+_PASSWORD) is missing a value/);
   const misspelt = await config(filledIn, (text) => text.replace("stop_grace_period:", "stop_grace_perod:"));
   expect(misspelt.code).not.toBe(0);
