@@ -9,6 +9,8 @@ export interface Installed {
   walk: Omit<Walk, "system">;
   /** Bytes that were fetched for it. */
   fetchedBytes: number;
+  /** Puts another version in its place. */
+  upgrade(file: string): void;
   remove(): void;
 }
 
@@ -23,10 +25,10 @@ export function installPackage(system: SmallSystem, tarball: string): Installed 
   };
   npm("install", tarball);
   const fetchedBytes = bytesOf(system, join(cache, "_cacache", "content-v2"));
-  rmSync(cache, { recursive: true });
   return {
     walk: { command: ["/opt/bin/headrace"], dataDir: "/root/data" },
     fetchedBytes,
+    upgrade: (next) => npm("install", next),
     remove() {
       npm("uninstall", "headrace");
       rmSync(cache, { recursive: true, force: true });
@@ -37,24 +39,32 @@ export function installPackage(system: SmallSystem, tarball: string): Installed 
 
 export function installExecutable(system: SmallSystem, executable: string): Installed {
   const file = join(system.root, "usr", "bin", "headrace");
-  copyFileSync(executable, file);
-  chmodSync(file, 0o755);
+  const put = (from: string) => {
+    copyFileSync(from, file);
+    chmodSync(file, 0o755);
+  };
+  put(executable);
   return {
     walk: { command: ["/usr/bin/headrace"], dataDir: "/root/data" },
     fetchedBytes: Bun.file(file).size,
+    upgrade: put,
     remove: () => rmSync(file),
   };
 }
 
 export function installDebianPackage(system: SmallSystem, file: string): Installed {
-  copyFileSync(file, join(system.root, "headrace.deb"));
-  system.inside(["dpkg", "--install", "/headrace.deb"]);
-  rmSync(join(system.root, "headrace.deb"));
+  const install = (from: string) => {
+    copyFileSync(from, join(system.root, "headrace.deb"));
+    system.inside(["dpkg", "--install", "/headrace.deb"]);
+    rmSync(join(system.root, "headrace.deb"));
+  };
+  install(file);
   const [user, group] = ["--user", "--group"].map((which) => system.inside(["id", which, "headrace"]).trim());
   const dataDir = "/var/lib/headrace";
   return {
     walk: { command: ["/usr/bin/headrace"], user: `${user}:${group}`, dataDir, env: { HOME: dataDir } },
     fetchedBytes: Bun.file(file).size,
+    upgrade: install,
     remove() {
       system.inside(["dpkg", "--remove", "headrace"]);
     },

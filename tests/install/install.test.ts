@@ -1,6 +1,6 @@
-// Each form in which Headrace is published, in a small Debian with nothing else: installed, asked, started again, removed.
+// Each form in which Headrace is published, in a small Debian with nothing else: installed, asked, started again, upgraded, removed.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
@@ -26,7 +26,31 @@ function outcome({ answer, keptKey, keptRequests, left }: Walked) {
   return { answer, keptKey, keptRequests, left };
 }
 
-test("the package runs with Node alone and without a network, within 80 MB fetched and 200 MB on disk, and leaves its data alone", async () => {
+/** The next version of what is published: the same program under another number. */
+const nextVersion = "99.0.0";
+
+function nextTarball(system: SmallSystem): string {
+  const directory = join(system.root, "next");
+  system.run(["cp", "-r", join(release, "package"), directory]);
+  const manifest = join(directory, "package.json");
+  writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, "utf8")), version: nextVersion }));
+  system.run(["npm", "pack", directory, "--pack-destination", release, "--ignore-scripts", "--loglevel=error"]);
+  rmSync(directory, { recursive: true });
+  return join(release, `headrace-${nextVersion}.tgz`);
+}
+
+function nextDebianPackage(system: SmallSystem, file: string): string {
+  const directory = join(system.root, "next");
+  system.run(["dpkg-deb", "--raw-extract", file, directory]);
+  const control = join(directory, "DEBIAN", "control");
+  writeFileSync(control, readFileSync(control, "utf8").replace(/^Version: .*$/m, `Version: ${nextVersion}`));
+  const next = join(release, "next.deb");
+  system.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", directory, next]);
+  rmSync(directory, { recursive: true });
+  return next;
+}
+
+test("the package runs with Node alone and without a network, within 80 MB fetched and 200 MB on disk, is upgraded with its data, and leaves that alone", async () => {
   using system = new SmallSystem();
   const installed = installPackage(system, tarball);
   expect(installed.fetchedBytes).toBeLessThan(80e6);
@@ -34,6 +58,10 @@ test("the package runs with Node alone and without a network, within 80 MB fetch
   expect(system.inside(["/opt/bin/headrace", "--version"])).toMatch(/^\d+\.\d+\.\d+\n$/);
 
   expect(outcome(await system.walk(installed.walk))).toEqual(walkedWell);
+  installed.upgrade(nextTarball(system));
+  const manifest = join(system.root, "opt", "lib", "node_modules", "headrace", "package.json");
+  expect(JSON.parse(readFileSync(manifest, "utf8")).version).toBe(nextVersion);
+  expect(outcome(await system.walk(installed.walk))).toEqual({ ...walkedWell, keptRequests: 2 });
   installed.remove();
   // What a prefix of npm has in it by itself.
   const ofNpm = ["opt/bin", "opt/lib"];
@@ -72,11 +100,15 @@ test("the executable keeps the files of two versions", async () => {
   expect(readdirSync(cache)).toHaveLength(2);
 });
 
-test("the Debian package runs as a user of its own, keeps data when it is removed, and takes them when it is purged", async () => {
+test("the Debian package runs as a user of its own, is upgraded with its data, keeps them when it is removed, and takes them when it is purged", async () => {
   using system = new SmallSystem();
-  const installed = installDebianPackage(system, makeDebianPackage(release));
+  const file = makeDebianPackage(release);
+  const installed = installDebianPackage(system, file);
   expect(installed.walk.user).not.toMatch(/^0:/);
   expect(outcome(await system.walk(installed.walk))).toEqual(walkedWell);
+  installed.upgrade(nextDebianPackage(system, file));
+  expect(system.inside(["dpkg-query", "--show", "--showformat=${Version}", "headrace"])).toBe(nextVersion);
+  expect(outcome(await system.walk(installed.walk))).toEqual({ ...walkedWell, keptRequests: 2 });
   const ofDpkg = (path: string) => /^var\/(?:lib\/dpkg\/|log\/dpkg\.log$)/.test(path);
   const ofUsers = (path: string) => /^etc\/(?:passwd|group|shadow|gshadow|subuid|subgid)-$/.test(path);
   const left = () => system.added().filter((path) => !ofDpkg(path) && !ofUsers(path));
