@@ -1,5 +1,6 @@
-// Measures each form where it is installed in a small Debian, and writes the table of the README.
-import { readFileSync, writeFileSync } from "node:fs";
+// Measures each form where it is installed in a small Debian, and the image as it is, and writes the table of the README.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import {
@@ -10,7 +11,11 @@ import {
   installPackage,
 } from "../../tests/install/forms.ts";
 import { SmallSystem } from "../../tests/install/small-system.ts";
+import type { Walk } from "../../tests/install/walk.ts";
 import { ensureSmallDebian } from "../test-programs.mjs";
+import { environment, user } from "./image/config.ts";
+import { makeImage } from "./image/image.ts";
+import { writeLayers } from "./image/layers.ts";
 
 const readme = join(import.meta.dir, "..", "..", "README.md");
 const [begin, end] = ["<!-- measured by npm run release -- --measure -->", "<!-- end of what is measured -->"];
@@ -25,7 +30,8 @@ export async function measure(release: string): Promise<void> {
     ["Debian package", (system) => installDebianPackage(system, join(release, `headrace_${version}_amd64.deb`))],
   ];
   const rows: string[] = [];
-  for (const [name, install] of forms) rows.push(await row(name, install));
+  for (const [name, install] of forms) rows.push(await installedRow(name, install));
+  rows.push(await imageRow(release));
   const head = "| Linux x64 | Fetched | On disk | First start | Next start | Memory |";
   const table = [head, head.replaceAll(/[^|]+/g, " --- "), ...rows].join("\n");
   const text = readFileSync(readme, "utf8");
@@ -35,18 +41,46 @@ export async function measure(release: string): Promise<void> {
   process.stdout.write(`${table}\n`);
 }
 
-async function row(name: string, install: (system: SmallSystem) => Installed): Promise<string> {
+async function installedRow(name: string, install: (system: SmallSystem) => Installed): Promise<string> {
   using system = new SmallSystem();
-  // What is needed to run it, such as Node, is not of it.
   const { walk, fetchedBytes } = install(system);
+  const diskBytes = () => {
+    // What is needed to run it, such as Node, is not of it.
+    const own = system.added().filter((path) => path !== "usr/bin/node" && !/data$|^var\/(?:lib|log)\//.test(path));
+    return own.reduce((sum, path) => sum + bytesOf(system, join(system.root, path)), 0);
+  };
+  return row(name, system, { walk, fetchedBytes, diskBytes });
+}
+
+/** The image has a system of its own, which counts. */
+async function imageRow(release: string): Promise<string> {
+  const made = mkdtempSync(join(tmpdir(), "headrace-layers-"));
+  try {
+    using system = new SmallSystem(writeLayers(made, join(release, "package"), 0));
+    const bytes = bytesOf(system, system.root);
+    // It listens as the other forms do here, without an address of its own.
+    const { HEADRACE_MODE: _mode, HEADRACE_HOST: _host, ...env } = environment;
+    const walk = { command: ["/usr/local/bin/headrace"], user: `${user}:${user}`, dataDir: "/data", env };
+    return await row("Image", system, { walk, fetchedBytes: makeImage(release), diskBytes: () => bytes });
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+
+interface Measured {
+  walk: Omit<Walk, "system">;
+  fetchedBytes: number;
+  /** Asked once it was run. */
+  diskBytes(): number;
+}
+
+async function row(name: string, system: SmallSystem, { walk, fetchedBytes, diskBytes }: Measured): Promise<string> {
   const {
     startMs: [first, next],
     memoryBytes,
   } = await system.walk(walk);
-  const own = system.added().filter((path) => path !== "usr/bin/node" && !/data$|^var\/(?:lib|log)\//.test(path));
-  const bytes = own.reduce((sum, path) => sum + bytesOf(system, join(system.root, path)), 0);
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
   const megabytes = (count: number) => `${Math.round(count / 1e6)} MB`;
-  const figures = [megabytes(fetchedBytes), megabytes(bytes), seconds(first), seconds(next), megabytes(memoryBytes)];
-  return `| ${[name, ...figures].join(" | ")} |`;
+  const sizes = [megabytes(fetchedBytes), megabytes(diskBytes())];
+  return `| ${[name, ...sizes, seconds(first), seconds(next), megabytes(memoryBytes)].join(" | ")} |`;
 }

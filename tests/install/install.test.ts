@@ -107,7 +107,7 @@ test("the Debian package runs as a user of its own, is upgraded with its data, k
   expect(installed.walk.user).not.toMatch(/^0:/);
   expect(outcome(await system.walk(installed.walk))).toEqual(walkedWell);
   installed.upgrade(nextDebianPackage(system, file));
-  expect(system.inside(["dpkg-query", "--show", "--showformat=${Version}", "headrace"])).toBe(nextVersion);
+  expect(system.inside(["dpkg-query", "--show", "headrace"])).toBe(`headrace\t${nextVersion}\n`);
   expect(outcome(await system.walk(installed.walk))).toEqual({ ...walkedWell, keptRequests: 2 });
   const ofDpkg = (path: string) => /^var\/(?:lib\/dpkg\/|log\/dpkg\.log$)/.test(path);
   const ofUsers = (path: string) => /^etc\/(?:passwd|group|shadow|gshadow|subuid|subgid)-$/.test(path);

@@ -1,4 +1,4 @@
-// A small Debian in a directory, for one test: what is installed into it is all that it has beside its essential packages.
+// A small system in a directory, for one test: Debian's essential packages, or layers of an image, and what is installed into it.
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +9,9 @@ export class SmallSystem {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), "headrace-system-")));
   readonly #before: Set<string>;
 
-  constructor() {
-    this.run(["tar", "-xf", smallDebian, "-C", this.root]);
+  /** `archives`: what it begins with, the lowest first. */
+  constructor(archives: readonly string[] = [smallDebian]) {
+    for (const archive of archives) this.run(["tar", "-xf", archive, "-C", this.root]);
     this.#before = new Set(this.#paths());
   }
 
