@@ -1,6 +1,17 @@
 // The entry of the single file: unpacks the package that it carries, once, and becomes Bun with the program in it.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { bunEnvironment } from "../../bin/bun-environment.mjs";
@@ -32,17 +43,20 @@ function userCache(): string {
 
 async function unpack(): Promise<void> {
   const now = new Date();
+  mkdirSync(cache, { recursive: true, mode: 0o700 });
+  requireSafe(cache);
   if (existsSync(directory)) {
-    // What was used last is kept; a folder of somebody else's may be used as well.
+    requireSafe(directory);
+    // What was used last is kept; root's folder may be used by others as well.
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
   }
-  mkdirSync(cache, { recursive: true, mode: 0o700 });
   const draft = join(cache, `.unpacking-${process.pid}`);
   rmSync(draft, { recursive: true, force: true });
   try {
     const packed = await Bun.file(archive).bytes();
     await new Bun.Archive(Bun.zstdDecompressSync(packed)).extract(draft);
+    writeThrough(draft);
     utimesSync(draft, now, now);
     renameSync(draft, directory);
   } catch (error) {
@@ -51,6 +65,25 @@ async function unpack(): Promise<void> {
     if (!existsSync(directory)) throw error;
   }
   removeOlder();
+}
+
+/** What is in the folder is run: whoever else may write there would be running as this user. */
+function requireSafe(folder: string): void {
+  const own = process.getuid?.();
+  if (own === undefined) return;
+  const { uid, mode } = statSync(folder);
+  if (uid !== own && uid !== 0) throw new Error(`${folder} belongs to another user (${uid})`);
+  if ((mode & 0o022) !== 0) throw new Error(`others may write into ${folder} (chmod go-w)`);
+}
+
+/** A folder that has its name is whole, also after a loss of power. */
+function writeThrough(folder: string): void {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = openSync(join(entry.parentPath, entry.name), "r+");
+    fsyncSync(file);
+    closeSync(file);
+  }
 }
 
 /** Keeps the one that was used before: a server of that version may still run, and start its processes from there. */

@@ -100,6 +100,25 @@ test("the executable keeps the files of two versions", async () => {
   expect(readdirSync(cache)).toHaveLength(2);
 });
 
+test("the executable runs nothing from a folder that another user may write", () => {
+  using system = new SmallSystem();
+  const file = join(release, `headrace-${packageJson.version}-linux-x64`);
+  installExecutable(system, file);
+  const cache = join(system.root, "root", ".cache", "headrace");
+  const started = () => system.inside(["/usr/bin/headrace", "--version"]);
+  started();
+  const [digest = ""] = readdirSync(cache);
+  for (const folder of [cache, join(cache, digest)]) {
+    system.run(["chown", "1234", folder]);
+    expect(started).toThrow("belongs to another user (1234)");
+    system.run(["chown", "0", folder]);
+    system.run(["chmod", "g+w", folder]);
+    expect(started).toThrow("others may write into");
+    system.run(["chmod", "g-w", folder]);
+  }
+  expect(started()).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
 test("the Debian package runs as a user of its own, is upgraded with its data, keeps them when it is removed, and takes them when it is purged", async () => {
   using system = new SmallSystem();
   const file = makeDebianPackage(release);
