@@ -58,7 +58,8 @@ describe.skipIf(reason !== undefined)("without a network", () => {
     const { stdout } = ask("/chat/completions", "-H", "Content-Type: application/json", "-d", body);
     expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", usage: { completion_tokens: 4 } });
     expect(ask("/models").stdout).toContain("tiny-demo");
-    expect(inside("curl", "-s", url.replace(/v1$/, "docs")).stdout).toContain("API reference");
+    expect(inside("curl", "-s", url.replace(/v1$/, "docs/api")).stdout).toContain("API reference");
+    expect(inside("curl", "-s", url.replace(/v1$/, "docs/")).stdout).toContain("Headrace");
   });
 
   // hardening: S4
