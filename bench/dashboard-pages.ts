@@ -14,7 +14,7 @@ const everyPage = [
   ...["/", "/?range=30d", "/?by=key", "/playground", "/catalog", "/usage", "/usage?range=90d&group=key,model"],
   ...["/requests", "/chats", "/apps", "/settings/api-keys", "/settings/limits", "/settings/members"],
   ...["/settings/security", "/settings/audit-log", "/admin/upstreams", "/admin/nodes", "/admin/accounts"],
-  ...["/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log", "/admin/system", "/docs"],
+  ...["/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log", "/admin/system", "/docs/api"],
 ];
 
 const asked = process.argv.slice(2);
