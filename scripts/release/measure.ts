@@ -49,7 +49,7 @@ async function installedRow(name: string, install: (system: SmallSystem) => Inst
     const own = system.added().filter((path) => path !== "usr/bin/node" && !/data$|^var\/(?:lib|log)\//.test(path));
     return own.reduce((sum, path) => sum + bytesOf(system, join(system.root, path)), 0);
   };
-  return row(name, system, { walk, fetchedBytes, diskBytes });
+  return await row(name, system, { walk, fetchedBytes, diskBytes });
 }
 
 /** The image has a system of its own, which counts. */
@@ -59,7 +59,9 @@ async function imageRow(release: string): Promise<string> {
     using system = new SmallSystem(writeLayers(made, join(release, "package"), 0));
     const bytes = bytesOf(system, system.root);
     // It listens as the other forms do here, without an address of its own.
-    const { HEADRACE_MODE: _mode, HEADRACE_HOST: _host, ...env } = environment;
+    const { HEADRACE_MODE: _mode, HEADRACE_HOST: _host, ...others } = environment;
+    // What enters it is a program of this machine.
+    const env = { ...others, PATH: `${others.PATH}:/usr/sbin:/sbin` };
     const walk = { command: ["/usr/local/bin/headrace"], user: `${user}:${user}`, dataDir: "/data", env };
     return await row("Image", system, { walk, fetchedBytes: makeImage(release), diskBytes: () => bytes });
   } finally {

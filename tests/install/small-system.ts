@@ -1,5 +1,5 @@
 // A small system in a directory, for one test: Debian's essential packages, or layers of an image, and what is installed into it.
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { smallDebian } from "../../scripts/test-programs.mjs";
@@ -12,6 +12,8 @@ export class SmallSystem {
   /** `archives`: what it begins with, the lowest first. */
   constructor(archives: readonly string[] = [smallDebian]) {
     for (const archive of archives) this.run(["tar", "-xf", archive, "-C", this.root]);
+    // Its users other than root are to find their way in it.
+    chmodSync(this.root, 0o755);
     this.#before = new Set(this.#paths());
   }
 
