@@ -3,14 +3,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join, posix, relative } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-
-/** What src/http/guides reads. */
-export interface Manifest {
-  /** By the address of a version below that of the site: what its pages may run, as a policy names it. */
-  scripts: Record<string, readonly string[]>;
-  /** By address below that of the site. */
-  files: Record<string, { file: string; type: string; tag: string; compressed?: true; forever?: true }>;
-}
+import type { GuideFile, GuideManifest } from "../src/http/guides/guide-files.ts";
 
 const types: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
@@ -25,7 +18,8 @@ const plain = "text/plain; charset=utf-8";
 
 /** `bases`: the addresses of the versions, below that of the site: "" and "v0.1/". Throws where a link is dead. */
 export function publish(directory: string, bases: readonly string[]): void {
-  const manifest: Manifest = { scripts: Object.fromEntries(bases.map((base) => [base, []])), files: {} };
+  const scripts: Record<string, readonly string[]> = Object.fromEntries(bases.map((base) => [base, []]));
+  const files: Record<string, GuideFile> = {};
   const names = readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(directory, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
@@ -38,19 +32,19 @@ export function publish(directory: string, bases: readonly string[]): void {
       const html = bytes.toString();
       pages.set(address, html);
       const base = baseOf(name, bases);
-      manifest.scripts[base] = [...new Set([...(manifest.scripts[base] ?? []), ...scriptsOf(html, name)])].sort();
+      scripts[base] = [...new Set([...(scripts[base] ?? []), ...scriptsOf(html, name)])].sort();
     }
     const type = /(?:^|\/)files\//.test(name) && !name.endsWith(".html") ? plain : (types[extname(name)] ?? plain);
     const compressed = !type.startsWith("image/png") && bytes.length > 1_000;
-    manifest.files[address] = {
+    files[address] = {
       ...{ file: name, type, tag: createHash("sha256").update(bytes).digest("base64url").slice(0, 22) },
       ...(compressed && { compressed }),
       ...(/(?:^|\/)assets\/(?:chunks\/)?[^/]*\.[\w-]{8,}(?:\.lean)?\.\w+$/.test(name) && { forever: true as const }),
     };
     if (compressed) compress(join(directory, name), bytes);
   }
-  requireLiveLinks(pages, manifest);
-  writeFileSync(join(directory, "manifest.json"), JSON.stringify(manifest));
+  requireLiveLinks(pages, files);
+  writeFileSync(join(directory, "manifest.json"), JSON.stringify({ scripts, files } satisfies GuideManifest));
 }
 
 function baseOf(name: string, bases: readonly string[]): string {
@@ -73,7 +67,7 @@ function compress(path: string, bytes: Uint8Array): void {
 }
 
 /** Addresses outside of the site are the server's. */
-function requireLiveLinks(pages: ReadonlyMap<string, string>, { files }: Manifest): void {
+function requireLiveLinks(pages: ReadonlyMap<string, string>, files: GuideManifest["files"]): void {
   const ids = new Map([...pages].map(([address, html]) => [address, new Set(html.match(/(?<=\sid=")[^"]+/g))]));
   const dead: string[] = [];
   for (const [address, html] of pages) {

@@ -231,9 +231,9 @@ describe("what a quota that ends answers leaves", () => {
 
   test("is said where the server of an answer that is no stream would refuse so little", () => {
     expect(() => told("message", { ...long, thinking }, 30_000)).toThrow(
-      "max_tokens: cannot be kept: a quota with a hard stop has 30000 tokens left for this answer, and its model server takes no limit below 30001 beside the rest of this request. Ask with a lower thinking.budget_tokens, with `stream: true`",
+      "max_tokens: cannot be kept: a quota with a hard stop has 30000 tokens left for this answer, and its model server takes no limit below 30001 beside the rest of this request, such as a budget for thinking. Ask for less of that, with `stream: true`",
     );
-    expect(() => told("response", response, 15)).toThrow("no limit below 16 beside the rest of this request. Ask with");
+    expect(() => told("response", response, 15)).toThrow("no limit below 16 beside the rest of this request, such as");
     // Whose limit is what the client said itself is passed on: that server says what it thinks of it.
     expect(told("response", { ...response, max_output_tokens: 3 }, 15)).toEqual([undefined, 3]);
   });

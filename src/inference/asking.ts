@@ -88,11 +88,10 @@ function capOf(
 }
 
 /** Its server would refuse so low a limit, in words that nobody could make out: the client did not ask for it. */
-function tooLittleLeft(told: number, least: number, { limitMembers, operation }: Dialect): GatewayError {
-  const thinking = operation === "message" ? "with a lower thinking.budget_tokens, " : "";
+function tooLittleLeft(told: number, least: number, { limitMembers }: Dialect): GatewayError {
   return fieldError(
     limitMembers[0],
-    `cannot be kept: a quota with a hard stop has ${told} tokens left for this answer, and its model server takes no limit below ${least} beside the rest of this request. Ask ${thinking}with \`stream: true\`, which is ended where the quota is spent, or once the quota opens (GET /v1/limits).`,
+    `cannot be kept: a quota with a hard stop has ${told} tokens left for this answer, and its model server takes no limit below ${least} beside the rest of this request, such as a budget for thinking. Ask for less of that, with \`stream: true\`, which is ended where the quota is spent, or once the quota opens (GET /v1/limits).`,
   );
 }
 

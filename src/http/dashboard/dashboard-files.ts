@@ -1,6 +1,7 @@
 // The built dashboard: its files as they were compressed at build time, read when first asked for, and kept.
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
 import { codingFor } from "../content/content-coding.ts";
 
 export interface DashboardFile {
@@ -27,35 +28,30 @@ const fileName = /^[a-zA-Z0-9-]{1,100}(\.js|\.css)$/;
 
 export class DashboardFiles {
   readonly #directory: string;
+  readonly #manifest: BuiltManifest<DashboardEntries>;
+  /** Read from the build that has these entries. */
   #files = new Map<string, DashboardFile>();
-  #entries: { of: number; entries: DashboardEntries } | undefined;
+  #entries: DashboardEntries | undefined;
 
   constructor(directory: string) {
     this.#directory = directory;
+    this.#manifest = new BuiltManifest(directory);
   }
 
   /** Undefined where it was not built. A new build is noticed. */
   async entries(): Promise<DashboardEntries | undefined> {
-    const manifest = join(this.#directory, "manifest.json");
-    try {
-      const { mtimeMs } = await stat(manifest);
-      if (this.#entries?.of !== mtimeMs) {
-        const entries = JSON.parse(await readFile(manifest, "utf8")) as DashboardEntries;
-        this.#entries = { of: mtimeMs, entries };
-        this.#files = new Map();
-      }
-      return this.#entries.entries;
-    } catch {
-      return undefined;
-    }
+    const entries = await this.#manifest.read();
+    if (entries !== this.#entries) this.#files = new Map();
+    this.#entries = entries;
+    return entries;
   }
 
   /** Undefined where there is none of this name. */
   async find(name: string, acceptEncoding: string | null): Promise<DashboardFile | undefined> {
     const type = types[fileName.exec(name)?.[1] ?? ""];
     if (type === undefined) return undefined;
-    const encoding = codingFor(acceptEncoding, ["br", "gzip"]);
-    const stored = encoding === undefined ? name : `${name}.${encoding === "br" ? "br" : "gz"}`;
+    const encoding = codingFor(acceptEncoding, builtCodings);
+    const stored = builtName(name, encoding);
     const known = this.#files.get(stored);
     if (known) return known;
     const bytes = await readFile(join(this.#directory, stored)).catch(() => undefined);

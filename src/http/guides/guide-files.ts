@@ -1,6 +1,7 @@
 // The guides as they were built: only what their manifest lists is there, each file compressed at build time.
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { BuiltManifest, builtCodings, builtName } from "../content/built-files.ts";
 import { codingFor } from "../content/content-coding.ts";
 
 /** One file of the site. */
@@ -24,30 +25,21 @@ export interface GuideManifest {
 
 export class GuideFiles {
   readonly #directory: string;
-  #manifest: { of: number; manifest: GuideManifest } | undefined;
+  readonly #manifest: BuiltManifest<GuideManifest>;
 
   constructor(directory: string) {
     this.#directory = directory;
+    this.#manifest = new BuiltManifest(directory);
   }
 
   /** Undefined where they were not built. A new build is noticed. */
-  async manifest(): Promise<GuideManifest | undefined> {
-    const path = join(this.#directory, "manifest.json");
-    try {
-      const { mtimeMs } = await stat(path);
-      if (this.#manifest?.of !== mtimeMs) {
-        this.#manifest = { of: mtimeMs, manifest: JSON.parse(await readFile(path, "utf8")) as GuideManifest };
-      }
-      return this.#manifest.manifest;
-    } catch {
-      return undefined;
-    }
+  manifest(): Promise<GuideManifest | undefined> {
+    return this.#manifest.read();
   }
 
   /** In the form that the client likes best. Throws where a new build has just taken the place of this one. */
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
-    const encoding = compressed ? codingFor(acceptEncoding, ["br", "gzip"]) : undefined;
-    const ending = encoding === undefined ? "" : encoding === "br" ? ".br" : ".gz";
-    return { encoding, bytes: await readFile(join(this.#directory, file + ending)) };
+    const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
+    return { encoding, bytes: await readFile(join(this.#directory, builtName(file, encoding))) };
   }
 }

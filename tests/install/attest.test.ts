@@ -1,0 +1,51 @@
+// What stands beside the files that are published holds for their bytes: sums that other programs check, and a provenance that a key has signed.
+import { afterAll, expect, test } from "bun:test";
+import { createHash, generateKeyPairSync, verify } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+import { attest } from "../../scripts/release/attest.ts";
+
+const release = mkdtempSync(join(tmpdir(), "headrace-attest-"));
+afterAll(() => rmSync(release, { recursive: true }));
+
+const file = join(release, "headrace");
+writeFileSync(file, "the program");
+const provenance = join(release, `headrace-${packageJson.version}.intoto.json`);
+const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+const keyFile = join(release, "key.pem");
+writeFileSync(keyFile, privateKey.export({ type: "pkcs8", format: "pem" }));
+
+function checkSums(): number {
+  return Bun.spawnSync(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], { cwd: release }).exitCode;
+}
+
+test("sums are those of the files, of the bill of materials and of the provenance, until one of them is another", () => {
+  attest(release, [file], undefined);
+  expect(readFileSync(join(release, "SHA256SUMS"), "utf8").trimEnd().split("\n")).toHaveLength(3);
+  expect(checkSums()).toBe(0);
+  writeFileSync(file, "another program");
+  expect(checkSums()).not.toBe(0);
+  writeFileSync(file, "the program");
+});
+
+test("the provenance names the file by its digest, and a key's signature is of exactly that statement, as DSSE has it", () => {
+  attest(release, [file], keyFile);
+  const { payload, payloadType, signatures } = JSON.parse(readFileSync(provenance, "utf8"));
+  const statement = Buffer.from(payload, "base64");
+  const signed = Buffer.from(`DSSEv1 ${payloadType.length} ${payloadType} ${statement.length} ${statement}`);
+  const signature = Buffer.from(signatures[0].sig, "base64");
+  expect(verify(null, signed, publicKey, signature)).toBe(true);
+  expect(verify(null, Buffer.concat([signed, Buffer.from(" ")]), publicKey, signature)).toBe(false);
+  const { subject, predicateType } = JSON.parse(statement.toString());
+  expect(predicateType).toBe("https://slsa.dev/provenance/v1");
+  const digest = createHash("sha256").update("the program").digest("hex");
+  expect(subject).toContainEqual({ name: "headrace", digest: { sha256: digest } });
+});
+
+test("a key of another kind is refused by the name of its file", () => {
+  const { privateKey: other } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(keyFile, other.export({ type: "pkcs8", format: "pem" }));
+  expect(() => attest(release, [file], keyFile)).toThrow("key.pem must be an Ed25519 key in PEM");
+});
