@@ -141,7 +141,7 @@ test("a first start that could not listen does not lose the key: the next start 
     await until(() => failed.stderr().includes("is in use"), "it says that the port is in use");
   }
   await using program = startProgram(workspace, ["serve"]);
-  await program.says(/Guides/);
+  await program.says(/Docs/);
   expect(program.stdout()).toMatch(keyPattern);
   expect(readCredentials(workspace).api_key).toMatch(keyPattern);
 });

@@ -54,7 +54,7 @@ export function banner(
     `  API key    ${key}`,
     `  Models     ${shown.length > 0 ? shown.join("\n             ") : "none yet"}`,
     `  Dashboard  ${url}/`,
-    `  Guides     ${url}/docs`,
+    `  Docs       ${url}/docs`,
     ...localServerLines(config, found),
   ];
   if (setupLink !== undefined) {
