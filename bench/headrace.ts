@@ -21,6 +21,8 @@ export interface Headrace {
 export interface HeadraceOptions extends ServedModels {
   /** Undefined: no upstream, the built-in demo model instead. */
   upstreamPort: number | undefined;
+  /** One process unless said otherwise. */
+  workers?: number;
   /** The beginning of its command, as `placement.ts` gives it. */
   prefix?: readonly string[];
   /** The directory for its CPU profile when it ends. */
@@ -106,6 +108,7 @@ function install(directory: string, options: HeadraceOptions) {
   writeFileSync(config, upstreamPort === undefined ? limits : configuration(upstreamPort, options));
   const flags = ["--mode", "production", "--public-url", "http://127.0.0.1", "--no-discover-local"];
   if (upstreamPort !== undefined) flags.push("--no-demo");
+  if (options.workers !== undefined) flags.push("--workers", String(options.workers));
   flags.push("--config", config, "--data-dir", data, "--log-format", "json");
   const profiler = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${profileDir}`];
   const portInLog = (child: Bun.Subprocess) => {

@@ -122,6 +122,21 @@ export const layers: Layers = {
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
+  "src/workers": {
+    may: ["src/base", "src/domain", "src/http1"],
+    packages: ["node:fs"],
+    because: "processes of one server reach its parts through ports.",
+  },
+  "src/workers/link": { may: ["src/base", "src/domain"], because: protocol },
+  "src/workers/primary": {
+    may: ["src/base", "src/domain", "src/workers/link"],
+    packages: ["bun", "node:fs", "node:path"],
+    because: "it answers workers through ports.",
+  },
+  "src/workers/worker": {
+    may: ["src/base", "src/domain", "src/workers/link"],
+    because: "what it asks another process for serves ports of its own.",
+  },
   "src/oauth": {
     may: ["src/base", "src/domain", "src/policy"],
     packages: ["node:crypto"],
@@ -186,7 +201,7 @@ export const layers: Layers = {
         "logging",
         "mail",
       ].map((name) => `src/${name}`),
-      ...["metrics", "nodes", "notices", "oauth", "policy", "prices", "tracing", "upkeep"].map((name) => `src/${name}`),
+      ...["metrics", "nodes", "notices", "oauth", "policy", "prices", "tracing", "upkeep", "workers", "workers/primary", "workers/link", "workers/worker"].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],
@@ -240,7 +255,7 @@ export const layers: Layers = {
   },
   "src/main.ts": {
     may: [
-      ...["cli", "engines/llama", "engines/llama/worker", "installation", "storage/sql"].map((name) => `src/${name}`),
+      ...["cli", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map((name) => `src/${name}`),
     ],
     because: "it starts a command, or a role.",
   },

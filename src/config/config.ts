@@ -1,4 +1,5 @@
 // The configuration of Headrace: flags over environment over headrace.yaml over defaults, validated and frozen.
+import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import type * as z from "zod";
 import type { LogLevel } from "../base/log.ts";
@@ -66,6 +67,8 @@ export interface Config extends ReloadableConfig {
   readonly metricsToken: string | undefined;
   /** An origin without a slash at its end, where other replicas reach this one. */
   readonly advertiseUrl: string | undefined;
+  /** Processes that serve requests for models; 1: this one alone, which has all the rest as well. */
+  readonly workers: number;
   /** Seconds for which a server that stops goes on answering while it is not ready. */
   readonly lameDuckSeconds: number;
   readonly discoverLocal: boolean;
@@ -175,6 +178,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
     ...readStores(reader),
     metricsToken: reader.take(options.metricsToken).value,
     advertiseUrl: trimmed(reader.take(options.advertiseUrl).value),
+    workers: readWorkers(reader),
     lameDuckSeconds: reader.take(options.lameDuckSeconds).value,
     discoverLocal: reader.take(options.discoverLocal).value,
     mail: readMail(reader),
@@ -210,6 +214,17 @@ function readStores(reader: OptionReader) {
   }
   return { databaseUrl: database.value, redisUrl: redis.value };
 }
+
+/** Elsewhere than on Linux the kernel does not spread connections over processes. */
+function readWorkers(reader: OptionReader): number {
+  const { value, place } = reader.take(options.workers);
+  const workers = value === "auto" ? (isLinux ? availableParallelism() : 1) : value;
+  if (workers === 1 || isLinux) return workers;
+  reader.problems.push({ ...place, message: "must be 1 on this system, or auto", fix: "Leave it out." });
+  return 1;
+}
+
+const isLinux = process.platform === "linux";
 
 /** A server that others reach must not be made to post to what only this machine reaches. */
 function readWebhookLoopback(reader: OptionReader, mode: Mode): boolean {

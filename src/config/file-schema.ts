@@ -497,6 +497,7 @@ export const fileSchema = field(
     trusted_proxies: inFile(options.trustedProxies),
     allowed_hosts: inFile(options.allowedHosts),
     advertise_url: inFile(options.advertiseUrl),
+    workers: inFile(options.workers),
     lame_duck_seconds: inFile(options.lameDuckSeconds),
     discover_local: inFile(options.discoverLocal),
     webhook_loopback: inFile(options.webhookLoopback),

@@ -234,6 +234,20 @@ export const options = {
     fix: "Give a URL such as rediss://default:password@cache.example.com:6379/0.",
     quiet: true,
   }),
+  workers: option({
+    schema: z.union([z.literal("auto"), z.int().min(1).max(64)]),
+    kind: "number",
+    flag: "--workers <number>",
+    env: "HEADRACE_WORKERS",
+    file: ["workers"],
+    default: 1,
+    doc:
+      "Processes that serve requests for models that other servers run; `auto`: as many as there are processors. With more " +
+      "than one, another process beside them has all the rest: limits, the ledger, the dashboard, the built-in engine and nodes. " +
+      "On Linux alone.",
+    must: "auto, or a whole number from 1 to 64",
+    fix: "Give auto, or the number of processors that Headrace may use, such as 4.",
+  }),
   lameDuckSeconds: option({
     ...whole([0, 300], 5, "seconds"),
     flag: "--lame-duck-seconds <number>",

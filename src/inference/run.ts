@@ -29,13 +29,13 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
 }
 
 function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
-  const { request, principal } = call;
+  const { request, principal, requestId } = call;
   const model = requireModel(principal, found, request.model);
   requireServable(model, request);
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const tags = deps.requestTags.of(principal, call.tagHeader, request);
-  const size = { model, promptTokens, maxCompletionTokens, width, stream, tags, asked: request };
+  const size = { model, promptTokens, maxCompletionTokens, width, stream, tags, requestId, asked: request };
   let admission: Admitted | Promise<Admitted>;
   try {
     admission = deps.admitter.admit(principal, size, call);

@@ -7,7 +7,7 @@ import type { LedgerJournal } from "./ledger-journal.ts";
 import { batchSize, type PendingBatch, PendingUsage } from "./pending-usage.ts";
 import type { Segment, Spool } from "./spool.ts";
 import { readSegment } from "./spool-reader.ts";
-import { add, type OwnerTotals, readOwnerTotals } from "./usage/owner-totals.ts";
+import { add, noTotals, type OwnerTotals, readOwnerTotals } from "./usage/owner-totals.ts";
 import { at, completionTokens, nanoUsd, promptTokens, type UsageColumns } from "./usage/usage-columns.ts";
 import type { UsageWriter } from "./usage/usage-writer.ts";
 
@@ -129,6 +129,22 @@ export class LedgerDrain {
       this.#readers.push({ owner, use, resolve, reject });
       // The next few are read in a turn: in its own one, somebody may have read for this one already.
       void this.#inTurn(() => this.#readNext());
+    });
+  }
+
+  /**
+   * What an owner settled that is not in the database: `use` is called at a moment when no settlement lies between what it
+   * is given and what comes after. Nothing reaches the database from then on, until `until` settles.
+   */
+  hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
+    return this.#inTurn(async () => {
+      const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
+      do {
+        await this.#drain();
+        this.#options.journal.commit();
+      } while (this.#unread > 0 || this.#mayRepeat);
+      use(this.#withWaiting({ totals: noTotals(), totalOf, owns }));
+      await until;
     });
   }
 

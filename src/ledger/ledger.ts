@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Ledger, LedgerEntry, SpanTotals, TotalsOwner, UsageBegin } from "../domain/usage/usage.ts";
+import type { Ledger, LedgerEntry, SpanTotals, TotalsOwner, UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { LedgerDrain } from "./ledger-drain.ts";
@@ -28,6 +28,16 @@ export interface SpoolLedgerOptions {
   carryAfterMs?: number;
   /** Settled records that are held in memory; more wait on the spool alone. */
   maxPending?: number;
+  /** Left out: this process has the database and the spool for itself, but for those of `beside` that it started. */
+  beside?: BesideOthers | undefined;
+}
+
+/** A process that writes to the spool and the database of another one beside that. */
+export interface BesideOthers {
+  /** From 1 on. */
+  writer: number;
+  /** Told of each request that the one before it in this place left on the spool. */
+  onRecord(record: UsageRecord): void;
 }
 
 export interface LedgerFigures {
@@ -81,8 +91,9 @@ export class SpoolLedger implements Ledger {
     let writer: UsageWriter | undefined;
     try {
       prepareSpoolDirectory(options.directory);
-      writer = await openUsageWriter(options.db, { clock: options.clock });
-      const recovered = await recoverSpool({ ...options, writer });
+      const { beside, ...others } = options;
+      writer = await openUsageWriter(options.db, { clock: options.clock, isAlone: beside === undefined });
+      const recovered = await recoverSpool({ ...others, writer, of: beside?.writer, onRecord: beside?.onRecord });
       return new SpoolLedger(options, writer, recovered);
     } catch (cause) {
       writer?.close();
@@ -95,7 +106,7 @@ export class SpoolLedger implements Ledger {
   }
 
   private constructor(options: SpoolLedgerOptions, writer: UsageWriter, recovered: Recovered) {
-    const { db, directory, log, clock, ...settings } = options;
+    const { db, directory, log, clock, beside, ...settings } = options;
     this.recovered = recovered;
     this.#db = db;
     this.#log = log;
@@ -105,7 +116,7 @@ export class SpoolLedger implements Ledger {
     const { segmentBytes, maxPending, drainMs } = this.#settings;
     this.#delayMs = drainMs;
     this.#syncedMs = clock.monotonicMs();
-    const spool = new Spool({ directory, clock, segmentBytes });
+    const spool = new Spool({ directory, clock, segmentBytes, writer: beside?.writer ?? 0 });
     this.#spool = spool;
     this.#journal = new LedgerJournal({
       spool,
@@ -158,6 +169,11 @@ export class SpoolLedger implements Ledger {
 
   readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {
     return this.#drain.readTotals(owner, use);
+  }
+
+  /** See `LedgerDrain.hold`. */
+  hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
+    return this.#drain.hold(owner, use, until);
   }
 
   /** Whether requests can be accounted for, as of the last write or look: where not, none is taken. */

@@ -20,14 +20,23 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(8, "0")}.spool`);
 }
 
-/** Segments in the order in which they were written. */
-export function listSegments(directory: string): { number: number; path: string }[] {
+/** How many numbers of segments each process has that writes to the directory: more than it can ever use. */
+const numbersEach = 1e12;
+
+/** Segments in the order in which they were written; of the process `writer` alone where one is named. */
+export function listSegments(directory: string, writer?: number): { number: number; path: string }[] {
   return readdirSync(directory)
     .flatMap((name) => {
       const match = namePattern.exec(name);
       return match ? [{ number: Number(match[1]), path: join(directory, name) }] : [];
     })
+    .filter(({ number }) => writer === undefined || Math.floor(number / numbersEach) === writer)
     .sort((a, b) => a.number - b.number);
+}
+
+/** The number behind which a process begins that has no segment. `writer`: below 1,000. */
+export function numberBeforeFirst(writer: number): number {
+  return writer * numbersEach;
 }
 
 export interface SpoolChunk {

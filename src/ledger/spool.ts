@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { Clock } from "../base/clock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
-import { listSegments, segmentPath } from "./spool-reader.ts";
+import { listSegments, numberBeforeFirst, segmentPath } from "./spool-reader.ts";
 
 /** One file. It may be deleted when nothing that it says is needed any more: `pins` is 0. */
 export interface Segment {
@@ -40,6 +40,8 @@ export interface SpoolOptions {
   clock: Clock;
   /** A segment that has grown to this size is followed by a new one. */
   segmentBytes: number;
+  /** Which of the processes of this server writes it, 0 unless said otherwise; each has segments of its own. */
+  writer?: number;
   /** Default: to the disk, at once. */
   write?: WriteToDisk;
 }
@@ -65,7 +67,8 @@ export class Spool {
   /** Begins a segment behind those that are there. Throws where it cannot be made. */
   constructor(options: SpoolOptions) {
     this.#options = options;
-    this.#number = listSegments(options.directory).at(-1)?.number ?? 0;
+    const { directory, writer = 0 } = options;
+    this.#number = listSegments(directory, writer).at(-1)?.number ?? numberBeforeFirst(writer);
     this.#current = this.#begin();
   }
 

@@ -10,7 +10,6 @@ import {
 import type { LimitSet, LimitStatus, Quota, RateLimit, Reservation } from "../domain/limits/limits.ts";
 import type { Period } from "../domain/limits/quota-rules.ts";
 import type { Bucket } from "../domain/limits/rate-limit.ts";
-import { matchesModel } from "../domain/models/model-patterns.ts";
 
 /** Figures of one quota in one window, which mostly is a month. Whole requests, tokens and nano-USD. */
 export interface QuotaFigures {
@@ -32,13 +31,6 @@ export type Buckets = Readonly<Record<LimitKind, readonly Bucket[]>>;
 
 export function isLimited({ tokens, nanoUsd, requests }: Quota): boolean {
   return tokens !== null || nanoUsd !== null || typeof requests === "number";
-}
-
-/** Whether a quota counts a request that asks for this model and has these tags. */
-export function isCounted({ filter }: Quota, { model, tags }: Pick<Reservation, "model" | "tags">): boolean {
-  if (filter?.tag !== undefined && !tags?.includes(filter.tag)) return false;
-  if (filter?.models === undefined) return true;
-  return model !== undefined && matchesModel(filter.models, model);
 }
 
 /** Whether a quota ends the answer of a request, and has another part set aside for it than the others. */

@@ -14,14 +14,19 @@ export async function readProcess(): Promise<ProcessFigures> {
 
 /** `startedAt`: Unix seconds. */
 export function writeProcess(out: Exposition, startedAt: number, { openDescriptors }: ProcessFigures): void {
-  const { rss, heapUsed, heapTotal } = process.memoryUsage();
-  const { user, system } = process.cpuUsage();
-  out.counter("process_cpu_seconds_total", "Processor time, of user and system.", (user + system) / 1e6);
-  out.gauge("process_resident_memory_bytes", "Resident memory; workers of the built-in engine not included.", rss);
+  writeUse(out);
   out.gauge("process_start_time_seconds", "Start, in Unix seconds.", startedAt);
   if (openDescriptors !== undefined) out.gauge("process_open_fds", "Open file descriptors.", openDescriptors);
   if (mostDescriptors !== undefined)
     out.gauge("process_max_fds", "File descriptors that it may have.", mostDescriptors);
+}
+
+/** What those of several processes add up to. */
+export function writeUse(out: Exposition): void {
+  const { rss, heapUsed, heapTotal } = process.memoryUsage();
+  const { user, system } = process.cpuUsage();
+  out.counter("process_cpu_seconds_total", "Processor time, of user and system.", (user + system) / 1e6);
+  out.gauge("process_resident_memory_bytes", "Resident memory; workers of the built-in engine not included.", rss);
   out.gauge("headrace_heap_used_bytes", "Heap of the JavaScript engine in use, as of its last collection.", heapUsed);
   out.gauge("headrace_heap_size_bytes", "Heap of the JavaScript engine.", heapTotal);
 }

@@ -29,6 +29,8 @@ export interface RequestSize {
   width: number;
   /** What it is counted under. */
   tags?: readonly string[] | undefined;
+  /** As on the ledger. */
+  requestId?: string;
   /** Whether the answer is streamed: then a quota may end it as it goes; else it is set aside as a whole. */
   stream?: boolean;
   /** What else its cost depends on; undefined: on nothing. */
@@ -50,14 +52,14 @@ export interface LimitListener {
 }
 
 export interface AdmitterOptions {
-  limits: LimitStore;
+  limits: Pick<LimitStore, "admit" | "peek">;
   lengths: LearnedLengths;
   /** For prices that depend on the time. The system's unless told otherwise. */
   clock?: Pick<Clock, "nowSeconds">;
 }
 
 export class Admitter {
-  readonly #limits: LimitStore;
+  readonly #limits: AdmitterOptions["limits"];
   readonly #lengths: LearnedLengths;
   readonly #cached = new LearnedCache();
   readonly #clock: Pick<Clock, "nowSeconds">;
@@ -113,7 +115,7 @@ export class Admitter {
    * to be cheaper is not refused, and has all that is left set aside.
    */
   #reservation(accountId: string, size: RequestSize): Reservation {
-    const { model, promptTokens, maxCompletionTokens, width, tags } = size;
+    const { model, promptTokens, maxCompletionTokens, width, tags, requestId } = size;
     const most = roomForAnswer(model.context, promptTokens);
     const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
     const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
@@ -128,6 +130,7 @@ export class Admitter {
       minNanoUsd,
       model: model.id,
       tags,
+      requestId,
     };
   }
 

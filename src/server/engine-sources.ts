@@ -30,6 +30,11 @@ const nowhere = { url: null, timeoutSeconds: null, idleSeconds: null, hasApiKey:
 /** Engines that were replaced and may still answer what they were asked before; older ones are not counted any more. */
 const maxFormer = 50;
 
+/** A server that is asked over HTTP, with what makes its engine: plain data, with its key. */
+export interface DirectEngine extends Connection {
+  readonly local: boolean;
+}
+
 /** Keeps the engine object of an upstream while its settings stay, so that what is known of it survives a reload. */
 export class EngineSources implements UpstreamSources, ModelSources {
   /** A reload replaces it; `list` and `declaredModels` follow. */
@@ -44,6 +49,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
   #known: readonly KnownUpstream[] = [];
   #engines = new Map<string, UpstreamEngine>();
   #former: readonly Engine[] = [];
+  #direct: ReadonlyMap<Engine, DirectEngine> = new Map();
   #local: readonly FoundServer[] = [];
 
   constructor(engine: LlamaEngine, config: ReloadableConfig) {
@@ -64,18 +70,21 @@ export class EngineSources implements UpstreamSources, ModelSources {
   /** Works out anew what there is. */
   list(): CatalogSource[] {
     const kept = new Map<string, UpstreamEngine>();
+    const direct = new Map<Engine, DirectEngine>();
     const replaced = new Map<Engine, Engine>();
     const upstreams = this.#wanted().map((wanted): KnownUpstream => {
       const identity = identityOf(wanted);
       const known = this.#engines.get(identity);
       const engine = known ?? createUpstream(wanted);
       kept.set(identity, engine);
+      if (wanted.maxConcurrency === null) direct.set(engine, directOf(wanted));
       const before = this.#known.find(({ name, url }) => name === wanted.name && url === wanted.url);
       if (!known && before) replaced.set(engine, before.engine);
       const { apiKey, httpClient: _, ...shown } = wanted;
       return { ...shown, engine, hasApiKey: apiKey !== undefined };
     });
     this.#engines = kept;
+    this.#direct = direct;
     this.#replace([this.#builtIn, ...upstreams, ...this.#ofNodes(upstreams)]);
     return this.#known.map(({ engine, source, discover, local, environments }) => {
       const configured = source === "file" || source === "database" || source === "node";
@@ -100,6 +109,11 @@ export class EngineSources implements UpstreamSources, ModelSources {
         const { name, environments, maxConcurrency, local } = record;
         return { ...unnamed, ...nowhere, name, environments, maxConcurrency, local, source: "node", engine };
       });
+  }
+
+  /** Servers that are asked over HTTP, without a bound on what they take at once. */
+  direct(): { engine: Engine; connection: DirectEngine }[] {
+    return [...this.#direct].map(([engine, connection]) => ({ engine, connection }));
   }
 
   known(): readonly KnownUpstream[] {
@@ -174,14 +188,19 @@ interface Wanted extends Connection {
 }
 
 /** The values that make an engine: with other values it is another engine. */
-interface Connection
+export interface Connection
   extends Pick<UpstreamSettings, "name" | "url" | "timeoutSeconds" | "idleSeconds" | "maxConcurrency">,
     UpstreamSpeech {
   apiKey: string | undefined;
   httpClient: HttpClientKind;
 }
 
-function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection) {
+function directOf({ name, url, apiKey, httpClient, timeoutSeconds, idleSeconds, local, ...speech }: Wanted): DirectEngine {
+  return { name, url, apiKey, httpClient, timeoutSeconds, idleSeconds, maxConcurrency: null, local, ...speechOf(speech) };
+}
+
+/** With other values it is another engine. */
+export function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection) {
   const { timeoutSeconds, idleSeconds, maxConcurrency } = connection;
   const { api, apis, keyHeader, query } = connection;
   return JSON.stringify([
@@ -190,7 +209,8 @@ function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection
   ]);
 }
 
-function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
+/** An engine for a server. */
+export function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
   return new UpstreamEngine({
     ...{ name, url, apiKey, httpClient, speech: speechOf(connection) },
     firstByteTimeoutMs: connection.timeoutSeconds * 1000,

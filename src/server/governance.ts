@@ -7,6 +7,8 @@ import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
+import type { Tier } from "../domain/account.ts";
+import type { LimitSet } from "../domain/limits/limits.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
@@ -58,6 +60,7 @@ import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
 import { SqlUsageParties } from "../storage/tables/usage-parties.ts";
+import { SummedLedger, type SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
 import { InstallationWatch } from "./installation-watch.ts";
@@ -74,6 +77,10 @@ export interface GovernanceOptions {
   feed?: ChangeFeed;
   /** Number of replicas, as far as the database says; at least 1. */
   countReplicas?: () => number;
+  /** What workers of this server have settled and the database may not have yet. */
+  ofWorkers?: Pick<SummedLedgerOptions, "hold"> & { flush(): Promise<void> };
+  /** Told of each change of credentials or limits by this process. */
+  onChanged?: () => void;
   /** Limits on clients that need no credential, in place of the usual ones. */
   addressLimits?: Partial<Record<AddressLimit, number>> | undefined;
   opened: Opened;
@@ -103,6 +110,7 @@ export interface Governance {
   /** Seals what is kept, under a key of the installation that outlives its secret. */
   contentSeal: SealFor;
   ledger: SpoolLedger;
+  summedLedger: SummedLedger;
   /** The rules for how far back records go. */
   retention: Retention;
   reports: SqlUsageReports;
@@ -137,6 +145,9 @@ export interface Governance {
   /** To be called after every change of a tier that this process has committed. */
   tiersChanged(): Promise<void>;
   reconfigure(changed: ReloadableConfig): void;
+  /** Limits that another process of this server counts against, as they are from now on. */
+  limitsSeen(limits: LimitSet): void;
+  listTiers(): Promise<Tier[]>;
 }
 
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
@@ -171,6 +182,12 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
   const ledger = opened.add(await SpoolLedger.open({ db, directory, log, clock }));
+  const { flush, hold } = options.ofWorkers ?? noWorkers;
+  const summedLedger = new SummedLedger({ ledger, hold });
+  const caughtUp = async () => {
+    await flush();
+    await ledger.catchUp();
+  };
   const chatWriter = opened.add(new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays }));
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
@@ -204,12 +221,12 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const ofReplicas =
     config.redisUrl === undefined
       ? undefined
-      : await openShared({ url: config.redisUrl, clock, ledger, directory, log, countReplicas });
+      : await openShared({ url: config.redisUrl, clock, ledger: summedLedger, directory, log, countReplicas });
   if (ofReplicas) {
     closeShared = () => ofReplicas.close();
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
-  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger, starts: windowStarts(config.dataDir, clock, log) });
+  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger: summedLedger, starts: windowStarts(config.dataDir, clock, log) });
   const droppedQuotas = new DroppedQuotas(limits);
   if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
 
@@ -260,10 +277,11 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   feed.onChange("credentials", (ids) => void authenticator.hint(ids));
   const changed = (ids?: readonly string[]) => {
     authenticator.invalidate();
+    options.onChanged?.();
     feed.announce("credentials", ids);
   };
 
-  const reports = new SqlUsageReports(db, () => ledger.catchUp());
+  const reports = new SqlUsageReports(db, caughtUp);
   const parties = new SqlUsageParties(db);
   return {
     pepper,
@@ -283,12 +301,13 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     conversations: new SqlConversationStore(db, contentSeal),
     contentSeal,
     ledger,
+    summedLedger,
     retention: recordRetention,
     reports,
     statements: new Statements({ reports, parties }),
     parties,
     unpricedSince: countedSince,
-    requestHistory: new RequestHistory(new SqlRequestLog(db, clock, () => ledger.catchUp()), refusedStore),
+    requestHistory: new RequestHistory(new SqlRequestLog(db, clock, caughtUp), refusedStore),
     tiers,
     limits,
     redisCheck: ofReplicas && (() => (ofReplicas.state().status === "ok" ? "ok" : "failed")),
@@ -317,8 +336,12 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       tiers.configure(changed.tiers);
       authenticator.limitsChanged();
     },
+    limitsSeen: (limits) => void droppedQuotas.seen(limits),
+    listTiers: () => accounts.listTiers(),
   };
 }
+
+const noWorkers = { flush: async () => {}, hold: async () => () => {} };
 
 function windowStarts(dataDir: string, clock: Clock, log: Log): WindowStarts {
   return new WindowStarts(join(dataDir, "window-starts"), clock.nowSeconds(), log);

@@ -98,6 +98,7 @@ export function openNotices(options: NoticeOptions) {
   );
   return {
     observer: errorWatch,
+    errorWatch,
     quotaWatch,
     incidentWatch,
     keyWatch,

@@ -36,6 +36,7 @@ export interface ObservationOptions {
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
   notices: ServerMetricsOptions["notices"];
+  ofWorkers: ServerMetricsOptions["ofWorkers"];
   isDraining(): boolean;
   /** The bounds by which spans are sent; undefined: as usual. */
   spanBounds: Partial<ExportBounds> | undefined;
@@ -78,6 +79,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     readiness: () => readinessNow(checked),
     http: options.http,
     notices: options.notices,
+    ofWorkers: options.ofWorkers,
   });
   const readiness = () => readinessOf(checked);
   const health = opened.add(

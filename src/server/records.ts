@@ -10,7 +10,7 @@ import { finishRestore } from "../storage/backup/restore-steps.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
 import { startCheckpoints } from "../storage/sql/checkpointer.ts";
-import { type Database, dialectOf, openPostgres } from "../storage/sql/database.ts";
+import { type Database, databaseName, dialectOf, openPostgres } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import { schemaState } from "../storage/sql/schema.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
@@ -31,8 +31,6 @@ export interface Records {
   feed: ChangeFeed;
   replicas: Replicas;
 }
-
-const databaseName = "headrace.db";
 
 /** Rejects with a StartError where another server has the directory, or the database cannot be used. */
 export async function openRecords({ config, log, version, databaseBounds, opened }: RecordsOptions): Promise<Records> {

@@ -43,6 +43,7 @@ import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
+import { freePort, innerSocket, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
 
@@ -86,6 +87,8 @@ export interface RunningServer {
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
+  /** Undefined where this process serves all requests. */
+  workers: Workers | undefined;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
   setupLink: string | undefined;
   /** Model servers found on this machine at start; resolves once the look is done. */
@@ -132,11 +135,17 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   let baseUrl = "";
+  let workers: Workers | undefined;
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
   const governance = await openGovernance({
     ...{ db: used, config, log, clock, feed },
     baseUrl: () => baseUrl,
     countReplicas: () => replicas.count,
+    onChanged: () => workers?.changed(),
+    ofWorkers: {
+      flush: async () => await workers?.flush(),
+      hold: async (...asked) => (await workers?.hold(...asked)) ?? (() => {}),
+    },
     addressLimits: options.addressLimits,
     opened,
   });
@@ -166,6 +175,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     http: (): Http1Server => server,
     notices: () => notices.figures(),
     isDraining: () => draining,
+    ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
     opened,
   });
@@ -209,9 +219,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     systemHealth: () => health.figures(),
     ...{ observer, metrics },
   });
+  const shared = config.workers === 1 ? undefined : openShared(config, opened);
   const server: Http1Server = startHttpServer({
-    hostname: config.host,
-    port: config.port,
+    ...(shared ? { unix: innerSocket(shared.directory) } : { hostname: config.host, port: config.port }),
+    beforeAnswer: shared && (() => workers?.whenTold()),
     routes,
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
@@ -228,7 +239,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     requestLog: () => sources.config.logs,
   });
   opened.add(server);
-  const { port } = server;
+  const port = shared?.port ?? server.port;
   const url = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${port}`;
   baseUrl = `${config.publicUrl ?? url}/v1`;
 
@@ -250,6 +261,16 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     },
   });
   keepAddress(config.dataDir, baseUrl);
+  if (shared) {
+    workers = opened.add(
+      new Workers({
+        ...{ config, ...shared, baseUrl, heartbeatMs, governance, routing, log },
+        quotaWatch: notices.quotaWatch,
+        errorWatch: notices.errorWatch,
+      }),
+    );
+    await workers.start();
+  }
   const setupLink = await people.setupLink();
   await waitBriefly(db);
   void governance.secretRotation.tell();
@@ -280,6 +301,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     replicas,
     network,
     notices,
+    workers,
     setupLink,
     localServers,
     requests: () => ({ ended: answered(), open: server.pendingRequests }),
@@ -288,6 +310,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       sources.config = changed;
       heldBytes.mostBytes = changed.limits.heldBytes;
       governance.reconfigure(changed);
+      workers?.configure(changed);
       configure();
       network.reconfigured();
       await catalog.refresh();
@@ -300,12 +323,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     async close(drainMs = 0, lameDuckMs = 0) {
       draining = true;
       server.leave();
+      workers?.leave();
       if (lameDuckMs > 0) {
         await Bun.sleep(lameDuckMs);
         refusing = true;
         // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
         await Bun.sleep(refusingMs);
       }
+      // What they hand over is answered until they have ended.
+      await workers?.stop(drainMs);
       const drained = Promise.all([server.stop(), network.drain(), backgroundRuns.idle()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
       // Clients that are still served then are told so, and given a moment to receive it.
@@ -314,6 +340,13 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       await opened.close(log);
     },
   };
+}
+
+/** What this process and its workers share. Throws the system's error where somebody listens on the port. */
+function openShared({ host, port }: Config, opened: Opened): { directory: string; port: number } {
+  const free = freePort(host, port);
+  const { path } = opened.add(socketDirectory());
+  return { directory: path, port: free };
 }
 
 /** A later start may have another address; the key in the file is known to nobody else. */

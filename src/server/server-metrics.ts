@@ -9,9 +9,11 @@ import type { Catalog } from "../inference/models/catalog.ts";
 import type { KnownUpstream } from "../inference/models/upstream-view.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
+import type { SpoolLedger } from "../ledger/ledger.ts";
 import { contentTypes, Exposition, type ExpositionFormat, formatFor, labelText } from "../metrics/exposition.ts";
 import { Buckets, Histogram } from "../metrics/histogram.ts";
 import { readProcess, writeProcess } from "../metrics/process-figures.ts";
+import { summed } from "../metrics/summed.ts";
 import { Traffic } from "../metrics/traffic.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
 import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notices/delivery/deliverer.ts";
@@ -42,6 +44,8 @@ export interface ServerMetricsOptions {
   /** The readiness as far as it is known without asking anybody. */
   readiness(): Readiness;
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
+  /** Texts of the metrics of workers, as `WorkerMetrics` has them; left out: there are none. */
+  ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
 }
 
@@ -82,7 +86,8 @@ export class ServerMetrics {
   /** `accept` as a client sends it. */
   async read(accept: string): Promise<{ contentType: string; text: string }> {
     const format = formatFor(accept);
-    return { contentType: contentTypes[format], text: await this.#text(format) };
+    const [text, workers = []] = await Promise.all([this.#text(format), this.#options.ofWorkers?.()]);
+    return { contentType: contentTypes[format], text: summed(text, workers) };
   }
 
   async #text(format: ExpositionFormat): Promise<string> {
@@ -110,23 +115,10 @@ export class ServerMetrics {
     out.gauge("headrace_degraded", "Whether it takes requests, but not as it should.", Number(status === "degraded"));
     out.family("headrace_check", "gauge", "Whether a check of `GET /readyz` is ok.");
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
-    const { pendingRequests, connections } = http();
-    out.gauge("headrace_http_requests_in_flight", "Requests without a whole answer.", pendingRequests);
-    out.gauge("headrace_connections_open", "Connections of clients.", connections.open);
-    out.gauge("headrace_connections_limit", "Those beyond it are refused.", connections.limit);
-    this.#writeHeld(out);
+    writeHttp(out, http());
+    writeHeld(out);
     out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
     out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
-  }
-
-  /** The ledger of bytes in memory. */
-  #writeHeld(out: Exposition): void {
-    out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
-    for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
-    out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.mostBytes);
-    const refused = "headrace_held_bytes_refused_total";
-    out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
-    for (const bound of heldBounds) out.sample(labelText({ bound }), heldBytes.refused[bound]);
   }
 
   #writeUpstreams(out: Exposition): void {
@@ -150,7 +142,7 @@ export class ServerMetrics {
       Number(router.drained.has(name)),
     );
     this.#writeLoads(out, known);
-    this.#writePlaces(out, known);
+    writePlaces(out, known, this.#options.capacity);
     out.family("headrace_node_connected", "gauge", "Whether a node is connected, to whichever replica.");
     for (const { id, name } of nodes.records().slice(0, mostShown)) {
       out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
@@ -178,31 +170,6 @@ export class ServerMetrics {
     }
   }
 
-  #writePlaces(out: Exposition, known: readonly KnownUpstream[]): void {
-    const { capacity } = this.#options;
-    const gates = known.flatMap(({ name: upstream, engine }) =>
-      capacity
-        .figures(engine)
-        .slice(0, mostShown)
-        .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
-    );
-    const places = [
-      ["headrace_upstream_places", "Requests that it takes at once; `model` where that is said of each.", "limit"],
-      ["headrace_upstream_places_in_use", "Requests that it works on, a wide one counted as many.", "inFlight"],
-      ["headrace_upstream_waiting", "Requests that wait for a place, here or at another.", "waiting"],
-    ] as const;
-    for (const [name, help, member] of places) {
-      out.family(name, "gauge", help);
-      // Embeddings may have places of their own beside the same model's.
-      const sums = new Map<string, number>();
-      for (const gate of gates) {
-        const labels = labelText({ upstream: gate.upstream, model: gate.model });
-        sums.set(labels, (sums.get(labels) ?? 0) + gate[member]);
-      }
-      for (const [labels, sum] of sums) out.sample(labels, sum);
-    }
-  }
-
   #isUp({ name, engine }: KnownUpstream): boolean {
     const { router, catalog, clock } = this.#options;
     if (router.engineState(engine) !== "ok") return false;
@@ -216,14 +183,7 @@ export class ServerMetrics {
   #writeStores(out: Exposition): void {
     const { governance, failedSignIns, nodes } = this.#options;
     const { ledger, authenticator, chatWriter, refusals, refusalCounts, refusedRequests } = governance;
-    const { open, spoolBytes, pending, databaseFailures, spoolFailures } = ledger.figures;
-    out.gauge("headrace_ledger_open_requests", "Requests that are on the ledger and have not ended.", open);
-    out.gauge("headrace_ledger_pending_records", "Ended requests that are not in the database yet.", pending);
-    out.gauge("headrace_ledger_spool_bytes", "Files of the ledger's spool.", spoolBytes);
-    const drain = "headrace_ledger_write_failures_total";
-    out.family(drain, "counter", "Times that the ledger could not write: `database`, tried again later, or `spool`.");
-    out.sample(labelText({ store: "database" }), databaseFailures);
-    out.sample(labelText({ store: "spool" }), spoolFailures);
+    writeLedger(out, ledger);
     const credentials = authenticator.figures;
     out.gauge("headrace_credentials_cached", "Keys and tokens in memory.", credentials.cached);
     const unconfirmed = "headrace_credentials_unconfirmed_seconds";
@@ -277,5 +237,60 @@ export class ServerMetrics {
     for (const way of deliveryWays) {
       for (const result of attemptEnds) out.sample(labelText({ way, result }), attempts[way][result]);
     }
+  }
+}
+
+export function writeHttp(out: Exposition, { pendingRequests, connections }: ReturnType<ServerMetricsOptions["http"]>): void {
+  out.gauge("headrace_http_requests_in_flight", "Requests without a whole answer.", pendingRequests);
+  out.gauge("headrace_connections_open", "Connections of clients.", connections.open);
+  out.gauge("headrace_connections_limit", "Those beyond it are refused.", connections.limit);
+}
+
+export function writeLedger(out: Exposition, { figures }: Pick<SpoolLedger, "figures">): void {
+  const { open, spoolBytes, pending, databaseFailures, spoolFailures } = figures;
+  out.gauge("headrace_ledger_open_requests", "Requests that are on the ledger and have not ended.", open);
+  out.gauge("headrace_ledger_pending_records", "Ended requests that are not in the database yet.", pending);
+  out.gauge("headrace_ledger_spool_bytes", "Files of the ledger's spool.", spoolBytes);
+  const drain = "headrace_ledger_write_failures_total";
+  out.family(drain, "counter", "Times that the ledger could not write: `database`, tried again later, or `spool`.");
+  out.sample(labelText({ store: "database" }), databaseFailures);
+  out.sample(labelText({ store: "spool" }), spoolFailures);
+}
+
+/** The ledger of bytes in memory. */
+export function writeHeld(out: Exposition): void {
+  out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
+  for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
+  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.mostBytes);
+  const refused = "headrace_held_bytes_refused_total";
+  out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
+  for (const bound of heldBounds) out.sample(labelText({ bound }), heldBytes.refused[bound]);
+}
+
+export function writePlaces(
+  out: Exposition,
+  known: readonly Pick<KnownUpstream, "name" | "engine">[],
+  capacity: Pick<Capacity, "figures">,
+): void {
+  const gates = known.flatMap(({ name: upstream, engine }) =>
+    capacity
+      .figures(engine)
+      .slice(0, mostShown)
+      .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
+  );
+  const places = [
+    ["headrace_upstream_places", "Requests that it takes at once; `model` where that is said of each.", "limit"],
+    ["headrace_upstream_places_in_use", "Requests that it works on, a wide one counted as many.", "inFlight"],
+    ["headrace_upstream_waiting", "Requests that wait for a place, here or at another.", "waiting"],
+  ] as const;
+  for (const [name, help, member] of places) {
+    out.family(name, "gauge", help);
+    // Embeddings may have places of their own beside the same model's.
+    const sums = new Map<string, number>();
+    for (const gate of gates) {
+      const labels = labelText({ upstream: gate.upstream, model: gate.model });
+      sums.set(labels, (sums.get(labels) ?? 0) + gate[member]);
+    }
+    for (const [labels, sum] of sums) out.sample(labels, sum);
   }
 }

@@ -73,6 +73,8 @@ export interface Reservation {
   model?: string;
   /** What it is counted under; undefined: no quota of a tag counts it. */
   tags?: readonly string[] | undefined;
+  /** The request on the ledger, for a store that may have to settle it by what that has of it. */
+  requestId?: string | undefined;
   /** What is set aside of quotas that end the answer, in place of the rest; undefined: they are as all others. */
   stop?: StopReservation | undefined;
 }

@@ -23,6 +23,7 @@ import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode
 import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
 import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
 import { renderError, toGatewayError } from "../exchange/errors.ts";
+import { HandedOver } from "../exchange/handed-over.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
 import { ignoredMembers } from "./ignored-members.ts";
@@ -35,6 +36,8 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   admitter: Pick<Admitter, "admit" | "learn" | "learnCached" | "refuseSpent">;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
+  /** Whether another process has to answer it; left out: this one answers everything. */
+  isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
 }
 
 const jsonType = { "content-type": "application/json" } as const;
@@ -65,6 +68,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   const read = readJsonBytes(exchange.req, limits);
   if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, runs, read);
   const request = decodeRequest(operation, read, limits);
+  if (deps.isElsewhere?.(request, principal)) throw new HandedOver(read);
   if (request.namesKept) return runWithKept(exchange, principal, request, deps, runs);
   return runs(exchange, principal, request, deps);
 }
@@ -113,7 +117,9 @@ async function answerLater<Deps extends InferenceRouteDeps>(
   runs: Runs<Deps>,
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
-  const request = decodeRequest(operation, await body, deps.requestLimits());
+  const read = await body;
+  const request = decodeRequest(operation, read, deps.requestLimits());
+  if (deps.isElsewhere?.(request, principal)) throw new HandedOver(read);
   if (request.namesKept) return await runWithKept(exchange, principal, request, deps, runs);
   return await runs(exchange, principal, request, deps);
 }

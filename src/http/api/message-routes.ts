@@ -39,7 +39,12 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
         return Response.json({ input_tokens: tokens, ...(estimated ? { estimated } : {}) });
       },
     },
-    {
+    createRoute(deps),
+  ];
+}
+
+export function createRoute(deps: InferenceRouteDeps): ScopedRoute {
+  return {
       method: "POST",
       path: "/v1/messages",
       access: "chat:write",
@@ -58,6 +63,5 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
       handle: (exchange, principal) => answerInference("message", exchange, principal, deps),
       refused: (exchange, principal, error, durationMs) =>
         noteRefused("message", exchange, principal, error, durationMs, deps),
-    },
-  ];
+    };
 }

@@ -6,7 +6,7 @@ import type { LogFields } from "../../base/log.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace, Tracer } from "../../domain/usage/trace.ts";
-import type { HeaderFields, IncomingRequest, OverListener, Reply } from "../../http1/message.ts";
+import type { HeaderFields, OverListener, PassableRequest, Reply } from "../../http1/message.ts";
 import { stoppingError } from "../../inference/stopping.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { PresentedCredentials } from "../../policy/credentials/authenticate.ts";
@@ -21,6 +21,7 @@ import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorAnswer, toGatewayError } from "./errors.ts";
+import { HandedOver } from "./handed-over.ts";
 import { MessageExchange, type PlaceLender } from "./message-exchange.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
@@ -52,7 +53,7 @@ const clientClosedRequest = 499;
 
 /** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, PlaceLender {
-  readonly req: IncomingRequest;
+  readonly req: PassableRequest;
   readonly requestId = newRequestId();
   readonly clientAddress: string;
   readonly answerHeaders: AnswerHeaders;
@@ -75,7 +76,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   /** Only until that was decided. */
   #mayBeCoded: boolean;
 
-  constructor(req: IncomingRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
+  constructor(req: PassableRequest, reply: Reply, table: RouteTable, options: HttpServerOptions) {
     this.#startedMs = options.clock.monotonicMs();
     this.req = req;
     this.#reply = reply;
@@ -149,9 +150,19 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
         this.#mayBeCoded = false;
         whenSettled(inCoding(answer, this.req.headers.get("accept-encoding")), onAnswer, onFault, this);
       } else {
-        this.#send(answer);
-        if (!this.#deferred) this.#write();
+        const pending = this.#options.beforeAnswer?.();
+        if (pending) void pending.then(() => this.#answerWith(answer));
+        else this.#answerWith(answer);
       }
+    } catch (thrown) {
+      this.fault(thrown);
+    }
+  }
+
+  #answerWith(answer: PlainAnswer | StreamedAnswer | UpgradeAnswer): void {
+    try {
+      this.#send(answer);
+      if (!this.#deferred) this.#write();
     } catch (thrown) {
       this.fault(thrown);
     }
@@ -159,6 +170,16 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 
   /** What the route threw instead. */
   fault(thrown: unknown): void {
+    if (thrown instanceof HandedOver) {
+      this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
+      return;
+    }
+    const pending = this.#options.beforeAnswer?.();
+    if (pending) void pending.then(() => this.#answerFault(thrown));
+    else this.#answerFault(thrown);
+  }
+
+  #answerFault(thrown: unknown): void {
     if (!this.req.left.cancelled) {
       this.#fail(toGatewayError(thrown));
       return;

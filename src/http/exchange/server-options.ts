@@ -4,18 +4,19 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log, RequestLogSettings } from "../../base/log.ts";
 import type { Observer } from "../../domain/usage/observer.ts";
 import type { Tracer } from "../../domain/usage/trace.ts";
+import type { TcpPlace, UnixPlace } from "../../http1/server/server.ts";
 import type { Http1Limits } from "../../http1/server/server-limits.ts";
 import type { AddressThrottle } from "../../policy/address-throttle.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
+import type { Elsewhere } from "./handed-over.ts";
 import type { Locality } from "./locality.ts";
 import type { Route } from "./route.ts";
 import type { SessionPrincipals } from "./session-principal.ts";
 
-export interface HttpServerOptions {
-  hostname: string;
-  /** 0 picks a free one. */
-  port: number;
+export type HttpServerOptions = HttpServerParts & (TcpPlace | UnixPlace);
+
+export interface HttpServerParts {
   routes: readonly Route[];
   authenticator: Authenticator;
   /** People at browsers. */
@@ -39,6 +40,10 @@ export interface HttpServerOptions {
   /** Which requests get a line there; likewise. Left out: all. */
   requestLog?: () => RequestLogSettings;
   clock: Clock;
+  /** Answers what no route is for, and what is handed over; left out: this process answers everything. */
+  elsewhere?: Elsewhere | undefined;
+  /** Waited for before an answer is sent, where what the request changed has to be known elsewhere first; never rejects. */
+  beforeAnswer?: (() => Promise<void> | undefined) | undefined;
   /** Told of requests that are authenticated. */
   tracer?: Tracer | undefined;
   /** Told of the end of each exchange. */

@@ -1,25 +1,45 @@
 // The HTTP API: routes every request by one table, authenticates, answers errors, writes one log line for each.
 
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
-import type { HeaderFields, IncomingRequest, Reply } from "../../http1/message.ts";
-import { type Http1Server, startHttp1Server } from "../../http1/server/server.ts";
+import type { HeaderFields, PassableRequest, Reply } from "../../http1/message.ts";
+import { type Http1Server, startHttp1Server, type TcpPlace, type UnixPlace } from "../../http1/server/server.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
+import type { Elsewhere } from "./handed-over.ts";
 import { newRequestId } from "./request-id.ts";
-import { RouteTable } from "./route-table.ts";
+import { pathOf, RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
 export function startHttpServer(options: HttpServerOptions): Http1Server {
   const table = new RouteTable(options.routes);
   return startHttp1Server({
-    hostname: options.hostname,
-    port: options.port,
+    ...placeOf(options),
     limits: options.limits ?? {},
-    onRequest: (req: IncomingRequest, reply: Reply) => new HttpExchange(req, reply, table, options).serve(),
+    onRequest: options.elsewhere ? passing(options.elsewhere, table, options) : serving(table, options),
     onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
   });
+}
+
+function placeOf(options: HttpServerOptions): TcpPlace | UnixPlace {
+  if ("unix" in options) return { unix: options.unix };
+  const { hostname, port, shared = false } = options;
+  return { hostname, port, shared };
+}
+
+type OnRequest = (req: PassableRequest, reply: Reply) => void;
+
+function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
+  return (req, reply) => new HttpExchange(req, reply, table, options).serve();
+}
+
+/** What has no route here has one elsewhere, or an answer that says that it has none. */
+function passing(elsewhere: Elsewhere, table: RouteTable, options: HttpServerOptions): OnRequest {
+  return (req, reply) => {
+    if (table.find(req.method, pathOf(req.target))) new HttpExchange(req, reply, table, options).serve();
+    else elsewhere.pass(req, reply);
+  };
 }
 
 const codeOfStatus: Readonly<Record<number, ErrorCode>> = {

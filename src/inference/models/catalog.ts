@@ -60,6 +60,8 @@ export interface EngineWatcher {
 export class Catalog {
   /** Where somebody wants to know. */
   watcher: EngineWatcher | undefined;
+  /** Told when the models on offer may be others. */
+  onChange: (() => void) | undefined;
   readonly #log: Log;
   readonly #clock: Clock;
   #sources: readonly CatalogSource[] = [];
@@ -226,6 +228,7 @@ export class Catalog {
     }
     this.#models = models;
     this.#warnOfAliases();
+    this.onChange?.();
   }
 
   /** Tells of each once, while it lasts. */

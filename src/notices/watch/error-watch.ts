@@ -21,6 +21,11 @@ const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
   "service_unavailable",
 ]);
 
+/** Whether a request failed by no fault of its client. */
+export function isServersFault({ outcome, errorCode }: Pick<UsageEnd, "outcome" | "errorCode">): boolean {
+  return outcome === "failed" && (errorCode === null || ofServers.has(errorCode));
+}
+
 class Count {
   requests = 0;
   failed = 0;
@@ -35,9 +40,9 @@ class Count {
     this.isOut = isOut;
   }
 
-  add(isFailed: boolean): void {
-    this.requests++;
-    if (isFailed) this.failed++;
+  add(requests: number, failed: number): void {
+    this.requests += requests;
+    this.failed += failed;
   }
 
   get rate(): number {
@@ -69,10 +74,14 @@ export class ErrorWatch implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const isFailed = end.outcome === "failed" && (end.errorCode === null || ofServers.has(end.errorCode));
-    this.#whole.add(isFailed);
-    this.#countOf(begin.accountId, begin.environment)?.add(isFailed);
+    this.count(begin.accountId, begin.environment, 1, isServersFault(end) ? 1 : 0);
     this.#next.inferenceEnded(begin, end, course);
+  }
+
+  /** Counts requests, so many of which failed by no fault of their clients. */
+  count(accountId: string, environment: Environment, requests: number, failed: number): void {
+    this.#whole.add(requests, failed);
+    this.#countOf(accountId, environment)?.add(requests, failed);
   }
 
   inferenceRefused(refused: RefusedInference): void {

@@ -12,7 +12,7 @@ import { RevisionWatcher } from "./revision-watcher.ts";
 import { SecretMap } from "./secret-map.ts";
 
 export interface CredentialCacheOptions {
-  keys: KeyStore;
+  keys: Pick<KeyStore, "findChainByDigest" | "findChainById" | "credentialRevision" | "endDue">;
   clock: Clock;
   log: Log;
   /** What a request of this chain counts against; asked once for each entry. */

@@ -14,6 +14,12 @@ export interface RefusalCountsOptions {
   maxPending?: number;
 }
 
+/** A refusal with a credential and a model. */
+export type RefusalNow = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
+  keyId: string;
+  model: string;
+};
+
 const hourSeconds = 3600;
 const defaultFlushMs = 3_000;
 const defaultMaxPending = 10_000;
@@ -44,10 +50,14 @@ export class RefusalCounts {
   /** Counts a request that ended with `error`, where that is the refusal of a limit. */
   count(principal: Pick<Principal, "account" | "environment" | "appId" | "keys">, model: string, error: unknown): void {
     if (!(error instanceof GatewayError) || error.refusal === undefined) return;
-    const reason = error.refusal;
+    const { account, environment, appId, keys } = principal;
+    this.add({ accountId: account.id, environment, keyId: keys[0].id, appId, model, reason: error.refusal });
+  }
+
+  /** Counts one that happened now. */
+  add({ accountId, environment, keyId, appId, model, reason }: RefusalNow): void {
     const at = this.#options.clock.nowSeconds();
     const start = at - (at % hourSeconds);
-    const keyId = principal.keys[0].id;
     // A credential has one account, environment and app.
     const known = this.#pending.get(nameOf(start, reason, keyId, model));
     if (known) {
@@ -55,8 +65,7 @@ export class RefusalCounts {
       known.lastAt = at;
       return;
     }
-    const { account, environment, appId } = principal;
-    this.#add({ accountId: account.id, environment, start, keyId, appId, model, reason, requests: 1, lastAt: at });
+    this.#add({ accountId, environment, start, keyId, appId, model, reason, requests: 1, lastAt: at });
     this.#schedule();
   }
 

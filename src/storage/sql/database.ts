@@ -1,5 +1,6 @@
 // The database of records, SQLite or PostgreSQL: opened, brought up to date, written in transactions that never cross.
 
+import { join } from "node:path";
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
 import type { Dialect } from "./migrations.ts";
@@ -49,6 +50,9 @@ export function databaseSeconds(db: Database) {
 /** Number of an advisory lock of PostgreSQL, within the database of Headrace: `hea` in ASCII, and a number. */
 const writersLock = 0x6865_6101;
 
+/** In the data directory. */
+export const databaseName = "headrace.db";
+
 /** How long an opening waits for others that do the same. */
 const openingMs = 5_000;
 
@@ -65,6 +69,14 @@ export async function openDatabase(file: string): Promise<Database> {
   // What is deleted, such as a stored chat, is gone from the file as well.
   await db.unsafe("PRAGMA secure_delete = ON");
   await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
+  return db;
+}
+
+/** A connection to the SQLite file of a server, for a process that it has started beside itself. */
+export async function openBeside(dataDir: string): Promise<Database> {
+  const db = new SQL({ adapter: "sqlite", filename: join(dataDir, databaseName), create: false, readwrite: true });
+  await waitBriefly(db);
+  await db.unsafe("PRAGMA synchronous = NORMAL");
   return db;
 }
 

@@ -21,6 +21,7 @@ import {
   countErrors,
   countFor,
   type InferenceRouteDeps,
+  type Runs,
   runFor,
   streamHeaders,
 } from "../inference-answer.ts";
@@ -45,7 +46,7 @@ export interface ResponseRouteDeps extends InferenceRouteDeps, FollowDeps {
 const upgradeNeeded = z.looseObject({ error: z.looseObject({ message: z.string() }) });
 
 export function responseRoutes(deps: ResponseRouteDeps): ScopedRoute[] {
-  return [socketRoute(deps), compactRoute(deps), countRoute(deps), createRoute(deps)];
+  return [socketRoute(deps), compactRoute(deps), countRoute(deps), createRoute(deps, runOrBegin)];
 }
 
 function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
@@ -112,7 +113,8 @@ function countRoute(deps: InferenceRouteDeps): ScopedRoute {
   };
 }
 
-function createRoute(deps: ResponseRouteDeps): ScopedRoute {
+/** `runs`: as in `answerInference`. */
+export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: Runs<Deps>): ScopedRoute {
   return {
     method: "POST",
     path: "/v1/responses",
@@ -129,7 +131,7 @@ function createRoute(deps: ResponseRouteDeps): ScopedRoute {
       errors: inferenceErrors,
     },
     handle(exchange, principal) {
-      const answered = answerInference("response", exchange, principal, deps, runOrBegin);
+      const answered = answerInference("response", exchange, principal, deps, runs);
       return exchange.line["stream"] === false ? answered : orFailedStream(answered, exchange, deps);
     },
     refused: (exchange, principal, error, durationMs) =>

@@ -1,0 +1,79 @@
+// What a request and a chunk cost with several workers, beside one process: processor time summed over all processes.
+import type { Surroundings } from "./core.ts";
+import { headraceSettleMs } from "./core.ts";
+import { type Audit, audit, type UsageTotals } from "./governance.ts";
+import { type Headrace, startHeadrace } from "./headrace.ts";
+import { measure, type Sample, type Target, verify, warmUp } from "./measure.ts";
+import { cpuMicros, cpuSnapshot, settledRssBytes } from "./process-usage.ts";
+import { chatMany, streamFull, streamPaced, streamShort } from "./scenarios.ts";
+import { upstreamModel } from "./workload.ts";
+
+export interface WorkersPoint {
+  workers: number;
+  target: string;
+  /** The part of the processor time of a request, and of a chunk at full speed, that is not the workers': 0 to 1. */
+  primaryShare: { request: number; chunk: number } | null;
+  rssBytes: number;
+}
+
+export interface WorkersResult {
+  points: readonly WorkersPoint[];
+  samples: readonly Sample[];
+  audits: readonly Audit[];
+}
+
+interface Running {
+  workers: number;
+  headrace: Headrace;
+  target: Target;
+  source: string;
+  before: UsageTotals;
+}
+
+/** `counts`: numbers of workers. All of them run at once, and take turns. */
+export async function measureWorkers(
+  { bench, options, placement, tell }: Surroundings,
+  counts: readonly number[],
+): Promise<WorkersResult> {
+  await using stack = new AsyncDisposableStack();
+  const { mock } = bench;
+  const running: Running[] = [];
+  for (const workers of counts) {
+    tell(`${workers} workers …`);
+    const source = `workers${workers}`;
+    const start = { upstreamPort: mock.port, prefix: placement.gateway, source, workers };
+    const headrace = stack.use(await startHeadrace(start));
+    const target: Target = {
+      ...{ name: source, title: `Headrace, ${workers} ${workers === 1 ? "process" : "workers"}`, port: headrace.port },
+      ...{ key: headrace.key, model: upstreamModel, answersAs: upstreamModel },
+      ...{ pids: headrace.pids, settleMs: headraceSettleMs },
+    };
+    running.push({ workers, headrace, target, source, before: await headrace.booked() });
+    await verify(target);
+    await warmUp(bench, [chatMany, streamShort, streamFull], target, options.warmUpPasses);
+  }
+  const samples = await measure(bench, {
+    scenarios: [chatMany, streamPaced, streamFull],
+    targets: running.map(({ target }) => target),
+    rounds: options.rounds,
+    onRound: (round) => tell(`Workers: round ${round} of ${options.rounds} …`),
+  });
+  const points: WorkersPoint[] = [];
+  for (const { workers, headrace, target } of running) {
+    const share = async (scenario: typeof chatMany) => {
+      const [primary = 0] = headrace.pids();
+      const before = [cpuSnapshot([primary]), cpuSnapshot(headrace.pids())] as const;
+      await measure(bench, { scenarios: [scenario], targets: [target], rounds: 1, onRound: () => {} });
+      return cpuMicros(before[0], cpuSnapshot([primary])) / cpuMicros(before[1], cpuSnapshot(headrace.pids()));
+    };
+    points.push({
+      ...{ workers, target: target.name },
+      primaryShare: workers === 1 ? null : { request: await share(chatMany), chunk: await share(streamFull) },
+      rssBytes: await settledRssBytes(headrace.pids(), options.settleMs),
+    });
+  }
+  const audits = await Promise.all(
+    running.map(({ target, source, headrace, before }) => audit(target.title, mock, source, headrace.booked, { before })),
+  );
+  return { points, samples, audits };
+}

@@ -1,0 +1,33 @@
+// One text of metrics for several processes.
+import { expect, test } from "bun:test";
+import { Exposition, type ExpositionFormat, labelText } from "./exposition.ts";
+import { summed } from "./summed.ts";
+
+function textOf(format: ExpositionFormat, requests: Record<string, number>, open: number, own?: string): string {
+  const out = new Exposition(format);
+  out.family("headrace_requests_total", "counter", "Requests.");
+  for (const model in requests) out.sample(labelText({ model }), requests[model] ?? 0);
+  out.gauge("headrace_open", "Open ones.", open);
+  if (own) out.gauge(own, "One's own.", 1);
+  return out.end();
+}
+
+for (const format of ["prometheus", "openmetrics"] as const) {
+  test(`samples of the same labels are added, and what only one process has is kept (${format})`, () => {
+    const sum = summed(textOf(format, { a: 1, 'b "c" d': 2 }, 3), [
+      textOf("prometheus", { a: 10, z: 5 }, 4),
+      textOf("prometheus", { 'b "c" d': 0.5 }, 0, "headrace_new"),
+    ]);
+    const wanted = new Exposition(format);
+    wanted.family("headrace_requests_total", "counter", "Requests.");
+    for (const [model, count] of [["a", 11], ['b "c" d', 2.5], ["z", 5]] as const) wanted.sample(labelText({ model }), count);
+    wanted.gauge("headrace_open", "Open ones.", 7);
+    wanted.gauge("headrace_new", "One's own.", 1);
+    expect(sum).toBe(wanted.end());
+  });
+}
+
+test("the text of one process stays as it is", () => {
+  const text = textOf("openmetrics", { a: 1 }, 0);
+  expect(summed(text, [])).toBe(text);
+});

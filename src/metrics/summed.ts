@@ -1,0 +1,52 @@
+// Adds up what several processes of one server count, each in Prometheus' text format.
+
+/** A metric: its HELP and TYPE lines, and its samples by name and labels, in their order. */
+interface Family {
+  head: string;
+  samples: Map<string, number>;
+}
+
+const endLine = "# EOF\n";
+
+/**
+ * The text `of` a server with what its processes counted added to samples of the same name and labels; series that they alone
+ * have follow those of their metric, and metrics that they alone have follow all others.
+ */
+export function summed(of: string, others: readonly string[]): string {
+  if (others.length === 0) return of;
+  const families = familiesOf(of);
+  for (const other of others) {
+    for (const [name, { head, samples }] of familiesOf(other)) {
+      const known = families.get(name);
+      if (!known) {
+        families.set(name, { head, samples });
+        continue;
+      }
+      for (const [sample, value] of samples) known.samples.set(sample, (known.samples.get(sample) ?? 0) + value);
+    }
+  }
+  let text = "";
+  for (const { head, samples } of families.values()) {
+    text += head;
+    for (const [sample, value] of samples) text += `${sample} ${value}\n`;
+  }
+  return of.endsWith(endLine) ? text + endLine : text;
+}
+
+/** By the name of their TYPE line, without the `_total` that OpenMetrics leaves out there. */
+function familiesOf(text: string): Map<string, Family> {
+  const families = new Map<string, Family>();
+  let head = "";
+  let family: Family = { head: "", samples: new Map() };
+  for (const line of text.split("\n")) {
+    if (line.startsWith("# HELP ")) head = `${line}\n`;
+    else if (line.startsWith("# TYPE ")) {
+      family = { head: `${head}${line}\n`, samples: new Map() };
+      families.set((line.split(" ")[2] ?? "").replace(/_total$/, ""), family);
+    } else if (line !== "" && !line.startsWith("#")) {
+      const end = line.lastIndexOf(" ");
+      family.samples.set(line.slice(0, end), Number(line.slice(end + 1)));
+    }
+  }
+  return families;
+}

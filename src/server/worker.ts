@@ -1,0 +1,347 @@
+// A worker process: serves requests for models that are served over plain HTTP, and hands all others over to the primary one.
+import { join } from "node:path";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import { ignoreProxies } from "../config/server-process.ts";
+import type { Tier } from "../domain/account.ts";
+import type { KeyRing } from "../domain/key-ring.ts";
+import type { KeyChain, Principal } from "../domain/principal.ts";
+import type { SpanTotals, TotalsOwner } from "../domain/usage/usage.ts";
+import { inferenceRoutes } from "../http/api/inference-routes.ts";
+import { type InferenceRouteDeps, runFor } from "../http/api/inference-answer.ts";
+import { createRoute as createMessageRoute } from "../http/api/message-routes.ts";
+import { createRoute as createResponseRoute } from "../http/api/responses/response-routes.ts";
+import { trustedProxies } from "../http/exchange/client-address.ts";
+import { HandedOver } from "../http/exchange/handed-over.ts";
+import { Locality } from "../http/exchange/locality.ts";
+import { startHttpServer } from "../http/exchange/server.ts";
+import { wantsStoring } from "../inference/answer/recorder.ts";
+import type { DecodedRequest } from "../inference/decoded-request.ts";
+import { Stopping } from "../inference/stopping.ts";
+import { SpoolLedger } from "../ledger/ledger.ts";
+import { StreamLog } from "../logging/logging.ts";
+import { logSettings } from "../logging/settings.ts";
+import { isServersFault } from "../notices/watch/error-watch.ts";
+import { AddressThrottle } from "../policy/address-throttle.ts";
+import { Admitter } from "../policy/admit.ts";
+import { Authenticator } from "../policy/credentials/authenticate.ts";
+import { KeyActivity } from "../policy/credentials/key-activity.ts";
+import { LearnedLengths } from "../policy/learned-lengths.ts";
+import { limitsOf } from "../policy/limits-of.ts";
+import { Tiers } from "../policy/manage/tiers.ts";
+import { OpenRequests } from "../policy/open-requests.ts";
+import { UsageDoubts } from "../policy/records/usage-doubts.ts";
+import { RequestTags } from "../policy/request-tags.ts";
+import { openBeside } from "../storage/sql/database.ts";
+import { openPostgres } from "../storage/sql/open-postgres.ts";
+import { HandOver } from "../workers/hand-over.ts";
+import { FrameLink } from "../workers/link/frame-link.ts";
+import { type ToWorker, unpacked } from "../workers/link/messages.ts";
+import { OutcomeCounts } from "../workers/worker/outcome-counts.ts";
+import { PrimaryLink } from "../workers/worker/primary-link.ts";
+import { RemoteKeys } from "../workers/worker/remote-keys.ts";
+import { RemoteLimits } from "../workers/worker/remote-limits.ts";
+import type { DirectModels } from "./direct-models.ts";
+import { replySeals } from "./reply-seals.ts";
+import { WorkerMetrics } from "./worker-metrics.ts";
+import { WorkerRouting } from "./worker-routing.ts";
+
+/** All that a worker needs to serve. Secrets are among it: it goes over a private socket. */
+export interface WorkerSetup {
+  config: Config;
+  /** The port, which all workers share. */
+  port: number;
+  baseUrl: string;
+  /** Where the primary process answers what is handed over. */
+  innerSocket: string;
+  /** Keys as hex digits, the one in use first. */
+  peppers: readonly string[];
+  replySealKeys: readonly string[];
+  /** How many there are, and which of them this is, from 1 on. */
+  workers: number;
+  number: number;
+  heartbeatMs: number;
+}
+
+const graceMs = 500;
+/** Settled records are not kept from the database for longer, were nobody to release them. */
+const longestHoldMs = 5_000;
+const recoveredAtOnce = 1_000;
+
+/** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
+export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
+  process.umask(0o077);
+  ignoreProxies(process.env);
+  // A terminal sends it to all; who ends and when is for the primary process to say.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
+  let worker: Worker | undefined;
+  const messages: { [Name in keyof ToWorker]: (...values: ToWorker[Name]) => void } = {
+    setup(setup) {
+      worker = new Worker(unpacked<WorkerSetup>(setup), primary);
+      process.on("unhandledRejection", (reason) => worker?.log.error("unhandled_rejection", { detail: textOf(reason) }));
+      process.on("uncaughtException", (error) => worker?.log.error("uncaught_exception", { detail: textOf(error) }));
+    },
+    models: (models) => worker?.serve(unpacked<DirectModels>(models)),
+    configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
+    drop: (question) => void worker?.drop().then(() => primary.tell("answer", question, null)),
+    figures: (question) => primary.tell("answer", question, worker?.figures()),
+    flush: (question) => void worker?.flush().then(() => primary.tell("answer", question, null)),
+    hold: (question, owner) => worker?.hold(question, owner),
+    release: (question) => worker?.release(question),
+    leave: () => worker?.leave(),
+    stop: (drainMs) => void worker?.stop(drainMs),
+    answer: (question, value) => primary.answered(question, value),
+    refuse: (question, error) => primary.refused(question, error),
+  };
+  const { promise: closed, resolve: close } = Promise.withResolvers<string | undefined>();
+  const socket = await Bun.connect<{ link?: FrameLink }>({
+    unix: path,
+    data: {},
+    socket: {
+      data: ({ data }, bytes) => data.link?.data(bytes),
+      drain: ({ data }) => data.link?.drain(),
+      close: ({ data }) => data.link?.ended(),
+      error: (one) => one.terminate(),
+    },
+  });
+  const link = new FrameLink(socket, {
+    received: ([name, ...values]) => (messages[name as keyof ToWorker] as (...given: unknown[]) => void)(...values),
+    closed: close,
+  });
+  socket.data.link = link;
+  const primary = new PrimaryLink(link);
+  primary.tell("hello", Number(number));
+  const fault = await closed;
+  // Without the primary process nothing can be admitted, nor put on the ledger.
+  if (fault !== undefined) worker?.log.error("primary_lost", { detail: fault });
+  worker?.log.close();
+  process.exit(fault === undefined ? 0 : 1);
+}
+
+
+
+class Worker {
+  readonly log: StreamLog;
+  readonly #setup: WorkerSetup;
+  readonly #primary: PrimaryLink;
+  readonly #clock: Clock = systemClock;
+  readonly #tiers = new Tiers();
+  readonly #authenticator: Authenticator;
+  readonly #activity: KeyActivity;
+  readonly #stopping = new Stopping();
+  readonly #routing: WorkerRouting;
+  readonly #metrics: WorkerMetrics;
+  #config: ReloadableConfig;
+  readonly #observer: OutcomeCounts;
+  /** Whoever holds back what it settled, by the number of the question. */
+  readonly #holds = new Map<number, () => void>();
+  #ledger: SpoolLedger | undefined;
+  #server: ReturnType<typeof startHttpServer> | undefined;
+
+  constructor(setup: WorkerSetup, primary: PrimaryLink) {
+    const { config } = setup;
+    this.#setup = setup;
+    this.#primary = primary;
+    this.#config = config;
+    this.log = new StreamLog(config.logFormat);
+    this.#routing = new WorkerRouting({
+      ...{ clock: this.#clock, log: this.log, workers: setup.workers },
+      limits: () => this.#config.limits,
+    });
+    this.log.configure(logSettings(config, config, this.#routing));
+    this.#metrics = new WorkerMetrics({ clock: this.#clock, routing: this.#routing, http: () => this.#server });
+    this.#observer = new OutcomeCounts(this.#metrics.observer, primary, isServersFault);
+    this.#tiers.configure(config.tiers);
+    const keys = new RemoteKeys(primary);
+    this.#activity = new KeyActivity({ keys, log: this.log });
+    this.#authenticator = new Authenticator({
+      ...{ keys, clock: this.#clock, log: this.log, mode: config.mode, activity: this.#activity },
+      pepper: ringOf(setup.peppers),
+      // Whoever is refused is refused by the primary process, which counts it.
+      refusals: { record: handOver },
+      tokens: { verify: handOver },
+      unknown: { find: async (_index, _address, look) => await look() },
+      limitsOf: (chain) => this.#limitsOf(chain),
+      reread: () => this.#reread(),
+    });
+    heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / setup.workers);
+  }
+
+  /** Takes the models that it serves; listens from the first time on. */
+  serve(models: DirectModels): void {
+    this.#routing.configure(models);
+    if (this.#server === undefined) void this.#start();
+  }
+
+  configure(config: ReloadableConfig): void {
+    this.#config = config;
+    this.#tiers.configure(config.tiers);
+    this.#authenticator.limitsChanged();
+    this.log.configure(logSettings(this.#setup.config, config, this.#routing));
+    heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
+  }
+
+  /** What is known of credentials holds no longer once it resolves. Tiers come first: nothing may be made of the old ones. */
+  async drop(): Promise<void> {
+    await this.#reread();
+    this.#authenticator.invalidate();
+  }
+
+  figures(): string {
+    return this.#metrics.text(this.#ledger);
+  }
+
+  /** Resolves once all that was settled is in the database, or it cannot be written. */
+  async flush(): Promise<void> {
+    await this.#ledger?.flush().catch(() => {});
+  }
+
+  hold(question: number, owner: TotalsOwner): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, longestHoldMs);
+    this.#holds.set(question, () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    const none: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
+    if (!this.#ledger) this.#primary.tell("answer", question, none);
+    else void this.#ledger.hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise).catch(() => {});
+  }
+
+  release(question: number): void {
+    this.#holds.get(question)?.();
+    this.#holds.delete(question);
+  }
+
+  leave(): void {
+    this.#server?.leave();
+  }
+
+  async stop(drainMs: number): Promise<void> {
+    const drained = this.#server?.stop();
+    await Promise.race([drained, Bun.sleep(drainMs)]);
+    this.#stopping.begin();
+    await Promise.race([drained, Bun.sleep(Math.min(drainMs, graceMs))]);
+    this.#server?.close();
+    this.#authenticator.close();
+    await Promise.race([this.#activity.close(), Bun.sleep(graceMs)]);
+    await this.#ledger?.close();
+    this.log.close();
+    process.exit();
+  }
+
+  async #start(): Promise<void> {
+    await this.#reread();
+    const ledger = await this.#openLedger();
+    this.#ledger = ledger;
+    this.#authenticator.start();
+    const { config, port, baseUrl, innerSocket } = this.#setup;
+    const handOver = new HandOver({ socketPath: innerSocket });
+    this.#server = startHttpServer({
+      ...{ hostname: config.host, port, shared: true, routes: this.#routes(ledger) },
+      authenticator: this.#authenticator,
+      // Whoever is signed in at a browser is known to the primary process alone.
+      sessions: { applies: () => false, find: handOverLater },
+      baseUrl: () => baseUrl,
+      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, this.#clock, heldBytes),
+      trustedProxies: trustedProxies(config.trustedProxies),
+      locality: new Locality(config.allowedHosts),
+      addressThrottle: new AddressThrottle({ clock: this.#clock }),
+      publicUrl: config.publicUrl,
+      corsOrigins: () => this.#config.cors.origins,
+      ...{ log: this.log, clock: this.#clock, observer: this.#observer, elsewhere: handOver },
+      requestLog: () => this.#config.logs,
+    });
+    this.#primary.tell("listening");
+  }
+
+  async #openLedger(): Promise<SpoolLedger> {
+    const { config, number } = this.#setup;
+    const { dataDir, databaseUrl } = config;
+    const db = await (databaseUrl === undefined ? openBeside(dataDir) : openPostgres(databaseUrl));
+    let recovered: [string, number, number][] = [];
+    const tell = () => {
+      if (recovered.length > 0) this.#primary.tell("recovered", recovered);
+      recovered = [];
+    };
+    const ledger = await SpoolLedger.open({
+      ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
+      beside: {
+        writer: number,
+        onRecord({ requestId, promptTokens, completionTokens, nanoUsd }) {
+          recovered.push([requestId, promptTokens + completionTokens, nanoUsd ?? 0]);
+          if (recovered.length >= recoveredAtOnce) tell();
+        },
+      },
+    });
+    tell();
+    return ledger;
+  }
+
+  #routes(ledger: SpoolLedger) {
+    const { catalog, router, capacity } = this.#routing;
+    const primary = this.#primary;
+    const deps: InferenceRouteDeps = {
+      ...{ catalog, router, capacity, clock: this.#clock, stopping: this.#stopping },
+      ledger,
+      admitter: new Admitter({ limits: new RemoteLimits(primary), lengths: new LearnedLengths(), clock: this.#clock }),
+      requestTags: new RequestTags({ settings: () => this.#config.tags, clock: this.#clock }),
+      refusalCounts: { count: (principal, model, error) => this.#refused(principal, model, error) },
+      refusedRequests: { admits: () => true, note: (refused) => primary.tell("refused", refused) },
+      usageDoubts: new UsageDoubts({ clock: this.#clock, log: this.log }),
+      sealFor: replySeals(ringOf(this.#setup.replySealKeys)),
+      heartbeatMs: this.#setup.heartbeatMs,
+      observer: this.#observer,
+      requestLimits: () => this.#config.limits,
+      isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
+      ...keptElsewhere,
+    };
+    return [...inferenceRoutes(deps), createMessageRoute(deps), createResponseRoute(deps, runFor)];
+  }
+
+  /** What is kept is written, and read, by the primary process alone. */
+  #isElsewhere(request: DecodedRequest, { account }: Principal): boolean {
+    if (request.namesKept || request.background || !this.#routing.serves(request.model)) return true;
+    return request.dialect.kept !== undefined && wantsStoring(account, request, this.#config.chatRetentionDays);
+  }
+
+  #refused({ account, environment, appId, keys }: Pick<Principal, "account" | "environment" | "appId" | "keys">, model: string, error: unknown): void {
+    if (!(error instanceof GatewayError) || error.refusal === undefined) return;
+    const keyId = keys[0].id;
+    this.#primary.tell("refusal", { accountId: account.id, environment, keyId, appId, model, reason: error.refusal });
+  }
+
+  #limitsOf({ keys, account }: KeyChain) {
+    return limitsOf({ keys, account, environment: keys[0].environment, tier: this.#tiers.find(account.tier) });
+  }
+
+  async #reread(): Promise<void> {
+    this.#tiers.load(await this.#primary.ask<Tier[]>("tiers"));
+  }
+}
+
+function handOver(): never {
+  throw new HandedOver();
+}
+
+function handOverLater(): Promise<never> {
+  return Promise.reject(new HandedOver());
+}
+
+/** Never asked: what needs them is handed over before. */
+const keptElsewhere = {
+  responses: { chain: handOverLater, items: handOverLater },
+  conversations: { all: handOverLater },
+  chatWriter: { retentionDays: 0, add: handOver, notStored: handOver, flush: () => Promise.resolve() },
+  responseKeeper: { retentionDays: 0, keep: handOverLater, notStored: handOver },
+} as const;
+
+function ringOf([first = "", ...others]: readonly string[]): KeyRing {
+  return [Buffer.from(first, "hex"), ...others.map((one) => Buffer.from(one, "hex"))];
+}
+
+function textOf(reason: unknown): string {
+  return reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+}

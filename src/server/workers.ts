@@ -1,0 +1,179 @@
+// The worker processes of this server, as its parts have them: what they are told, and what they tell.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Log } from "../base/log.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import { type KeyRing, keyRing } from "../domain/key-ring.ts";
+import type { Principal } from "../domain/principal.ts";
+import { selfCommand } from "../installation/places.ts";
+import type { ErrorWatch } from "../notices/watch/error-watch.ts";
+import type { SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
+import type { SettledLease } from "../workers/primary/worker-desk.ts";
+import { WorkerProcesses } from "../workers/primary/worker-processes.ts";
+import { directModels } from "./direct-models.ts";
+import type { Governance } from "./governance.ts";
+import type { ModelRouting } from "./model-routing.ts";
+import type { WorkerSetup } from "./worker.ts";
+
+export interface WorkersOptions {
+  config: Config;
+  /** The port that they share. */
+  port: number;
+  baseUrl: string;
+  heartbeatMs: number;
+  directory: string;
+  governance: Governance;
+  routing: Pick<ModelRouting, "catalog" | "sources" | "router">;
+  quotaWatch: { used(principal: Pick<Principal, "limits" | "account">): void };
+  errorWatch: Pick<ErrorWatch, "count">;
+  log: Log;
+}
+
+/** A change that no answer waits for, such as one of another replica, is told within this time. */
+const lookMs = 250;
+
+export class Workers {
+  readonly #options: WorkersOptions;
+  readonly #processes: WorkerProcesses;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #mayDiffer = false;
+  #drained: ReadonlySet<string>;
+
+  constructor(options: WorkersOptions) {
+    this.#options = options;
+    const { config, directory, governance, routing, errorWatch, log } = options;
+    const { keys, limits, refusedRequests, refusalCounts } = governance;
+    this.#processes = new WorkerProcesses({
+      ...{ count: config.workers, directory, log },
+      command: selfCommand("serve-requests"),
+      desk: {
+        ...{ limits, keys },
+        limitsSeen: (set) => governance.limitsSeen(set),
+        used: (desk, lease) => this.#used(desk, lease),
+      },
+      tiers: () => governance.listTiers(),
+      refused: (request) => {
+        if (refusedRequests.admits(request.keyId, request.accountId)) refusedRequests.note(request);
+      },
+      refusal: (counted) => refusalCounts.add(counted),
+      outcomes(counts) {
+        for (const count of counts) errorWatch.count(...count);
+      },
+      setup: (number) => this.#setup(number),
+      models: () => directModels(routing),
+    });
+    this.#drained = routing.router.drained;
+    routing.catalog.onChange = () => {
+      this.#mayDiffer = true;
+    };
+    this.#timer = setInterval(() => this.#tellModels(), lookMs);
+    this.#timer.unref();
+  }
+
+  /** Resolves once all of them take requests. Rejects with a StartError where one cannot. */
+  start(): Promise<void> {
+    return this.#processes.start();
+  }
+
+  /** For tests that kill them. */
+  get pids(): number[] {
+    return this.#processes.pids;
+  }
+
+  /** Credentials or limits were changed. */
+  changed(): void {
+    this.#processes.drop();
+  }
+
+  /** Resolves once all of them know what was changed until now; undefined where they do. */
+  whenTold(): Promise<void> | undefined {
+    this.#tellModels();
+    return this.#processes.settled();
+  }
+
+  configure(config: ReloadableConfig): void {
+    this.#processes.configure(config);
+    this.#processes.drop();
+  }
+
+  /** Texts of their metrics. */
+  async metrics(): Promise<string[]> {
+    return (await this.#processes.figures()).filter((text) => typeof text === "string");
+  }
+
+  /** Resolves once all that they settled is in the database, or it cannot be helped. */
+  flush(): Promise<void> {
+    return this.#processes.flush();
+  }
+
+  hold(...asked: Parameters<SummedLedgerOptions["hold"]>): Promise<() => void> {
+    return this.#processes.hold(...asked);
+  }
+
+  leave(): void {
+    this.#processes.leave();
+  }
+
+  stop(drainMs: number): Promise<void> {
+    return this.#processes.stop(drainMs);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#options.routing.catalog.onChange = undefined;
+    await this.#processes.close();
+  }
+
+  #tellModels(): void {
+    const { drained } = this.#options.routing.router;
+    if (!this.#mayDiffer && drained === this.#drained) return;
+    this.#mayDiffer = false;
+    this.#drained = drained;
+    this.#processes.modelsChanged();
+  }
+
+  #used(desk: object, lease: SettledLease): void {
+    const { limits } = lease;
+    this.#options.governance.summedLedger.settled(desk, lease);
+    // The account's own is the first.
+    const [ofAccount] = limits.quotas;
+    if (ofAccount) this.#options.quotaWatch.used({ limits, account: { id: ofAccount.ownerId } as Principal["account"] });
+  }
+
+  #setup(number: number): WorkerSetup {
+    const { config, port, baseUrl, heartbeatMs, directory, governance } = this.#options;
+    return {
+      ...{ config, port, baseUrl, heartbeatMs, workers: config.workers, number },
+      innerSocket: innerSocket(directory),
+      peppers: hexOf(governance.peppers),
+      replySealKeys: hexOf(governance.keyFor("reply-seal-v1")),
+    };
+  }
+}
+
+/** A directory for the sockets of this process and its workers, and for nobody else. */
+export function socketDirectory(): { path: string; close(): void } {
+  const path = mkdtempSync(join(tmpdir(), "headrace-workers-"));
+  return { path, close: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** The socket at which the primary process answers what workers hand over. */
+export function innerSocket(directory: string): string {
+  return join(directory, "inner.sock");
+}
+
+/**
+ * A port that nobody listens on: what workers share, the kernel would let others share as well. Throws the system's error
+ * where somebody does. `port` 0: a free one.
+ */
+export function freePort(hostname: string, port: number): number {
+  const listener = Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } });
+  const { port: free } = listener;
+  listener.stop(true);
+  return free;
+}
+
+function hexOf(keys: KeyRing): string[] {
+  return keyRing(keys).map((key) => Buffer.from(key).toString("hex"));
+}

@@ -1,0 +1,182 @@
+// What a worker and the primary process say to each other.
+import { deserialize, serialize } from "bun:jsc";
+import { type ErrorCode, GatewayError, type GatewayErrorOptions } from "../../base/errors.ts";
+import type { LimitSet, LimitState, LimitStatus, Reservation, StoppedBy } from "../../domain/limits/limits.ts";
+import type { RefusalCount } from "../../domain/limits/refusal.ts";
+import type { Environment } from "../../domain/api-key.ts";
+import type { KeyChain } from "../../domain/principal.ts";
+import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
+import type { TotalsOwner } from "../../domain/usage/usage.ts";
+
+/** Messages of a worker: by their name their values. Whoever asks gives each question a number that none had before. */
+export interface ToPrimary {
+  /** The first: which of the workers it is. */
+  hello: [worker: number];
+  /** It takes requests. */
+  listening: [];
+  /** Limits that the worker names by a number from now on. */
+  limits: [set: number, limits: LimitSet];
+  /** It names these no more. */
+  forget: [sets: readonly number[]];
+  /** Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. */
+  admit: [question: number, set: number, ...reservation: ReservationText];
+  /** Asks for a `LimitStatus`. */
+  peek: [question: number, set: number];
+  /** Asks for more of a stop lease. Answered by a `StopText`. */
+  grow: [question: number, lease: number, moreTokens: number, moreNanoUsd: number];
+  extend: [lease: number, tokens: number, nanoUsd: number];
+  settle: [lease: number, tokens: number, nanoUsd: number];
+  /** What requests used that the worker before this one had left on the spool. More may follow. */
+  recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
+  /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
+  outcomes: [counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[]];
+  /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
+  chain: [question: number, digests: readonly string[]];
+  /** Asks for the number that each change of a credential raises. */
+  revision: [question: number];
+  /** Asks for the tiers of the database. */
+  tiers: [question: number];
+  /** When keys were used last, in Unix seconds. Answered by nothing, once it is written. */
+  touch: [question: number, uses: readonly (readonly [keyId: string, seconds: number])[]];
+  refused: [request: RefusedRequest];
+  refusal: [refusal: CountedRefusal];
+  /** Answers a question of the primary process. */
+  answer: [question: number, value: unknown];
+}
+
+/** Messages of the primary process; what a worker is set up with is for those to say who compose both. */
+export interface ToWorker {
+  /** The first: all that it needs to serve, packed. */
+  setup: [setup: string];
+  /** Packed, as are those below. */
+  models: [models: string];
+  configure: [config: string];
+  /** Asks that nothing be believed that was known of credentials and limits until now. Answered by nothing, once so. */
+  drop: [question: number];
+  /** Asks for its figures. */
+  figures: [question: number];
+  /** Asks that all that was settled be in the database. Answered by nothing, once it is, or cannot be. */
+  flush: [question: number];
+  /**
+   * Asks what an owner settled that is not in the database: `SpanTotals`. Nothing gets there from then on until `release`
+   * comes, or seconds have passed.
+   */
+  hold: [question: number, owner: TotalsOwner];
+  release: [question: number];
+  /** Goes on as before, but its connections end with their answers. */
+  leave: [];
+  /** Takes no more requests; it ends by itself once all are answered, or `drainMs` have passed. */
+  stop: [drainMs: number];
+  /** Answers a question. */
+  answer: [question: number, value: unknown];
+  refuse: [question: number, error: ErrorText];
+}
+
+/** A refusal of a limit, to be counted. */
+export type CountedRefusal = Omit<RefusalCount, "start" | "requests" | "lastAt" | "keyId" | "model"> & {
+  keyId: string;
+  model: string;
+};
+
+export interface StopText {
+  tokens: number | null;
+  nanoUsd: number | null;
+  mostTokens: number | null;
+  mostNanoUsd: number | null;
+  /** The quota by its id. */
+  tightest: { id: string; unit: StoppedBy["unit"]; period: StoppedBy["period"] } | undefined;
+}
+
+/** Plain values side by side, as there is one for each request. */
+export type ReservationText = readonly [
+  tokens: number,
+  nanoUsd: number,
+  minTokens: number,
+  minNanoUsd: number,
+  model: string | null,
+  requestId: string | null,
+  tags: readonly string[] | null,
+  stop: Reservation["stop"] | null,
+];
+
+/** Tokens that were set aside, then the state of the tightest limits of requests and of tokens; null where there is none. */
+export type GrantText = readonly [
+  reservedTokens: number,
+  ...requests: readonly [limit: number | null, remaining: number | null, resetMs: number | null],
+  ...tokens: readonly [limit: number | null, remaining: number | null, resetMs: number | null],
+  stop?: StopText,
+];
+
+export type AdmissionText = GrantText | { status: LimitStatus; refusal: ErrorText };
+
+export function reservationText(reservation: Reservation): ReservationText {
+  const { tokens, nanoUsd, minTokens, minNanoUsd, model = null, requestId = null, tags = null, stop = null } = reservation;
+  return [tokens, nanoUsd, minTokens, minNanoUsd, model, requestId, tags, stop];
+}
+
+export function reservationOf([tokens, nanoUsd, minTokens, minNanoUsd, model, requestId, tags, stop]: ReservationText): Reservation {
+  const reservation: Reservation = { tokens, nanoUsd, minTokens, minNanoUsd };
+  if (model !== null) reservation.model = model;
+  if (requestId !== null) reservation.requestId = requestId;
+  if (tags !== null) reservation.tags = tags;
+  if (stop !== null) reservation.stop = stop;
+  return reservation;
+}
+
+export function grantText(reservedTokens: number, { requests, tokens }: LimitStatus, stop: StopText | undefined): GrantText {
+  const states = [
+    ...[requests?.limit ?? null, requests?.remaining ?? null, requests?.resetMs ?? null],
+    ...[tokens?.limit ?? null, tokens?.remaining ?? null, tokens?.resetMs ?? null],
+  ] as const;
+  return (stop ? [reservedTokens, ...states, stop] : [reservedTokens, ...states]) as GrantText;
+}
+
+export function statusOf([, limit, remaining, resetMs, tokenLimit, tokensRemaining, tokensResetMs]: GrantText): LimitStatus {
+  return {
+    requests: stateOf(limit, remaining, resetMs),
+    tokens: stateOf(tokenLimit, tokensRemaining, tokensResetMs),
+  };
+}
+
+function stateOf(limit: number | null, remaining: number | null, resetMs: number | null): LimitState | undefined {
+  return limit === null ? undefined : { limit, remaining: remaining ?? 0, resetMs: resetMs ?? 0 };
+}
+
+export type ChainText = KeyChain | null;
+
+/** An error as another process is told it. */
+export interface ErrorText extends Omit<GatewayErrorOptions, "cause"> {
+  code: ErrorCode;
+  message: string;
+}
+
+export function errorText(error: unknown): ErrorText {
+  if (!(error instanceof GatewayError)) return { code: "internal_error", message: "Internal error", detail: String(error) };
+  const { code, message, detail, retryAfterSeconds, shouldRetry, engineLimited } = error;
+  const { refusal, quota, param, engineCode } = error;
+  const options = { detail, retryAfterSeconds, shouldRetry, engineLimited, refusal, quota, param, engineCode };
+  return { code, message, ...(options as Omit<GatewayErrorOptions, "cause">) };
+}
+
+export function errorOf({ code, message, ...options }: ErrorText): GatewayError {
+  return new GatewayError(code, message, options);
+}
+
+/** A value of plain data that JSON has not all of, such as infinity and what is undefined, as text. */
+export function packed(value: unknown): string {
+  return Buffer.from(serialize(value)).toString("base64");
+}
+
+/** The value of a text of `packed`. */
+export function unpacked<Value>(text: string): Value {
+  return deserialize(Buffer.from(text, "base64")) as Value;
+}
+
+/** JSON has no infinity. */
+export function finite(amount: number): number | null {
+  return amount === Number.POSITIVE_INFINITY ? null : amount;
+}
+
+export function amountOf(text: number | null): number {
+  return text ?? Number.POSITIVE_INFINITY;
+}

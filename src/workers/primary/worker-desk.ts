@@ -1,0 +1,210 @@
+// Answers one worker from what the primary process alone has, limits and keys, and settles what a worker that died had set aside.
+import { whenSettled } from "../../base/later.ts";
+import type { Admission, Granted, LimitSet, LimitStore, Reservation, StopLease } from "../../domain/limits/limits.ts";
+import type { KeyStore } from "../../domain/principal.ts";
+import {
+  type AdmissionText,
+  errorText,
+  finite,
+  grantText,
+  type ReservationText,
+  reservationOf,
+  type StopText,
+  type ToPrimary,
+} from "../link/messages.ts";
+
+export interface DeskOptions {
+  limits: Pick<LimitStore, "admit" | "peek">;
+  keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
+  /** Told of limits that are used for the first time. */
+  limitsSeen(limits: LimitSet): void;
+  /** Told what a request used of its limits, and by which desk. */
+  used(desk: WorkerDesk, request: SettledLease): void;
+}
+
+/** What is said to the worker. */
+export interface DeskAnswers {
+  answer(question: number, value: unknown): void;
+  refuse(question: number, error: unknown): void;
+}
+
+/** What a request that was counted under these limits has used. */
+export interface SettledLease {
+  readonly limits: LimitSet;
+  readonly reservation: Pick<Reservation, "model" | "tags">;
+  readonly tokens: number;
+  readonly nanoUsd: number;
+}
+
+interface OpenLease {
+  readonly granted: Granted;
+  readonly limits: LimitSet;
+  readonly reservation: Reservation;
+}
+
+/** Leases of a worker that died, by the id of the request. */
+export type OrphanedLeases = Map<string, OpenLease>;
+
+/** The messages that a desk takes. */
+export type DeskMessages = Pick<
+  ToPrimary,
+  | ("limits" | "forget" | "admit" | "peek" | "grow" | "extend" | "settle")
+  | ("chain" | "revision" | "touch" | "recovered")
+>;
+
+type Handlers = { readonly [Name in keyof DeskMessages]: (...values: DeskMessages[Name]) => void };
+
+export class WorkerDesk implements Handlers {
+  readonly #options: DeskOptions;
+  readonly #answers: DeskAnswers;
+  readonly #sets = new Map<number, LimitSet>();
+  readonly #leases = new Map<number, OpenLease>();
+  readonly #orphans: OrphanedLeases;
+  #isClosed = false;
+
+  /** `orphans`: of the worker before it in this place, which are settled by what it had left on the spool. */
+  constructor(options: DeskOptions, answers: DeskAnswers, orphans: OrphanedLeases) {
+    this.#options = options;
+    this.#answers = answers;
+    this.#orphans = orphans;
+  }
+
+  /** Does what a message says. */
+  take(name: keyof DeskMessages, values: readonly unknown[]): void {
+    const done = this[name] as (...given: readonly unknown[]) => void;
+    done.apply(this, [...values]);
+  }
+
+  limits(set: number, limits: LimitSet): void {
+    this.#sets.set(set, limits);
+    this.#options.limitsSeen(limits);
+  }
+
+  forget(sets: readonly number[]): void {
+    for (const set of sets) this.#sets.delete(set);
+  }
+
+  admit(question: number, set: number, ...text: ReservationText): void {
+    const limits = this.#setOf(set);
+    const reservation = reservationOf(text);
+    const admission = this.#options.limits.admit(limits, reservation);
+    if (admission instanceof Promise) {
+      admission.then(
+        (later) => this.#admitted(question, limits, reservation, later),
+        (error: unknown) => this.#answers.refuse(question, error),
+      );
+    } else this.#admitted(question, limits, reservation, admission);
+  }
+
+  peek(question: number, set: number): void {
+    this.#answerWith(question, this.#options.limits.peek(this.#setOf(set)));
+  }
+
+  grow(question: number, lease: number, moreTokens: number, moreNanoUsd: number): void {
+    const stop = this.#leases.get(lease)?.granted.stop;
+    const grown = stop?.grow(moreTokens, moreNanoUsd);
+    this.#answerWith(question, Promise.resolve(grown).then(() => stop && stopText(stop)));
+  }
+
+  extend(lease: number, tokens: number, nanoUsd: number): void {
+    this.#leases.get(lease)?.granted.lease.extend(tokens, nanoUsd);
+  }
+
+  settle(lease: number, tokens: number, nanoUsd: number): void {
+    const open = this.#leases.get(lease);
+    if (!open) return;
+    this.#leases.delete(lease);
+    this.#settle(open, tokens, nanoUsd);
+  }
+
+  recovered(requests: ToPrimary["recovered"][0]): void {
+    for (const [requestId, tokens, nanoUsd] of requests) {
+      const open = this.#orphans.get(requestId);
+      if (!open) continue;
+      this.#orphans.delete(requestId);
+      this.#settle(open, tokens, nanoUsd);
+    }
+  }
+
+  /** The worker has told all that there was: what is left of the one before never got to the ledger. */
+  recoveredAll(): void {
+    for (const open of this.#orphans.values()) this.#settle(open, 0, 0);
+    this.#orphans.clear();
+  }
+
+  chain(question: number, digests: readonly string[]): void {
+    const [digest = "", ...older] = digests;
+    this.#answerWith(
+      question,
+      this.#options.keys.findChainByDigest(digest, ...older).then((chain) => chain ?? null),
+    );
+  }
+
+  revision(question: number): void {
+    this.#answerWith(question, this.#options.keys.credentialRevision());
+  }
+
+  touch(question: number, uses: readonly (readonly [string, number])[]): void {
+    this.#answerWith(question, this.#options.keys.touchKeys(new Map(uses)));
+  }
+
+  /** The worker is gone. Gives what it had set aside: what of it was used is on its spool. */
+  close(): OrphanedLeases {
+    this.#isClosed = true;
+    for (const open of this.#leases.values()) {
+      const { requestId } = open.reservation;
+      if (requestId === undefined) this.#settle(open, 0, 0);
+      else this.#orphans.set(requestId, open);
+    }
+    this.#leases.clear();
+    this.#sets.clear();
+    return this.#orphans;
+  }
+
+  #settle({ granted, limits, reservation }: OpenLease, tokens: number, nanoUsd: number): void {
+    granted.lease.settle(tokens, nanoUsd);
+    this.#options.used(this, { limits, reservation, tokens, nanoUsd });
+  }
+
+  #setOf(set: number): LimitSet {
+    const limits = this.#sets.get(set);
+    if (!limits) throw new Error(`A worker names limits ${set}, which it never told.`);
+    return limits;
+  }
+
+  #admitted(question: number, limits: LimitSet, reservation: Reservation, admission: Admission): void {
+    const { status } = admission;
+    if ("refusal" in admission) {
+      this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
+      return;
+    }
+    // It went while the limits were asked.
+    if (this.#isClosed) {
+      admission.lease.settle(0, 0);
+      return;
+    }
+    this.#leases.set(question, { granted: admission, limits, reservation });
+    const { reservedTokens, stop } = admission;
+    this.#answers.answer(question, grantText(reservedTokens, status, stop && stopText(stop)));
+  }
+
+  #answerWith(question: number, value: Parameters<typeof whenSettled<unknown>>[0] | object): void {
+    if (value instanceof Promise || "whenSettled" in value) {
+      whenSettled(
+        value as Parameters<typeof whenSettled<unknown>>[0],
+        (told) => this.#answers.answer(question, told ?? null),
+        (error) => this.#answers.refuse(question, error),
+      );
+    } else this.#answers.answer(question, value);
+  }
+}
+
+function stopText({ tokens, nanoUsd, mostTokens, mostNanoUsd, tightest }: StopLease): StopText {
+  return {
+    tokens: finite(tokens),
+    nanoUsd: finite(nanoUsd),
+    mostTokens: finite(mostTokens),
+    mostNanoUsd: finite(mostNanoUsd),
+    tightest: tightest && { id: tightest.quota.id, unit: tightest.unit, period: tightest.period },
+  };
+}

@@ -1,0 +1,333 @@
+// The worker processes of a server: started, spoken with over one socket, replaced when they die, ended in order.
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { exactMs } from "../../base/clock.ts";
+import { StartError } from "../../base/errors.ts";
+import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import type { Log } from "../../base/log.ts";
+import { FrameLink, type Message } from "../link/frame-link.ts";
+import { errorText, packed, type ToPrimary, type ToWorker } from "../link/messages.ts";
+import { type DeskMessages, type DeskOptions, type OrphanedLeases, WorkerDesk } from "./worker-desk.ts";
+
+export interface WorkerProcessesOptions {
+  count: number;
+  /** Starts a worker; the path of the socket and its number follow. */
+  command: readonly string[];
+  /** Private, and this process's alone: the socket is in it. */
+  directory: string;
+  desk: DeskOptions;
+  /** Tiers of the database. */
+  tiers(): Promise<unknown>;
+  /** Notes what a worker refused. */
+  refused(request: ToPrimary["refused"][0]): void;
+  refusal(counted: ToPrimary["refusal"][0]): void;
+  outcomes(counts: ToPrimary["outcomes"][0]): void;
+  /** All that a worker needs to serve; plain data, as is what is told later. */
+  setup(number: number): unknown;
+  /** The models that workers serve by themselves, as they are now. */
+  models(): unknown;
+  log: Log;
+}
+
+const firstRestartMs = 200;
+const longestRestartMs = 30_000;
+/** A worker that ran this long before it died starts the back-off anew. */
+const stableMs = 60_000;
+/** A start that takes longer hangs. */
+const startMs = 20_000;
+/** A worker that does not say in this time that it forgot what was changed is killed: it may believe a revoked key. */
+const dropMs = 1_000;
+const figuresMs = 1_000;
+const flushMs = 5_000;
+const holdMs = 5_000;
+/** A worker that stops ends by itself; one that does not is killed so long after its time. */
+const graceMs = 2_000;
+
+type Socket = Bun.Socket<Connected | undefined>;
+
+/** A worker whose link is open. */
+interface Connected {
+  readonly link: FrameLink;
+  worker: Worker | undefined;
+}
+
+interface Worker {
+  readonly number: number;
+  process: Bun.Subprocess | undefined;
+  startedMs: number;
+  deaths: number;
+  restart: ReturnType<typeof setTimeout> | undefined;
+  link: FrameLink | undefined;
+  desk: WorkerDesk | undefined;
+  /** What the process before had set aside, until it is known what of it was used. */
+  orphans: OrphanedLeases;
+  isListening: boolean;
+  readonly questions: Map<number, (value: unknown) => void>;
+}
+
+export class WorkerProcesses {
+  readonly #options: WorkerProcessesOptions;
+  readonly #workers: Worker[];
+  readonly #socketPath: string;
+  #listener: Bun.UnixSocketListener<Connected | undefined> | undefined;
+  #started = Promise.withResolvers<void>();
+  #isStarted = false;
+  #stopping = false;
+  #questions = 0;
+  #drops = new Set<Promise<void>>();
+  #models = "";
+
+  constructor(options: WorkerProcessesOptions) {
+    this.#options = options;
+    this.#socketPath = join(options.directory, "workers.sock");
+    this.#workers = Array.from({ length: options.count }, (_, i) => ({
+      ...{ number: i + 1, process: undefined, startedMs: 0, deaths: 0, restart: undefined },
+      ...{ link: undefined, desk: undefined, isListening: false, questions: new Map(), orphans: new Map() },
+    }));
+  }
+
+  /** Resolves once all of them take requests. Rejects with a StartError where one cannot. */
+  async start(): Promise<void> {
+    this.#listener = Bun.listen<Connected | undefined>({
+      unix: this.#socketPath,
+      socket: {
+        open: (socket) => this.#accept(socket),
+        data: (socket, bytes) => socket.data?.link.data(bytes),
+        drain: (socket) => socket.data?.link.drain(),
+        close: (socket) => socket.data?.link.ended(),
+        error: (socket) => socket.terminate(),
+      },
+    });
+    chmodSync(this.#socketPath, 0o600);
+    for (const worker of this.#workers) this.#launch(worker);
+    const timer = setTimeout(() => this.#started.reject(new StartError("The workers did not start in time.")), startMs);
+    try {
+      await this.#started.promise;
+      this.#isStarted = true;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Process ids of those that run, for tests that kill them. */
+  get pids(): number[] {
+    return this.#workers.flatMap(({ process }) => (process && process.exitCode === null ? [process.pid] : []));
+  }
+
+  /** Nothing that was known of credentials and limits is to be believed by any of them. */
+  drop(): void {
+    const dropped = Promise.all(
+      this.#live().map(async (worker) => {
+        if ((await this.#ask(worker, "drop", { withinMs: dropMs })) === "silent") this.#kill(worker, "it does not forget");
+      }),
+    ).then(() => {});
+    this.#drops.add(dropped);
+    void dropped.then(() => this.#drops.delete(dropped));
+  }
+
+  /** Resolves once all of them did what was dropped or changed until now; undefined where they have. */
+  settled(): Promise<void> | undefined {
+    return this.#drops.size === 0 ? undefined : Promise.all(this.#drops).then(() => {});
+  }
+
+  /** Tells them which models they serve, where those are others than before. */
+  modelsChanged(): void {
+    const text = packed(this.#options.models());
+    if (text === this.#models) return;
+    this.#models = text;
+    for (const worker of this.#live()) this.#tell(worker, "models", text);
+    // Links keep the order: whoever answers this has the models.
+    this.drop();
+  }
+
+  configure(config: unknown): void {
+    for (const worker of this.#live()) this.#tell(worker, "configure", packed(config));
+  }
+
+  /** The figures of those that tell them within a second. */
+  async figures(): Promise<unknown[]> {
+    const told = await Promise.all(this.#live().map((worker) => this.#ask(worker, "figures", { withinMs: figuresMs })));
+    return told.filter((figures) => figures !== "silent");
+  }
+
+  /** Resolves once all that they settled is in the database, or it cannot be helped. */
+  async flush(): Promise<void> {
+    await Promise.all(this.#live().map((worker) => this.#ask(worker, "flush", { withinMs: flushMs })));
+  }
+
+  /** See `SummedLedgerOptions.hold`. What a worker that does not tell in time has settled is missing. */
+  async hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
+    const releases: (() => void)[] = [];
+    const asked = this.#live().map((worker) => {
+      const { desk } = worker;
+      releases.push(() => this.#tell(worker, "release", question));
+      const question = this.#questions + 1;
+      const heard = (waiting: unknown) => {
+        if (desk && waiting !== undefined) told(desk, waiting as SpanTotals);
+      };
+      return this.#ask(worker, "hold", { withinMs: holdMs, heard }, owner);
+    });
+    await Promise.all(asked);
+    return () => {
+      for (const release of releases) release();
+    };
+  }
+
+  leave(): void {
+    for (const worker of this.#live()) this.#tell(worker, "leave");
+  }
+
+  /** Resolves once all of them have ended. */
+  async stop(drainMs: number): Promise<void> {
+    this.#stopping = true;
+    for (const worker of this.#workers) clearTimeout(worker.restart);
+    for (const worker of this.#live()) this.#tell(worker, "stop", drainMs);
+    const ended = Promise.all(this.#workers.map(({ process }) => process?.exited));
+    await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
+    for (const worker of this.#workers) worker.process?.kill("SIGKILL");
+    await ended;
+  }
+
+  async close(): Promise<void> {
+    await this.stop(0);
+    this.#listener?.stop(true);
+  }
+
+  #live(): Worker[] {
+    return this.#workers.filter(({ link }) => link !== undefined);
+  }
+
+  #launch(worker: Worker): void {
+    worker.startedMs = exactMs();
+    worker.process = Bun.spawn([...this.#options.command, this.#socketPath, String(worker.number)], {
+      // Its end tells the worker that this process is gone.
+      stdin: "pipe",
+      stdout: "inherit",
+      stderr: "inherit",
+      onExit: (_process, code, signal) => this.#exited(worker, code, signal),
+    });
+  }
+
+  #exited(worker: Worker, code: number | null, signal: string | number | null): void {
+    const lived = exactMs() - worker.startedMs;
+    worker.link?.ended();
+    worker.process = undefined;
+    worker.isListening = false;
+    if (this.#stopping) return;
+    if (!this.#isStarted) {
+      this.#started.reject(new StartError(`Worker ${worker.number} ended while it started; the lines before this say why.`));
+      return;
+    }
+    worker.deaths = lived > stableMs ? 1 : worker.deaths + 1;
+    const delayMs = Math.min(firstRestartMs * 2 ** (worker.deaths - 1), longestRestartMs);
+    this.#options.log.error("worker_died", { worker: worker.number, code, signal, restart_ms: delayMs });
+    worker.restart = setTimeout(() => this.#launch(worker), delayMs);
+  }
+
+  #kill(worker: Worker, detail: string): void {
+    this.#options.log.error("worker_killed", { worker: worker.number, detail });
+    worker.process?.kill("SIGKILL");
+    worker.link?.ended();
+  }
+
+  #accept(socket: Socket): void {
+    const link = new FrameLink(socket, {
+      received: (message) => this.#received(connected, message),
+      closed: (fault) => this.#lost(connected, fault),
+    });
+    const connected: Connected = { link, worker: undefined };
+    socket.data = connected;
+  }
+
+  #received(connected: Connected, message: Message): void {
+    const [name, ...values] = message;
+    const { worker } = connected;
+    if (worker === undefined) {
+      this.#meet(connected, Number(name === "hello" ? values[0] : 0));
+      return;
+    }
+    const handler = this.#handlers[name as keyof ToPrimary];
+    if (handler) handler(worker, values);
+    else worker.desk?.take(name as keyof DeskMessages, values);
+  }
+
+  /** What is not the desk's. */
+  readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> = {
+    listening: (worker) => this.#listens(worker),
+    tiers: (worker, [question]) => this.#answerLater(worker, Number(question), this.#options.tiers()),
+    refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
+    refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
+    outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
+    answer: (worker, [question, value]) => {
+      worker.questions.get(Number(question))?.(value);
+      worker.questions.delete(Number(question));
+    },
+  };
+
+  #answerLater(worker: Worker, question: number, value: Promise<unknown>): void {
+    value.then(
+      (told) => this.#tell(worker, "answer", question, told),
+      (error: unknown) => this.#tell(worker, "refuse", question, errorText(error)),
+    );
+  }
+
+  #meet(connected: Connected, number: number): void {
+    const worker = this.#workers[number - 1];
+    if (!worker || worker.link) throw new Error(`There is no worker ${number} to be met.`);
+    connected.worker = worker;
+    worker.link = connected.link;
+    const answers = {
+      answer: (question: number, value: unknown) => connected.link.send("answer", question, value),
+      refuse: (question: number, error: unknown) => connected.link.send("refuse", question, errorText(error)),
+    };
+    worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
+    this.#tell(worker, "setup", packed(this.#options.setup(number)));
+    this.#tell(worker, "models", packed(this.#options.models()));
+  }
+
+  #listens(worker: Worker): void {
+    worker.isListening = true;
+    worker.desk?.recoveredAll();
+    if (this.#workers.every(({ isListening }) => isListening)) this.#started.resolve();
+  }
+
+  #lost({ worker, link }: Connected, fault: string | undefined): void {
+    if (!worker || worker.link !== link) return;
+    worker.link = undefined;
+    if (worker.desk) worker.orphans = worker.desk.close();
+    worker.desk = undefined;
+    for (const answer of worker.questions.values()) answer(undefined);
+    worker.questions.clear();
+    if (fault !== undefined) this.#kill(worker, fault);
+  }
+
+  #tell<Name extends keyof ToWorker>(
+    { link }: Worker,
+    name: Name,
+    ...values: ToWorker[Name]
+  ): void {
+    link?.send(name, ...values);
+  }
+
+  /** The answer, which `heard` is told at once; undefined where the worker went meanwhile, and "silent" where none came in time. */
+  #ask<Name extends "drop" | "figures" | "flush" | "hold">(
+    worker: Worker,
+    name: Name,
+    { withinMs, heard }: { withinMs: number; heard?: (value: unknown) => void },
+    ...values: ToWorker[Name] extends [question: number, ...infer Others] ? Others : never
+  ): Promise<unknown> {
+    const question = ++this.#questions;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        worker.questions.delete(question);
+        resolve("silent");
+      }, withinMs);
+      worker.questions.set(question, (value) => {
+        clearTimeout(timer);
+        heard?.(value);
+        resolve(value);
+      });
+      worker.link?.send(name, question, ...(values as unknown[]));
+    });
+  }
+}

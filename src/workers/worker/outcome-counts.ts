@@ -1,0 +1,69 @@
+// Counts how requests end by account, and tells the primary process, which watches for too many that fail.
+import type { Environment } from "../../domain/api-key.ts";
+import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
+import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
+import type { PrimaryLink } from "./primary-link.ts";
+
+const everyMs = 1_000;
+
+interface Count {
+  readonly accountId: string;
+  readonly environment: Environment;
+  requests: number;
+  failed: number;
+}
+
+/** Stands before another observer, which it tells all that it hears. */
+export class OutcomeCounts implements Observer {
+  readonly #next: Observer;
+  readonly #link: PrimaryLink;
+  readonly #isFailure: (end: UsageEnd) => boolean;
+  #counts = new Map<string, Count>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `isFailure`: whether it ended so by no fault of its client. */
+  constructor(next: Observer, link: PrimaryLink, isFailure: (end: UsageEnd) => boolean) {
+    this.#next = next;
+    this.#link = link;
+    this.#isFailure = isFailure;
+  }
+
+  httpEnded(end: HttpEnd): void {
+    this.#next.httpEnded(end);
+  }
+
+  inferenceBegan(begin: UsageBegin): void {
+    this.#next.inferenceBegan(begin);
+  }
+
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
+    const { accountId, environment } = begin;
+    const name = `${environment} ${accountId}`;
+    let count = this.#counts.get(name);
+    if (!count) {
+      count = { accountId, environment, requests: 0, failed: 0 };
+      this.#counts.set(name, count);
+    }
+    count.requests++;
+    if (this.#isFailure(end)) count.failed++;
+    this.#timer ??= setTimeout(() => this.#tell(), everyMs);
+    this.#next.inferenceEnded(begin, end, course);
+  }
+
+  inferenceRefused(refused: RefusedInference): void {
+    this.#next.inferenceRefused(refused);
+  }
+
+  attempted(requestId: string, model: string, upstream: string, error: unknown): void {
+    this.#next.attempted(requestId, model, upstream, error);
+  }
+
+  #tell(): void {
+    this.#timer = undefined;
+    const counts = [...this.#counts.values()].map(
+      ({ accountId, environment, requests, failed }) => [accountId, environment, requests, failed] as const,
+    );
+    this.#counts = new Map();
+    this.#link.tell("outcomes", counts);
+  }
+}
