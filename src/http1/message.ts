@@ -55,6 +55,7 @@ export interface IncomingRequest {
 
 /** A request as the server gives it: it can also be passed on as it came, to another server that reads it in the same way. */
 export interface PassableRequest extends IncomingRequest {
+  readonly version: "1.0" | "1.1";
   /** The field lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
   fieldLines(without: ReadonlySet<string>): string;
   /** Whether the client waits for leave to send the body. */

@@ -19,7 +19,6 @@ import { spliced } from "./spliced-connection.ts";
 
 /** Fields that are true of the body as it comes, and not of one that was read. */
 const framingFields: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "expect"]);
-const expectation: ReadonlySet<string> = new Set(["expect"]);
 const none: ReadonlySet<string> = new Set();
 
 /**
@@ -145,12 +144,10 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     this.#response?.body.cancel();
   }
 
-  /** In HTTP/1.1, whatever the client speaks: then an answer that breaks off is never taken for a complete one here. */
   #head(): string {
-    const { method, target, headers, expectsContinue, peer } = this.#request;
-    const without = this.#body ? framingFields : expectsContinue ? none : expectation;
-    const host = headers.has("host") ? "" : "host: \r\n";
-    return `${peerLine(peer)}${method} ${target} HTTP/1.1\r\n${host}${this.#request.fieldLines(without)}`;
+    const { method, target, version, peer } = this.#request;
+    const lines = this.#request.fieldLines(this.#body ? framingFields : none);
+    return `${peerLine(peer)}${method} ${target} HTTP/${version}\r\n${lines}`;
   }
 
   #begin(length: number | undefined): ClientStream {

@@ -4,7 +4,7 @@ import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { FieldLines, RequestHead } from "../head.ts";
+import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
 import type { OverListener, PassableRequest } from "../message.ts";
 import { type BodyHolder, ConnectionBody, tooLarge } from "./connection-body.ts";
 
@@ -20,6 +20,7 @@ export interface RequestConnection {
 
 export class ConnectionRequest implements PassableRequest, BodyHolder {
   readonly method: string;
+  readonly version: HttpVersion;
   readonly target: string;
   readonly headers: FieldLines;
   readonly hasBody: boolean;
@@ -47,6 +48,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     expectsContinue: boolean,
   ) {
     this.method = head.method;
+    this.version = head.version;
     this.target = head.target;
     this.headers = head.headers;
     this.hasBody = body !== undefined;

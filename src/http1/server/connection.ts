@@ -437,7 +437,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    const reply = new OutgoingReply(this, head.method, head.version);
+    // A worker speaks HTTP/1.1, whatever its client does: it must see where an answer breaks off.
+    const reply = new OutgoingReply(this, head.method, this.#server.tellsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
     this.#deadlineMs = never;
