@@ -43,6 +43,11 @@ export const layers: Layers = {
   },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
+  "src/workers": {
+    may: ["src/base", "src/domain", "src/http1"],
+    because:
+      "the processes that share a port know how requests and limits get to the primary, not what is asked there.",
+  },
   "src/prices": {
     may: ["src/base", "src/domain", "src/installation"],
     packages: ["node:fs"],

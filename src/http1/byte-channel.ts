@@ -20,6 +20,13 @@ export interface ByteChannel {
   terminate(): void;
 }
 
+/** One whose peer can be kept waiting. */
+export interface PausableChannel extends ByteChannel {
+  /** After it, at most what was received already is given. */
+  pause(): void;
+  resume(): void;
+}
+
 export interface ByteChannelListener {
   /** The bytes are the listener's own: they may be kept and changed. */
   data(bytes: Buffer): void;

@@ -1,6 +1,5 @@
 // Takes a chunked body apart as its bytes come (RFC 9112, 7.1), strictly: extensions are checked and dropped, trailers checked and kept.
-import { HeadError, isTokenByte, parseFieldLines } from "./head.ts";
-import type { HeaderLines } from "./message.ts";
+import { type FieldLines, HeadError, isTokenByte, parseFieldLines } from "./head.ts";
 
 /** 48 bits: more than any body, and exact as a number. */
 const maxSizeDigits = 12;
@@ -32,7 +31,7 @@ export class ChunkedDecoder {
   /** Bytes of the chunk at hand that are still to come. */
   #left = 0;
   /** Once it is done, where there are any. */
-  trailers: HeaderLines | undefined;
+  trailers: FieldLines | undefined;
   readonly #trailers: number[] = [];
 
   get done(): boolean {

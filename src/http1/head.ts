@@ -120,7 +120,7 @@ export function checkPartialResponse(bytes: Buffer, start: number, searched: num
 }
 
 /** `text` holds field lines alone, such as the trailers of a chunked body. Throws a HeadError. */
-export function parseFieldLines(text: string): HeaderLines {
+export function parseFieldLines(text: string): FieldLines {
   return readFields(`\r\n${text}`, 0);
 }
 
@@ -211,6 +211,22 @@ export class FieldLines implements HeaderLines {
       names.add(this.#text.slice(this.#offsets[index], this.#offsets[index + 1]).toLowerCase());
     }
     return names;
+  }
+
+  /** The lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
+  lines(without: ReadonlySet<string>): string {
+    const offsets = this.#offsets;
+    const text = this.#text;
+    let lines = "";
+    for (let index = 0; index < offsets.length; index += 3) {
+      const start = offsets[index] as number;
+      const name = text.slice(start, offsets[index + 1]);
+      const key = name.toLowerCase();
+      if (without.has(key)) continue;
+      const isPatched = this.#length !== undefined && key === "content-length";
+      lines += `${isPatched ? `${name}: ${this.#length}` : text.slice(start, offsets[index + 2])}\r\n`;
+    }
+    return lines;
   }
 
   #joined(name: string, first: number): string {

@@ -1,10 +1,11 @@
 // The messages between the HTTP/1.1 server or client and the rest of the program: heads, requests, replies.
+import type { BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
 import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
-import type { ByteChannel } from "./byte-channel.ts";
+import type { PausableChannel } from "./byte-channel.ts";
 
 /** Fields of a head in their order. Names are in lower case, here and where they are asked for. */
 export interface HeaderLines {
@@ -52,6 +53,22 @@ export interface IncomingRequest {
   onOver(listener: OverListener): void;
 }
 
+/** A request as the server gives it: it can also be passed on as it came, to another server that reads it in the same way. */
+export interface PassableRequest extends IncomingRequest {
+  readonly version: "1.0" | "1.1";
+  /** The field lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
+  fieldLines(without: ReadonlySet<string>): string;
+  /** Whether the client waits for leave to send the body. */
+  readonly expectsContinue: boolean;
+  /** Gives that leave where it is waited for. */
+  sendContinue(): void;
+  /**
+   * The bytes of the body as they come, with the framing that they have on their way, instead of `readBody`. Whoever reads
+   * them watches their deadlines. What is no valid framing is given as well, and nothing behind it.
+   */
+  passBody(): BodySource;
+}
+
 export interface OverListener {
   over(): void;
 }
@@ -64,13 +81,16 @@ export interface Reply {
   readonly begun: boolean;
   /** A body for HEAD, 204 or 304 is not sent, but counted. */
   send(status: number, headers: AnswerFields, body: string | Uint8Array | Bytes): void;
-  stream(status: number, headers: AnswerFields): ClientStream;
+  /**
+   * In chunks where no `length` is given; else the body must have so many bytes, and one that ends before is broken off.
+   */
+  stream(status: number, headers: AnswerFields, length?: number): ClientStream;
   /**
    * Answers 101 with a field `upgrade` among `headers`, and hands the connection over: the server counts it and cuts it
    * when it is closed by force, but `stop` does not wait for it. Throws for a request with a body, of HTTP/1.0, or whose
    * client has left.
    */
-  upgrade(headers: AnswerFields): ByteChannel;
+  upgrade(headers: AnswerFields): PausableChannel;
 }
 
 /** `incomplete`: the client left, or sent nothing for too long. `malformed`: its framing is wrong. */

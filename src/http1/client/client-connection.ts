@@ -3,6 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
 import { type Bagged, nowhere } from "../../base/bag.ts";
+import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs, monotonicMs } from "../../base/clock.ts";
@@ -10,6 +11,7 @@ import { HeadError } from "../head.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";
 import { writePieces, writeRequest } from "./request-bytes.ts";
+import { RequestUpload, type UploadConnection } from "./request-upload.ts";
 import { ResponseReader } from "./response-reader.ts";
 
 /** The events of a connection that its pool is told. */
@@ -25,7 +27,7 @@ export interface ConnectionOwner {
 /** Methods whose requests may be sent twice (RFC 9110, 9.2.2), of those in use here. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
-export class ClientConnection implements Carrier, Bagged, BulkTaker {
+export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConnection {
   inBag = nowhere;
   exchange: ClientExchange | undefined;
   /** Monotonic milliseconds at which `expire` is due. */
@@ -39,6 +41,8 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
   #reused = false;
   /** Bytes of the request that the kernel did not take yet. */
   #unsent: Uint8Array[] | undefined;
+  /** The part of the request that is sent as it comes. */
+  #upload: RequestUpload | undefined;
   #sentAny = false;
   #receivedAny = false;
   #paused = false;
@@ -155,7 +159,32 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     const unsent = this.#unsent;
     if (!unsent || !this.#socket) return;
     if (writePieces(this.#socket, unsent) > 0) this.#sentAny = true;
-    if (unsent.length === 0) this.#unsent = undefined;
+    if (unsent.length > 0) return;
+    this.#unsent = undefined;
+    if (this.#upload?.ended) this.sentAll();
+    else this.#upload?.drained();
+  }
+
+  upload(source: BodySource): void {
+    this.#upload = new RequestUpload(source, this);
+    this.#upload.begin();
+  }
+
+  sendMore(bytes: Buffer): boolean {
+    if (this.#gone || !this.#socket) return true;
+    if (!this.#unsent) {
+      const taken = Math.max(0, this.#socket.write(bytes));
+      if (taken === bytes.length) return true;
+      this.#unsent = [bytes.subarray(taken)];
+    } else {
+      this.#unsent.push(bytes);
+    }
+    return false;
+  }
+
+  sentAll(): void {
+    // Nothing follows in a protocol that was switched to but the end.
+    if (this.#reader.answer?.head.status === 101 && !this.#unsent) this.#destroy();
   }
 
   /** The socket is closed, by whomever. */
@@ -243,13 +272,17 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     this.#sentAny = true;
     this.#receivedAny = false;
     const inPart = writeRequest(socket, exchange.head, request);
-    if (!inPart) return;
-    this.#sentAny = inPart.sent > 0;
-    this.#unsent = inPart.unsent;
-    if (inPart.sent < 0) {
-      this.closed(undefined);
-      socket.terminate();
+    if (inPart) {
+      this.#sentAny = inPart.sent > 0;
+      this.#unsent = inPart.unsent;
+      if (inPart.sent < 0) {
+        this.closed(undefined);
+        socket.terminate();
+        return;
+      }
     }
+    const upload = request.passed?.upload();
+    if (upload) this.upload(upload);
   }
 
   #heard(exchange: ClientExchange): void {
@@ -258,10 +291,13 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
 
   #complete(exchange: ClientExchange): void {
     const { answer, overrun } = this.#reader;
-    const told = exchange.faultTrailer === undefined ? null : this.#reader.trailer(exchange.faultTrailer);
-    const isClean = !overrun && this.#bulk?.waits !== true;
+    const { trailers } = this.#reader;
+    const told = exchange.faultTrailer === undefined ? null : (trailers?.get(exchange.faultTrailer) ?? null);
+    if (trailers) exchange.trailers = trailers;
+    const isClean = !overrun && this.#bulk?.waits !== true && this.#upload?.ended !== false;
     if (answer?.keepsConnection && isClean && !this.#unsent && !this.#paused && this.usable) {
       this.exchange = undefined;
+      this.#upload = undefined;
       this.#reader.next();
       this.#reused = true;
       this.#owner.free(this, answer.announcedMs);
@@ -274,7 +310,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
 
   /** Whether the request may be sent again: none of it reached the server, or it does no harm to do it twice. */
   #mayRepeat(exchange: ClientExchange): boolean {
-    if (!this.#reused || this.#receivedAny || exchange.retried) return false;
+    if (!this.#reused || this.#receivedAny || exchange.retried || this.#upload) return false;
     return !this.#sentAny || repeatable.has(exchange.method);
   }
 
@@ -299,6 +335,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker {
     this.exchange = undefined;
     this.deadline = Number.POSITIVE_INFINITY;
     this.#unsent = undefined;
+    this.#upload?.cancel();
     this.#bulk?.clear();
     this.#owner.gone(this);
   }

@@ -4,16 +4,35 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { FieldLines } from "../head.ts";
 import type { HeaderFields, HeaderLines } from "../message.ts";
 
-export interface ClientRequest {
-  method: string;
+export interface ClientRequest extends RequestContent {
   /** Path and query, as they are sent. */
   path: string;
   /** Besides `host` and the framing fields, which the client sets. Checked once for an object, which must not change. */
   headers: HeaderFields;
   /** Further ones, of this request alone. */
   ownHeaders?: HeaderFields;
+}
+
+/** A request whose head was made elsewhere. */
+export interface PassedRequest extends RequestContent {
+  /** The request line and the fields, each with its end, one character for each byte; framing fields where it has an `upload`. */
+  head: string;
+  passed: PassedParts;
+}
+
+export interface PassedParts {
+  /** The bytes of the body as they are sent, framing included, as they come; instead of `body`. Called when the head was sent. */
+  upload(): BodySource | undefined;
+  /** The server asks for the body (RFC 9110, 15.2.1). */
+  onContinue(): void;
+}
+
+/** The part of a request that is no field of its head. */
+export interface RequestContent {
+  method: string;
   /** The field `x-request-id`, which every request has of its own. */
   requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
@@ -22,6 +41,8 @@ export interface ClientRequest {
   holder?: Holder;
   /** A trailer, in lower case, by which the server says that it could not answer to the end: a ClientError `told`. */
   faultTrailer?: string;
+  /** Only for `pass`. */
+  passed?: PassedParts;
 }
 
 export interface AnswerTimeouts {
@@ -35,6 +56,16 @@ export interface ClientResponse {
   status: number;
   headers: HeaderLines;
   body: BodySource;
+}
+
+export interface PassedResponse extends ClientResponse {
+  /** Trailers of the answer, where it has any; known at its end. */
+  readonly trailers: FieldLines | undefined;
+  /**
+   * With status 101, where `body` is all that the server says from there on: sends it what `source` gives, and ends the
+   * connection behind that.
+   */
+  upload(source: BodySource): void;
 }
 
 export interface HttpClient {

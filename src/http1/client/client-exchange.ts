@@ -5,15 +5,17 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { Later } from "../../base/later.ts";
-import type { ResponseHead } from "../head.ts";
+import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
-import type { AnswerTimeouts, ClientErrorMap, ClientRequest, ClientResponse } from "./client-contract.ts";
+import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
 
 /** A connection, or a place in the queue for one, that carries an exchange. */
 export interface Carrier {
   /** Stops and goes on with reading. */
   pause(): void;
   resume(): void;
+  /** Sends what `source` gives, in the protocol that was switched to. */
+  upload(source: BodySource): void;
   /** Gives up the exchange, as nobody wants the rest. */
   abandon(): void;
 }
@@ -21,11 +23,12 @@ export interface Carrier {
 const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [] };
 
 /** It is its own response, and the body of that: one object of what each request needs. */
-export class ClientExchange implements ClientResponse, BodySource {
-  readonly response = new Later<ClientResponse>();
+export class ClientExchange implements PassedResponse, BodySource {
+  readonly response = new Later<PassedResponse>();
   /** Status of the answer, once it is told. */
   status = 0;
   headers: HeaderLines = noFields;
+  trailers: FieldLines | undefined;
   /** The head that is sent; see `writeRequest`. */
   readonly head: string;
   readonly method: string;
@@ -40,7 +43,7 @@ export class ClientExchange implements ClientResponse, BodySource {
   /** The present carrier: a connection, or a place in the queue for one. */
   carrier: Carrier | undefined;
   /** Let go of when an answer has begun. */
-  #request: ClientRequest | undefined;
+  #request: RequestContent | undefined;
   readonly #cancellation: Cancellation;
   readonly #errors: ClientErrorMap;
   #sink: BodySink | undefined;
@@ -53,7 +56,7 @@ export class ClientExchange implements ClientResponse, BodySource {
   /** `nowMs`: monotonic. */
   constructor(
     head: string,
-    request: ClientRequest,
+    request: RequestContent,
     timeouts: AnswerTimeouts,
     cancellation: Cancellation,
     errors: ClientErrorMap,
@@ -76,7 +79,7 @@ export class ClientExchange implements ClientResponse, BodySource {
   }
 
   /** The request to be sent behind the head; undefined once an answer has begun. */
-  get request(): ClientRequest | undefined {
+  get request(): RequestContent | undefined {
     return this.#request;
   }
 
@@ -88,6 +91,15 @@ export class ClientExchange implements ClientResponse, BodySource {
   /** Whether nothing that comes is of use to anybody. */
   get over(): boolean {
     return this.#over;
+  }
+
+  /** Whoever made the head knows what it asks for. */
+  get maySwitch(): boolean {
+    return this.#request?.passed !== undefined;
+  }
+
+  continued(): void {
+    this.#request?.passed?.onContinue();
   }
 
   answered({ status, headers }: ResponseHead): void {
@@ -153,6 +165,10 @@ export class ClientExchange implements ClientResponse, BodySource {
       if ("error" in this.#outcome) sink.fail(this.#outcome.error);
       else sink.end();
     }
+  }
+
+  upload(source: BodySource): void {
+    this.carrier?.upload(source);
   }
 
   pause(): void {

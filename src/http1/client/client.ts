@@ -13,6 +13,9 @@ import {
   type ClientRequest,
   type ClientResponse,
   type HttpClient,
+  type PassedRequest,
+  type PassedResponse,
+  type RequestContent,
 } from "./client-contract.ts";
 import { type Carrier, ClientExchange } from "./client-exchange.ts";
 
@@ -74,6 +77,10 @@ const longestUnusedMs = 60_000;
 const unusedMarginMs = 1_000;
 /** One timer watches all deadlines; they are kept to within this. */
 const sweepIntervalMs = 50;
+const noTimeouts: AnswerTimeouts = {
+  firstByteTimeoutMs: Number.POSITIVE_INFINITY,
+  idleTimeoutMs: Number.POSITIVE_INFINITY,
+};
 
 export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #origin: Origin;
@@ -108,11 +115,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
   send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
-    const nowMs = monotonicMs();
-    const exchange = new ClientExchange(this.#headOf(request), request, timeouts, cancellation, this.#errors, nowMs);
-    if (!this.#holding) this.#hold();
-    this.#start(exchange, nowMs);
-    return exchange.response;
+    return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
+  }
+
+  /** Like `send`, for a request that came from elsewhere; both ends of it watch their own deadlines. */
+  pass(request: PassedRequest, cancellation: Cancellation): Eventual<PassedResponse> {
+    if (cancellation.cancelled) return Promise.reject(cancellation.reason);
+    return this.#begin(request.head, request, noTimeouts, cancellation).response;
   }
 
   close(): void {
@@ -157,6 +166,14 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     else this.#wait(exchange);
   }
 
+  #begin(head: string, request: RequestContent, timeouts: AnswerTimeouts, cancellation: Cancellation): ClientExchange {
+    const nowMs = monotonicMs();
+    const exchange = new ClientExchange(head, request, timeouts, cancellation, this.#errors, nowMs);
+    if (!this.#holding) this.#hold();
+    this.#start(exchange, nowMs);
+    return exchange;
+  }
+
   #start(exchange: ClientExchange, nowMs: number): void {
     if (this.#closed) {
       exchange.fail(new ClientError("closed", "the client was closed"));
@@ -189,6 +206,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     return {
       pause() {},
       resume() {},
+      upload() {},
       abandon: () => {
         const index = this.#waiting.indexOf(exchange);
         if (index >= 0) this.#waiting.splice(index, 1);

@@ -1,13 +1,17 @@
 // Reads the answers that come over one connection: interim ones are skipped, bodies are given as they come.
 import { ChunkedDecoder, type ChunkTaker, wholeChunkStart } from "../chunked.ts";
-import { checkPartialResponse, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
+import { checkPartialResponse, type FieldLines, HeadError, parseResponseHead, type ResponseHead } from "../head.ts";
 import { HeadMemory, SharedHeads } from "../server/known-head.ts";
-import { inChunks, type ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
+import { inChunks, ReadResponse, readResponse, tellsItsBody, untilClosed } from "./read-response.ts";
 
 export interface ResponseTaker {
   /** Method of the request that is answered. */
   readonly method: string;
   answered(head: ResponseHead): void;
+  /** Whether it asked for another protocol, and gets what is said in that as a body. */
+  readonly maySwitch?: boolean;
+  /** The server asks for the body of the request. */
+  continued?(): void;
   /** The body's bytes of one read: `bytes` from `start` to `end`. */
   data(bytes: Buffer, start: number, end: number): void;
 }
@@ -43,9 +47,9 @@ export class ResponseReader implements ChunkTaker {
     return this.answer?.bodyLength === untilClosed;
   }
 
-  /** A trailer of an answer that is complete; null where there is none. */
-  trailer(name: string): string | null {
-    return this.#chunks?.trailers?.get(name) ?? null;
+  /** The trailers of an answer that is complete; undefined where there are none. */
+  get trailers(): FieldLines | undefined {
+    return this.#chunks?.trailers;
   }
 
   /**
@@ -91,7 +95,11 @@ export class ResponseReader implements ChunkTaker {
         if (taker.method !== "HEAD" && tellsItsBody(answer)) this.#heads.keep(text, answer);
         return this.#begin(answer, bytes, end + 4, taker);
       }
-      if (head.status === 101) throw new HeadError(400, "The protocol was switched without being asked to.");
+      if (head.status === 101) {
+        if (!taker.maySwitch) throw new HeadError(400, "The protocol was switched without being asked to.");
+        return this.#begin(new ReadResponse(head, untilClosed, false, undefined), bytes, end + 4, taker);
+      }
+      if (head.status === 100) taker.continued?.();
       this.#headBytes += end + 4 - start;
       start = end + 4;
       from = start;

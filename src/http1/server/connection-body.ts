@@ -1,4 +1,5 @@
 // The body of a request that comes in several pieces: a small window of it until it is asked for, then all of it.
+import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -26,6 +27,11 @@ export class ConnectionBody implements ChunkTaker {
   /** Bytes of a declared length that are still to come. */
   #left: number;
   #held: ByteSpan = noBytes;
+  /** A body in chunks as it came, for whoever passes it on with its framing; until somebody asks for it. */
+  #raw: ByteSpan[] | undefined;
+  /** Takes what comes as it is, in place of what is held here. */
+  #sink: BodySink | undefined;
+  #isStopped = false;
   /** Size of the buffer that holds it, where that is ours. */
   #room = 0;
   #holder: BodyHolder | undefined;
@@ -42,6 +48,7 @@ export class ConnectionBody implements ChunkTaker {
   constructor(length: number | undefined, windowBytes: number) {
     this.#left = length ?? 0;
     this.#decoder = length === undefined ? new ChunkedDecoder() : undefined;
+    this.#raw = length === undefined ? [] : undefined;
     this.#windowBytes = windowBytes;
   }
 
@@ -56,12 +63,13 @@ export class ConnectionBody implements ChunkTaker {
 
   /** Whether no more of it should be read from the connection for now. */
   get full(): boolean {
-    return this.#fault !== undefined || (!this.awaited && this.#held.length > this.#windowBytes);
+    if (this.#fault !== undefined || this.#isStopped) return true;
+    return !this.awaited && this.#heldBytes > this.#windowBytes;
   }
 
   /** Held on nobody's account, as nobody has asked for it yet. */
   get unaskedBytes(): number {
-    return this.#holder ? 0 : this.#held.length;
+    return this.#holder ? 0 : this.#heldBytes;
   }
 
   /** Framing included. */
@@ -78,6 +86,7 @@ export class ConnectionBody implements ChunkTaker {
         end = this.#decoder.push(bytes, offset, this);
       } catch (error) {
         if (!(error instanceof HeadError)) throw error;
+        this.#pass(bytes, offset, bytes.length);
         this.fail("malformed", error.message);
         return bytes.length;
       }
@@ -89,6 +98,7 @@ export class ConnectionBody implements ChunkTaker {
       this.#complete = this.#left === 0;
     }
     this.#receivedBytes += end - offset;
+    this.#pass(bytes, offset, end);
     if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
     return end;
   }
@@ -96,6 +106,26 @@ export class ConnectionBody implements ChunkTaker {
   /** Called by the decoder of its chunks. */
   chunkData(bytes: Buffer, start: number, end: number): void {
     this.#append(new ByteSpan(bytes, start, end));
+  }
+
+  /** Gives `sink` all of it as it comes, its framing included, instead of reading it. Once. */
+  passTo(sink: BodySink): void {
+    const came = this.#raw ?? [this.#held];
+    this.#raw = undefined;
+    this.#held = noBytes;
+    this.#sink = sink;
+    for (const piece of came) if (piece.length > 0) sink.data(piece);
+    if (this.#complete) sink.end();
+    else if (this.#fault) sink.fail(this.#fault);
+  }
+
+  /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  go(): void {
+    this.#isStopped = false;
   }
 
   /** Tells `holder` from now on of what is held. */
@@ -106,6 +136,7 @@ export class ConnectionBody implements ChunkTaker {
 
   /** Throws, or rejects with, a RequestBodyError, or the refusal of its holder. Once. */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
+    this.#raw = undefined;
     if (this.#fault) throw this.#fault;
     this.#maxBytes = maxBytes;
     if (this.#held.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
@@ -151,6 +182,20 @@ export class ConnectionBody implements ChunkTaker {
     const reject = this.#reject;
     this.#settle();
     reject?.(error);
+    this.#sink?.fail(error);
+  }
+
+  /** A body in chunks that nobody asked for is kept as it came as well: that is seldom much more than its content. */
+  get #heldBytes(): number {
+    return this.#raw ? this.#receivedBytes : this.#held.length;
+  }
+
+  #pass(bytes: Buffer, start: number, end: number): void {
+    this.#raw?.push(new ByteSpan(bytes, start, end));
+    const sink = this.#sink;
+    if (!sink) return;
+    if (end > start) sink.data(new ByteSpan(bytes, start, end));
+    if (this.#complete) sink.end();
   }
 
   #settle(): ((bytes: ByteSpan) => void) | undefined {
@@ -161,7 +206,7 @@ export class ConnectionBody implements ChunkTaker {
   }
 
   #append(piece: ByteSpan): void {
-    if (this.#fault || piece.length === 0) return;
+    if (this.#fault || this.#sink || piece.length === 0) return;
     const length = this.#held.length + piece.length;
     if (length > this.#maxBytes) {
       this.#fail(tooLarge(this.#maxBytes));

@@ -1,6 +1,7 @@
 // The bytes of a connection that belong to no request yet: takes requests out of them, refuses early what will never be one.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
+import { longestPeerLine, noPeerLine, readPeerLine } from "../peer-line.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { HeadMemory, SharedHeads } from "./known-head.ts";
 import { type ReadRequest, readRequest } from "./read-request.ts";
@@ -11,7 +12,10 @@ const sharedHeads = new SharedHeads<ReadRequest>();
 export class ConnectionInput {
   /** Body of the request that was taken last: undefined where there is none, bytes where all of it is here. */
   body: ByteSpan | ConnectionBody | undefined;
+  /** The peer that the line before the next request tells, where there is such a line and it is here. */
+  peer: string | undefined;
   readonly #limits: Http1Limits;
+  readonly #tellsPeers: boolean;
   #bytes: Buffer | undefined;
   /** A buffer of ours, in whose beginning several pieces were joined. */
   #own: Buffer | undefined;
@@ -19,8 +23,10 @@ export class ConnectionInput {
   #searchedBytes = 0;
   readonly #heads: HeadMemory<ReadRequest>;
 
-  constructor(limits: Http1Limits) {
+  /** `tellsPeers`: a line before each request says whose it is. */
+  constructor(limits: Http1Limits, tellsPeers = false) {
     this.#limits = limits;
+    this.#tellsPeers = tellsPeers;
     this.#heads = new HeadMemory(sharedHeads, limits.headBytes);
   }
 
@@ -73,8 +79,9 @@ export class ConnectionInput {
 
   /** The head of the next request, and `body`; undefined while it is not complete. Throws a HeadError. */
   take(): ReadRequest | undefined {
+    if (this.#tellsPeers) this.peer ??= this.#takePeer();
     const bytes = this.#bytes;
-    if (!bytes) return undefined;
+    if (!bytes || (this.#tellsPeers && this.peer === undefined)) return undefined;
     const known = this.#searchedBytes === 0 ? this.#heads.find(bytes) : undefined;
     if (known) {
       this.#takeBody(bytes, this.#heads.bodyStart, known.bodyLength);
@@ -99,6 +106,19 @@ export class ConnectionInput {
     this.#heads.keep(text, read);
     this.#takeBody(bytes, end + emptyLine.length, read.bodyLength);
     return read;
+  }
+
+  #takePeer(): string | undefined {
+    const bytes = this.#bytes;
+    if (!bytes) return undefined;
+    const end = bytes.subarray(0, longestPeerLine).indexOf(lineEnd);
+    if (end < 0) {
+      if (bytes.length >= longestPeerLine) throw noPeerLine();
+      return undefined;
+    }
+    const start = end + lineEnd.length;
+    this.#bytes = start < bytes.length ? bytes.subarray(start) : undefined;
+    return readPeerLine(bytes.toString("latin1", 0, end));
   }
 
   #takeBody(bytes: Buffer, start: number, length: number): void {

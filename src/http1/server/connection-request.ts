@@ -1,11 +1,12 @@
 // One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
+import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { RequestHead } from "../head.ts";
-import type { HeaderLines, IncomingRequest, OverListener } from "../message.ts";
-import { type BodyHolder, type ConnectionBody, tooLarge } from "./connection-body.ts";
+import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
+import type { OverListener, PassableRequest } from "../message.ts";
+import { type BodyHolder, ConnectionBody, tooLarge } from "./connection-body.ts";
 
 /** The members of its connection that a request needs. */
 export interface RequestConnection {
@@ -13,17 +14,22 @@ export interface RequestConnection {
   /** The rest of the body is waited for from here on. */
   awaitBody(): void;
   sendContinue(): void;
+  /** Whether more of the body is to be read has changed. */
+  regulate(): void;
 }
 
-export class ConnectionRequest implements IncomingRequest, BodyHolder {
+export class ConnectionRequest implements PassableRequest, BodyHolder {
   readonly method: string;
+  readonly version: HttpVersion;
   readonly target: string;
-  readonly headers: HeaderLines;
+  readonly headers: FieldLines;
   readonly hasBody: boolean;
   holder: Holder = heldBytes.visitors;
   readonly #connection: RequestConnection;
-  readonly #expectsContinue: boolean;
+  readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
+  /** The body that is passed on as it comes. */
+  #passed: ConnectionBody | undefined;
   #asked = false;
   #bodyRead: boolean;
   /** Until it is over: whoever works for it may need its body once more. */
@@ -42,13 +48,14 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
     expectsContinue: boolean,
   ) {
     this.method = head.method;
+    this.version = head.version;
     this.target = head.target;
     this.headers = head.headers;
     this.hasBody = body !== undefined;
     this.#connection = connection;
     this.#body = body;
     this.#bodyRead = body === undefined;
-    this.#expectsContinue = expectsContinue;
+    this.expectsContinue = expectsContinue;
   }
 
   get peer(): string {
@@ -56,7 +63,7 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
   }
 
   get bodyRead(): boolean {
-    return this.#bodyRead;
+    return this.#bodyRead || this.#passed?.complete === true;
   }
 
   get left(): Cancellation {
@@ -72,10 +79,7 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
   }
 
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan> {
-    if (this.#asked) throw new Error("The body of a request is read once.");
-    this.#asked = true;
-    const body = this.#body;
-    this.#body = undefined;
+    const body = this.#takeBody();
     if (body === undefined || body instanceof ByteSpan) {
       if (body === undefined) return noBytes;
       if (body.length > maxBytes) throw tooLarge(maxBytes);
@@ -85,6 +89,24 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
       return body;
     }
     return this.#readIncoming(body, maxBytes);
+  }
+
+  fieldLines(without: ReadonlySet<string>): string {
+    return this.headers.lines(without);
+  }
+
+  sendContinue(): void {
+    if (this.expectsContinue && !this.#isOver) this.#connection.sendContinue();
+  }
+
+  passBody(): BodySource {
+    const body = this.#takeBody();
+    if (body instanceof ConnectionBody) {
+      this.#passed = body;
+      return new PassedBody(body, this.#connection);
+    }
+    this.#bodyRead = true;
+    return bodyOf((body ?? noBytes).view);
   }
 
   onOver(listener: OverListener): void {
@@ -119,6 +141,14 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
     this.#left?.cancel(reason);
   }
 
+  #takeBody(): ByteSpan | ConnectionBody | undefined {
+    if (this.#asked) throw new Error("The body of a request is read once.");
+    this.#asked = true;
+    const body = this.#body;
+    this.#body = undefined;
+    return body;
+  }
+
   #readIncoming(body: ConnectionBody, maxBytes: number): ByteSpan | Promise<ByteSpan> {
     body.heldBy(this);
     const bytes = body.read(maxBytes);
@@ -127,11 +157,41 @@ export class ConnectionRequest implements IncomingRequest, BodyHolder {
       return bytes;
     }
     // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
-    if (this.#expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
+    if (this.expectsContinue && body.receivedBytes === 0) this.#connection.sendContinue();
     this.#connection.awaitBody();
     return bytes.then((all) => {
       this.#bodyRead = true;
       return all;
     });
+  }
+}
+
+class PassedBody implements BodySource {
+  readonly #body: ConnectionBody;
+  readonly #connection: RequestConnection;
+
+  constructor(body: ConnectionBody, connection: RequestConnection) {
+    this.#body = body;
+    this.#connection = connection;
+  }
+
+  flow(sink: BodySink): void {
+    this.#body.passTo(sink);
+    this.#connection.regulate();
+  }
+
+  pause(): void {
+    this.#body.stop();
+    this.#connection.regulate();
+  }
+
+  resume(): void {
+    this.#body.go();
+    this.#connection.regulate();
+  }
+
+  /** The answer is there before it, and ends the connection. */
+  cancel(): void {
+    this.pause();
   }
 }

@@ -4,9 +4,9 @@ import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import type { ExactClock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { ByteChannel } from "../byte-channel.ts";
+import type { PausableChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
-import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
+import type { HeaderFields, PassableRequest, Reply } from "../message.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { ConnectionInput } from "./connection-input.ts";
 import { type ByteTaker, ConnectionOutput } from "./connection-output.ts";
@@ -26,7 +26,9 @@ export interface ConnectionServer {
   readonly leaving: boolean;
   /** No further request is taken. */
   readonly stopping: boolean;
-  onRequest(request: IncomingRequest, reply: Reply): void;
+  /** Whether a line before each request tells its peer. */
+  readonly tellsPeers: boolean;
+  onRequest(request: PassableRequest, reply: Reply): void;
   onMalformed(fault: { status: number; reason: string; peer: string }): { headers: HeaderFields; body: string };
   onFault(error: unknown): void;
   requestBegan(): void;
@@ -53,8 +55,8 @@ const never = Number.POSITIVE_INFINITY;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, Bagged {
   inBag = nowhere;
-  /** The client's address. Of one that has left already it is unknown, and empty. */
-  readonly peer: string;
+  /** The client's address, of the request at work where a line tells it. Of one that has left already it is unknown, and empty. */
+  peer: string;
   readonly #server: ConnectionServer;
   readonly #clock: ExactClock;
   readonly #socket: ConnectionSocket;
@@ -96,7 +98,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#socket = socket;
     // Now, as a connection that the client resets has none any more, while what came before that is still to be read.
     this.peer = socket.remoteAddress ?? "";
-    this.#input = new ConnectionInput(server.limits);
+    this.#input = new ConnectionInput(server.limits, server.tellsPeers);
     this.#deadlineMs = this.#clock.exactMs() + server.limits.idleMs;
   }
 
@@ -120,7 +122,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     } else {
       const end = this.#body ? this.#pushBody(this.#body, bytes) : 0;
       if (end < bytes.length) this.#input.append(bytes, end);
-      this.#regulate();
+      this.regulate();
     }
     this.#countUnread();
   }
@@ -187,7 +189,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   /** Does what is due at `nowMs`. */
   checkDeadline(nowMs: number): void {
     if (nowMs < this.#deadlineMs) {
-      if (this.#lingering || this.#ending) this.#regulate();
+      if (this.#lingering || this.#ending) this.regulate();
       return;
     }
     this.#deadlineMs = never;
@@ -223,7 +225,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#countUnread();
     this.#bodySinceMs = this.#clock.exactMs();
     this.#setBodyDeadline();
-    this.#regulate();
+    this.regulate();
   }
 
   sendContinue(): void {
@@ -281,7 +283,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (this.#ending || this.#answered) this.#sentAll();
   }
 
-  upgrade(head: Buffer, end: number): ByteChannel {
+  upgrade(head: Buffer, end: number): PausableChannel {
     if (this.#request?.hasBody !== false) throw new Error("A request with a body cannot be upgraded.");
     const channel = new UpgradedConnection(
       this.#socket,
@@ -422,14 +424,21 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const { head } = read;
     const { body } = this.#input;
     this.#input.body = undefined;
+    if (this.#server.tellsPeers) this.#takePeer();
     this.#keepsAlive = read.keepsAlive;
     if (body instanceof ConnectionBody && !body.complete) this.#body = body;
     this.#dispatch(new ConnectionRequest(this, head, body, read.expectsContinue), head);
     return true;
   }
 
+  #takePeer(): void {
+    this.peer = this.#input.peer ?? "";
+    this.#input.peer = undefined;
+  }
+
   #dispatch(request: ConnectionRequest, head: RequestHead): void {
-    const reply = new OutgoingReply(this, head.method, head.version);
+    // A worker speaks HTTP/1.1, whatever its client does: it must see where an answer breaks off.
+    const reply = new OutgoingReply(this, head.method, this.#server.tellsPeers ? "1.1" : head.version);
     this.#request = request;
     this.#reply = reply;
     this.#deadlineMs = never;
@@ -441,7 +450,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       this.#server.onFault(error);
       return;
     }
-    if (this.#request) this.#regulate();
+    if (this.#request) this.regulate();
   }
 
   /** The kernel has all that was to be sent before the next request, or the end. */
@@ -464,11 +473,11 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       // do.
       queueMicrotask(() => {
         this.#advance();
-        if (!this.#request) this.#regulate();
+        if (!this.#request) this.regulate();
         this.#countUnread();
       });
     } else {
-      this.#regulate();
+      this.regulate();
     }
   }
 
@@ -500,7 +509,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#lingering = true;
     this.#deadlineMs = this.#clock.exactMs() + this.#server.limits.lingerMs;
     this.#socket.shutdown();
-    this.#regulate();
+    this.regulate();
   }
 
   #discard(bytes: Buffer): void {
@@ -516,7 +525,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   /** Stops reading while more is here than the request at work has asked for. */
-  #regulate(): void {
+  regulate(): void {
     const full = this.#request !== undefined && this.#isFull();
     if (full === this.#paused || this.#closed) return;
     this.#paused = full;

@@ -1,7 +1,7 @@
 // The answer to one request: as a whole, or piece by piece in chunks.
 import { ByteSpan, type Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { ByteChannel } from "../byte-channel.ts";
+import type { PausableChannel } from "../byte-channel.ts";
 import type { AnswerFields, Reply } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
 import { gatheredBytes, mostPlaced, turnOutput } from "./turn-output.ts";
@@ -19,7 +19,7 @@ export interface ReplyConnection {
   /** So many bytes are not written yet, as the client is behind; what waits counts as held. */
   waits(bytes: number): void;
   /** Sends `bytes` up to `end`; the connection is another protocol's from there on. */
-  upgrade(bytes: Buffer, end: number): ByteChannel;
+  upgrade(bytes: Buffer, end: number): PausableChannel;
   /** All of the answer was written. */
   answered(closes: boolean): void;
   /** The answer broke off; `complete` tells whether the client would take it for complete if nothing more came. */
@@ -80,9 +80,9 @@ export class OutgoingReply implements Reply {
     connection.answered(closes);
   }
 
-  stream(status: number, headers: AnswerFields): ClientStream {
+  stream(status: number, headers: AnswerFields, length?: number): ClientStream {
     this.#refuseSecond();
-    const framing = this.#framing(status);
+    const framing = status === 204 ? "none" : (length ?? (this.#isOld ? "close" : "chunked"));
     const closes = framing === "close" || this.#closes(headers);
     const end = putHead(status, headers, framing, this.#connectionField(closes));
     const head = scratch.toString("latin1", 0, end);
@@ -93,7 +93,7 @@ export class OutgoingReply implements Reply {
     return this.#stream;
   }
 
-  upgrade(headers: AnswerFields): ByteChannel {
+  upgrade(headers: AnswerFields): PausableChannel {
     this.#refuseSecond();
     // Clients of HTTP/1.0 know no upgrade (RFC 9110, 7.8).
     if (this.#isOld) throw new Error("A connection of HTTP/1.0 cannot be upgraded.");
@@ -118,11 +118,6 @@ export class OutgoingReply implements Reply {
 
   #refuseSecond(): void {
     if (this.#begun) throw new Error("The request was answered already.");
-  }
-
-  #framing(status: number): AnswerFraming {
-    if (status === 204) return "none";
-    return this.#isOld ? "close" : "chunked";
   }
 
   #closes(headers: AnswerFields): boolean {
@@ -210,7 +205,7 @@ class OutgoingStream implements ClientStream {
     this.#flush();
     const connection = this.#connection;
     this.detach();
-    connection?.brokeOff(this.#mode !== "chunked");
+    connection?.brokeOff(this.#mode === "close" || this.#mode === "bodyless");
   }
 
   drained(): void {

@@ -1,18 +1,36 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
 import { Bag } from "../../base/bag.ts";
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
-import type { HeaderFields, IncomingRequest, Reply } from "../message.ts";
+import type { HeaderFields, PassableRequest, Reply } from "../message.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";
 import { turnOutput } from "./turn-output.ts";
 import type { UpgradedConnection } from "./upgraded-connection.ts";
 
-export interface Http1ServerOptions {
+export type Http1ServerOptions = Http1ServerHandlers & (TcpPlace | UnixPlace);
+
+export interface TcpPlace {
   hostname: string;
   /** 0: a free one. */
   port: number;
+  /**
+   * Whether other processes listen there as well, all of which say so: the system gives each connection to one of them. On
+   * Linux alone. Nobody is told that a port is in use then.
+   */
+  shared?: boolean;
+}
+
+/**
+ * Path of a Unix domain socket, which is made for its owner alone and must not exist. Whoever may connect to it is
+ * believed: the peer of each request is what the line before it tells (peer-line.ts).
+ */
+export interface UnixPlace {
+  unix: string;
+}
+
+export interface Http1ServerHandlers {
   /** Answers by `reply`, at once or later. */
-  onRequest(request: IncomingRequest, reply: Reply): void;
+  onRequest(request: PassableRequest, reply: Reply): void;
   /** Gives the answer to what is no request, or comes when no more can be taken (503); the connection ends behind it. */
   onMalformed(fault: MalformedFault): { headers: HeaderFields; body: string };
   /** Told what `onRequest`, or a listener of a request, threw. Its connection was broken off. */
@@ -29,6 +47,7 @@ export interface MalformedFault {
 }
 
 export interface Http1Server {
+  /** 0 and empty on a Unix socket. */
   readonly port: number;
   readonly hostname: string;
   /** Requests that were not answered in full yet. */
@@ -62,9 +81,10 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly port: number;
   readonly hostname: string;
   readonly limits: Http1Limits;
+  readonly tellsPeers: boolean;
   readonly clock: ExactClock = systemClock;
-  readonly #options: Http1ServerOptions;
-  readonly #listener: Bun.TCPSocketListener<ServerConnection>;
+  readonly #options: Http1ServerHandlers;
+  readonly #listener: Bun.SocketListener<ServerConnection>;
   readonly #connections = new Bag<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
@@ -79,30 +99,35 @@ class ListeningServer implements Http1Server, ConnectionServer {
     this.#options = options;
     const limits = { ...defaultLimits(), ...options.limits };
     this.limits = limits;
+    this.tellsPeers = "unix" in options;
     const shortestMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
     this.#sweepMs = Math.min(maxSweepMs, Math.max(1, shortestMs / 4));
-    this.#listener = Bun.listen<ServerConnection>({
-      hostname: options.hostname,
-      port: options.port,
-      exclusive: true,
-      // A client that has closed its side waits for no answer, as nginx sees it too: Bun closes ours then.
-      allowHalfOpen: false,
-      socket: {
-        open: (socket) => this.#accept(socket),
-        data: (socket, bytes) => duringEvent(onData, socket.data, bytes),
-        drain: (socket) => socket.data.drain(),
-        close: (socket) => {
-          this.#connections.delete(socket.data);
-          socket.data.didClose();
-        },
-        error: (socket, error) => {
-          socket.data.destroy();
-          this.onFault(error);
-        },
+    const socket: Bun.SocketHandler<ServerConnection> = {
+      open: (opened) => this.#accept(opened),
+      data: (from, bytes) => duringEvent(onData, from.data, bytes),
+      drain: (drained) => drained.data.drain(),
+      close: (closed) => {
+        this.#connections.delete(closed.data);
+        closed.data.didClose();
       },
-    });
-    this.port = this.#listener.port;
-    this.hostname = this.#listener.hostname;
+      error: (failed, error) => {
+        failed.data.destroy();
+        this.onFault(error);
+      },
+    };
+    // A client that has closed its side waits for no answer, as nginx sees it too: Bun closes ours then.
+    const common = { socket, allowHalfOpen: false };
+    if ("unix" in options) {
+      this.#listener = listenPrivately(() => Bun.listen({ ...common, unix: options.unix }));
+      this.port = 0;
+      this.hostname = "";
+      return;
+    }
+    const { hostname, port, shared = false } = options;
+    const listener = Bun.listen({ ...common, hostname, port, ...(shared ? { reusePort: true } : { exclusive: true }) });
+    this.#listener = listener;
+    this.port = listener.port;
+    this.hostname = listener.hostname;
   }
 
   get leaving(): boolean {
@@ -121,7 +146,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
     return { open: this.#connections.size, limit: this.limits.connections };
   }
 
-  onRequest(request: IncomingRequest, reply: Reply): void {
+  onRequest(request: PassableRequest, reply: Reply): void {
     this.#options.onRequest(request, reply);
   }
 
@@ -181,7 +206,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
     socket.data = connection;
     const { size } = this.#connections;
     const limit = this.limits.connections;
-    if (this.#stopping || connection.peer === "" || size >= limit + Math.min(maxRefused, limit)) {
+    const hasLeft = connection.peer === "" && !this.tellsPeers;
+    if (this.#stopping || hasLeft || size >= limit + Math.min(maxRefused, limit)) {
       connection.destroy();
       return;
     }
@@ -199,6 +225,16 @@ class ListeningServer implements Http1Server, ConnectionServer {
     if (this.#connections.size > 0) return;
     clearInterval(this.#sweepTimer);
     this.#sweepTimer = undefined;
+  }
+}
+
+/** The socket must never be there with other rights, were it for a moment. */
+function listenPrivately<Listener>(listen: () => Listener): Listener {
+  const mask = process.umask(0o177);
+  try {
+    return listen();
+  } finally {
+    process.umask(mask);
   }
 }
 

@@ -2,8 +2,9 @@
 
 import { type Bagged, nowhere } from "../../base/bag.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs } from "../../base/clock.ts";
-import type { ByteChannel, ByteChannelListener } from "../byte-channel.ts";
+import type { ByteChannelListener, PausableChannel } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
@@ -17,7 +18,7 @@ export interface UpgradedSocket {
 
 const never = Number.POSITIVE_INFINITY;
 
-export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
+export class UpgradedConnection implements PausableChannel, Bagged, BulkTaker {
   inBag = nowhere;
   readonly peer: string;
   readonly #socket: UpgradedSocket;
@@ -30,6 +31,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   #early: Buffer | undefined;
   /** Ends once all was sent. */
   #ending = false;
+  #paused = false;
   #lingering = false;
   #discardedBytes = 0;
   #closed = false;
@@ -71,7 +73,21 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
     const early = this.#early;
     this.#early = undefined;
     if (early && early.length > 0 && !this.#ending) listener.data(early);
-    if (!this.#closed) this.#socket.resume();
+    if (!this.#closed && !this.#paused) this.#socket.resume();
+  }
+
+  pause(): void {
+    if (this.#paused || this.closed) return;
+    this.#paused = true;
+    this.#bulk.stop(heldBytes.bounded);
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#bulk.goOn();
+    if (!this.#bulk.isHushed && !this.#closed) this.#socket.resume();
   }
 
   write(bytes: Uint8Array): void {
@@ -119,7 +135,7 @@ export class UpgradedConnection implements ByteChannel, Bagged, BulkTaker {
   }
 
   unhush(): void {
-    if (!this.#closed) this.#socket.resume();
+    if (!this.#closed && !this.#paused) this.#socket.resume();
   }
 
   /** The kernel has room again, or Bun says so. */

@@ -1,7 +1,7 @@
 // A server on a free port, for the tests of this folder: what it was asked, what went wrong, raw connections to it.
 
 import { ByteSpan } from "../../../src/base/bytes/byte-span.ts";
-import type { IncomingRequest, Reply } from "../../../src/http1/message.ts";
+import type { IncomingRequest, PassableRequest, Reply } from "../../../src/http1/message.ts";
 import { type Http1Server, type MalformedFault, startHttp1Server } from "../../../src/http1/server/server.ts";
 import type { Http1Limits } from "../../../src/http1/server/server-limits.ts";
 import { openRaw, type RawConnection } from "../../hostile/raw-client.ts";
@@ -16,7 +16,7 @@ export interface TestHttp1Server extends AsyncDisposable {
 }
 
 export function startTestServer(
-  onRequest: (request: IncomingRequest, reply: Reply) => void,
+  onRequest: (request: PassableRequest, reply: Reply) => void,
   limits: Partial<Http1Limits> = {},
 ): TestHttp1Server {
   const requests: IncomingRequest[] = [];

@@ -1,0 +1,24 @@
+// The line before each request that comes over a Unix socket: tells whose it is, where no client can say so itself.
+import { HeadError } from "./head.ts";
+
+const start = "PEER ";
+/** Longer than any address, its zone included. */
+export const longestPeerLine = 128;
+
+/** `peer`: as of an incoming request. */
+export function peerLine(peer: string): string {
+  return `${start}${peer}\r\n`;
+}
+
+/** `line`: without its end. Throws a HeadError (400). */
+export function readPeerLine(line: string): string {
+  if (!line.startsWith(start) || !/^[!-~]+$/.test(line.slice(start.length))) throw noPeerLine();
+  return line.slice(start.length);
+}
+
+export function noPeerLine(): HeadError {
+  return new HeadError(
+    400,
+    "A request over this socket must begin with the line PEER, one space, address of the client.",
+  );
+}

@@ -1,0 +1,189 @@
+// One request that is handed over: sent on as it came, its answer brought back as it comes, broken off on one side where it is on the other.
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { ClientStream } from "../base/bytes/client-stream.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import type { CancelListener } from "../base/cancellation.ts";
+import { exactMs } from "../base/clock.ts";
+import { whenSettled } from "../base/later.ts";
+import type { Http1Client } from "../http1/client/client.ts";
+import {
+  ClientError,
+  type PassedParts,
+  type PassedRequest,
+  type PassedResponse,
+} from "../http1/client/client-contract.ts";
+import type { AnswerFields, HeaderLines, PassableRequest, Reply } from "../http1/message.ts";
+import { peerLine } from "../http1/peer-line.ts";
+import { spliced } from "./spliced-connection.ts";
+
+/** Fields that are true of the body as it comes, and not of one that was read. */
+const framingFields: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "expect"]);
+const none: ReadonlySet<string> = new Set();
+
+/**
+ * Connections are refused as well where the primary has been busy for so long that some hundreds wait for it: it is gone
+ * only when it refuses them for this long.
+ */
+const reachableWithinMs = 1_000;
+const againMs = 20;
+
+export interface UnreachableAnswer {
+  status: number;
+  headers: AnswerFields;
+  body: string;
+}
+
+type Unreachable = (request: PassableRequest) => UnreachableAnswer;
+
+export class HandedRequest implements BodySink, PassedParts, CancelListener {
+  readonly #client: Http1Client;
+  readonly #request: PassableRequest;
+  readonly #reply: Reply;
+  readonly #body: ByteSpan | undefined;
+  readonly #unreachable: Unreachable;
+  readonly #startedMs = exactMs();
+  #response: PassedResponse | undefined;
+  /** Bytes of the answer's body, where that is told and was not begun to be sent. */
+  #length = 0;
+  #fields: AnswerFields = {};
+  #stream: ClientStream | undefined;
+
+  /** `body`: where it was read already. */
+  constructor(
+    client: Http1Client,
+    request: PassableRequest,
+    reply: Reply,
+    body: ByteSpan | undefined,
+    unreachable: Unreachable,
+  ) {
+    this.#client = client;
+    this.#request = request;
+    this.#reply = reply;
+    this.#body = body;
+    this.#unreachable = unreachable;
+    // What is here of an answer is bounded by what is read ahead of its client; whose it is only the primary knows.
+    request.holder = heldBytes.bounded;
+  }
+
+  send(): void {
+    const body = this.#body;
+    const request: PassedRequest = {
+      method: this.#request.method,
+      head: this.#head(),
+      passed: this,
+      ...(body ? { body } : {}),
+    };
+    whenSettled(this.#client.pass(request, this.#request.left), onResponse, onFault, this);
+  }
+
+  upload(): BodySource | undefined {
+    return this.#body || !this.#request.hasBody ? undefined : this.#request.passBody();
+  }
+
+  onContinue(): void {
+    this.#request.sendContinue();
+  }
+
+  answered(response: PassedResponse): void {
+    this.#response = response;
+    this.#fields = fieldsOf(response.headers);
+    const { status, headers } = response;
+    if (status === 101) {
+      this.#upgrade(response);
+      return;
+    }
+    this.#request.left.onCancel(this);
+    const length = headers.get("content-length");
+    this.#length = Number(length ?? 0);
+    const isWhole = this.#length > 0 && this.#request.method !== "HEAD" && status !== 304;
+    if (!isWhole) this.#begin(length === null ? undefined : this.#length);
+    response.body.flow(this);
+  }
+
+  fault(error: unknown): void {
+    const { left } = this.#request;
+    if (left.cancelled) return;
+    const isRefused = error instanceof ClientError && error.fault === "connect";
+    if (isRefused && exactMs() - this.#startedMs < reachableWithinMs) {
+      setTimeout(() => this.send(), againMs);
+      return;
+    }
+    this.#refuse();
+  }
+
+  data(bytes: ByteSpan): void {
+    this.piece(bytes.buffer, bytes.start, bytes.end);
+  }
+
+  piece(bytes: Buffer, start: number, end: number): void {
+    if (!this.#stream && end - start === this.#length) {
+      this.#reply.send(this.#response?.status ?? 0, this.#fields, new ByteSpan(bytes, start, end));
+      return;
+    }
+    const stream = this.#stream ?? this.#begin(this.#length);
+    if (!stream.writeAround("", bytes, start, end, "")) this.#response?.body.pause();
+  }
+
+  end(): void {
+    this.#request.left.off(this);
+    const trailers = this.#response?.trailers?.lines(none).slice(0, -"\r\n".length);
+    if (trailers) this.#stream?.abort(trailers);
+    else this.#stream?.end();
+  }
+
+  /** In the middle of the answer. */
+  fail(): void {
+    this.#request.left.off(this);
+    if (this.#reply.begun) this.#stream?.abort();
+    else this.#refuse();
+  }
+
+  /** The client has left in the middle of the answer. */
+  cancelled(): void {
+    this.#response?.body.cancel();
+  }
+
+  #head(): string {
+    const { method, target, version, peer } = this.#request;
+    const lines = this.#request.fieldLines(this.#body ? framingFields : none);
+    return `${peerLine(peer)}${method} ${target} HTTP/${version}\r\n${lines}`;
+  }
+
+  #begin(length: number | undefined): ClientStream {
+    const stream = this.#reply.stream(this.#response?.status ?? 0, this.#fields, length);
+    stream.onDrain = () => this.#response?.body.resume();
+    this.#stream = stream;
+    return stream;
+  }
+
+  #upgrade(response: PassedResponse): void {
+    try {
+      spliced(this.#reply.upgrade(this.#fields), response);
+    } catch {
+      // The client has left, or speaks HTTP/1.0 and so cannot mean it.
+      response.body.cancel();
+      this.#refuse();
+    }
+  }
+
+  #refuse(): void {
+    const { status, headers, body } = this.#unreachable(this.#request);
+    this.#reply.send(status, headers, body);
+  }
+}
+
+function onResponse(response: PassedResponse, handed: HandedRequest): void {
+  handed.answered(response);
+}
+
+function onFault(error: unknown, handed: HandedRequest): void {
+  handed.fault(error);
+}
+
+/** The primary sends each field once. */
+function fieldsOf(headers: HeaderLines): AnswerFields {
+  const fields: Record<string, string> = {};
+  for (const name of headers.keys()) fields[name] = headers.get(name) ?? "";
+  return fields;
+}

@@ -1,0 +1,64 @@
+// A connection that the primary switched to another protocol: bytes both ways between the client and it, until either ends.
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
+import type { PassedResponse } from "../http1/client/client-contract.ts";
+
+/** `channel`: to the client. `response`: the primary's, with status 101. */
+export function spliced(channel: PausableChannel, response: PassedResponse): void {
+  const spliced = new SplicedConnection(channel, response.body);
+  response.upload(spliced);
+  response.body.flow(spliced.toClient);
+}
+
+/** The source of what the client says. */
+class SplicedConnection implements BodySource, ByteChannelListener {
+  readonly toClient: BodySink;
+  readonly #channel: PausableChannel;
+  readonly #primary: BodySource;
+  #toPrimary: BodySink | undefined;
+
+  constructor(channel: PausableChannel, primary: BodySource) {
+    this.#channel = channel;
+    this.#primary = primary;
+    this.toClient = {
+      data: (bytes) => this.#tell(bytes.view),
+      end: () => channel.end(),
+      fail: () => channel.end(),
+    };
+  }
+
+  flow(sink: BodySink): void {
+    this.#toPrimary = sink;
+    this.#channel.listen(this);
+  }
+
+  pause(): void {
+    this.#channel.pause();
+  }
+
+  resume(): void {
+    this.#channel.resume();
+  }
+
+  cancel(): void {
+    this.#channel.end();
+  }
+
+  data(bytes: Buffer): void {
+    this.#toPrimary?.data(ByteSpan.of(bytes));
+  }
+
+  drained(): void {
+    this.#primary.resume();
+  }
+
+  closed(): void {
+    this.#toPrimary?.end();
+  }
+
+  #tell(bytes: Buffer): void {
+    this.#channel.write(bytes);
+    if (this.#channel.unsentBytes > 0) this.#primary.pause();
+  }
+}
