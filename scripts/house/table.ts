@@ -127,11 +127,6 @@ export const layers: Layers = {
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
-  "src/workers": {
-    may: ["src/base", "src/domain", "src/http1"],
-    packages: ["node:fs"],
-    because: "processes of one server reach its parts through ports.",
-  },
   "src/workers/link": { may: ["src/base", "src/domain"], because: protocol },
   "src/workers/primary": {
     may: ["src/base", "src/domain", "src/workers/link"],

@@ -14,6 +14,7 @@ import { type InferenceRouteDeps, runFor } from "../http/api/inference-answer.ts
 import { createRoute as createMessageRoute } from "../http/api/message-routes.ts";
 import { createRoute as createResponseRoute } from "../http/api/responses/response-routes.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
+import { errorAnswer } from "../http/exchange/errors.ts";
 import { HandedOver } from "../http/exchange/handed-over.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
@@ -36,6 +37,7 @@ import { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { RequestTags } from "../policy/request-tags.ts";
 import { openBeside } from "../storage/sql/database.ts";
 import { openPostgres } from "../storage/sql/open-postgres.ts";
+import type { UnreachableAnswer } from "../workers/handed-request.ts";
 import { HandOver } from "../workers/hand-over.ts";
 import { FrameLink } from "../workers/link/frame-link.ts";
 import { type ToWorker, unpacked } from "../workers/link/messages.ts";
@@ -69,6 +71,8 @@ const graceMs = 500;
 /** Settled records are not kept from the database for longer, were nobody to release them. */
 const longestHoldMs = 5_000;
 const recoveredAtOnce = 1_000;
+/** Requests and WebSockets at once of one worker. */
+const mostHandedOver = 16_384;
 
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
@@ -238,7 +242,7 @@ class Worker {
     this.#ledger = ledger;
     this.#authenticator.start();
     const { config, port, baseUrl, innerSocket } = this.#setup;
-    const handOver = new HandOver({ socketPath: innerSocket });
+    const handOver = new HandOver({ socketPath: innerSocket, maxConnections: mostHandedOver, unreachable });
     this.#server = startHttpServer({
       ...{ hostname: config.host, port, shared: true, routes: this.#routes(ledger) },
       authenticator: this.#authenticator,
@@ -320,6 +324,15 @@ class Worker {
   async #reread(): Promise<void> {
     this.#tiers.load(await this.#primary.ask<Tier[]>("tiers"));
   }
+}
+
+/** Only for the moment in which the primary process ends: this one follows. */
+function unreachable(): UnreachableAnswer {
+  const error = new GatewayError("service_unavailable", "The server is being started anew; send the request again.", {
+    retryAfterSeconds: 1,
+  });
+  const { status, headers, body } = errorAnswer(error);
+  return { status, headers, body: String(body) };
 }
 
 function handOver(): never {
