@@ -49,7 +49,10 @@ test("a page of each kind can be read by everybody, in light and dark, on a phon
 test("what an option means stands beside its name on a desk: the widest table need not be moved", async () => {
   await using visitor = await openVisitor({ at: server.url });
   await visitor.go("/docs/reference/configuration");
-  const sizes = await visitor.page.locator("table").first().evaluate((table) => [table.scrollWidth, table.clientWidth]);
+  const sizes = await visitor.page
+    .locator("table")
+    .first()
+    .evaluate((table) => [table.scrollWidth, table.clientWidth]);
   expect(sizes[0]).toBe(sizes[1]);
 });
 
