@@ -54,7 +54,7 @@ export class GuideFiles {
   async read({ file, compressed }: GuideFile, acceptEncoding: string | null) {
     const encoding = compressed ? codingFor(acceptEncoding, builtCodings) : undefined;
     const name = builtName(file, encoding);
-    // Of the build that was asked for: what is read now does not get among the files of one that comes meanwhile.
+    // What is read now does not get among the files of a build that comes meanwhile.
     const held = this.#held;
     const bytes = held.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;

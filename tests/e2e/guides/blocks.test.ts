@@ -27,7 +27,7 @@ let server: TestServer;
 let upstream: ScriptedUpstream;
 let olga: Browser;
 let operatorKey: string;
-/** Of a tier with limits and quotas: a guide shows what is left of them. */
+/** Its tier has limits and quotas: a guide shows what is left of them. */
 let limitedKey: string;
 /** Ids that stand in the guides for those of whoever reads them. */
 let ids: Record<string, string>;
