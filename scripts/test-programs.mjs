@@ -18,7 +18,10 @@ const deployFolder = folderOf(
   "deploy",
   ["package.json", "requirements.txt", "sources.txt"].map((name) => join("deploy", name)),
 );
-/** What reads the files of deploy/ as those who run them do: `python` has kubernetes_validate, `types` published types. */
+/**
+ * What reads the files of deploy/, and the workflow, as those who run them do: `python` has kubernetes_validate and
+ * actionlint, `types` published types.
+ */
 export const deployTools = {
   python: join(deployFolder, "bin", "python"),
   hadolint: join(deployFolder, "bin", "hadolint"),
@@ -63,7 +66,7 @@ export function ensureTestPrograms() {
   });
 }
 
-/** The same for what reads deploy/: some 95 MB. */
+/** The same for what reads deploy/: some 98 MB. */
 export function ensureDeployTools() {
   ensure("tools that read deploy/", deployFolder, (folder) => {
     const list = join(lists, "deploy");

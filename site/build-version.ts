@@ -59,7 +59,10 @@ function write(path: string, text: string): void {
 
 /** What the generator has to know of a page and cannot see in it. */
 function withFrontMatter(text: string, source: string, path: string): string {
+  const lines = [];
   // Long lists of names of tests and files drown what is looked for.
-  const isList = path === "reference/hardening.md" || source.endsWith("/");
-  return isList ? `---\nsearch: false\n---\n\n${text}` : text;
+  if (path === "reference/hardening.md" || source.endsWith("/")) lines.push("search: false");
+  // Their tables are wide, and have few headings for a list beside them.
+  if (path.startsWith("reference/")) lines.push("aside: false");
+  return lines.length > 0 ? `---\n${lines.join("\n")}\n---\n\n${text}` : text;
 }

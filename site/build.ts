@@ -13,6 +13,7 @@ const { values } = parseArgs({
 });
 const { root, out } = values;
 const fresh = `${out}.${process.pid}`;
+const former = `${fresh}.former`;
 const checkouts = mkdtempSync(join(tmpdir(), "headrace-docs-"));
 try {
   const builds = [{ path: "", root }, ...formerVersions()].map(({ path, root: source }) => ({
@@ -27,10 +28,11 @@ try {
     fresh,
     builds.map(({ path }) => path),
   );
-  rmSync(out, { recursive: true, force: true });
+  // A server that gives them out meanwhile is without them for no longer than a renaming takes.
+  if (existsSync(out)) renameSync(out, former);
   renameSync(fresh, out);
 } finally {
-  rmSync(fresh, { recursive: true, force: true });
+  for (const path of [fresh, former]) rmSync(path, { recursive: true, force: true });
   rmSync(checkouts, { recursive: true });
 }
 

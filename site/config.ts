@@ -6,6 +6,7 @@ import { codeStyles, colorsByClass } from "./code-colors.ts";
 import { type LinkOptions, rewriteLinks } from "./links.ts";
 import type { Section } from "./navigation.ts";
 import { pathOfSource } from "./pages.ts";
+import { mendTables } from "./tables.ts";
 
 export interface Version {
   /** What people call it: `0.1.0`. */
@@ -53,8 +54,13 @@ export function siteConfig(options: VersionOptions): UserConfig<ThemeConfig> {
     ],
     markdown: {
       anchor: { slugify },
+      // Those with the least contrast that everybody can read.
+      theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
       codeTransformers: [colorsByClass],
-      config: (markdown) => rewriteLinks(markdown, options),
+      config(markdown) {
+        rewriteLinks(markdown, options);
+        mendTables(markdown);
+      },
     },
     vite: { logLevel: "warn", build: { chunkSizeWarningLimit: 5_000 } },
     themeConfig: {
@@ -74,11 +80,6 @@ export function siteConfig(options: VersionOptions): UserConfig<ThemeConfig> {
       })),
       version: options.version,
       versions: options.versions,
-      notFound: {
-        linkText: "Go to the guides",
-        linkLabel: "Go to the guides",
-        quote: "There is no such page in this version of the guides.",
-      },
     },
     // The policy of pages takes no inline style; theme.css has the one that matters.
     transformHtml: (html) => html.replaceAll(/ style="(?:position:relative;|--vp-vh:0px;)"/g, ""),

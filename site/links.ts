@@ -22,9 +22,6 @@ export function rewriteLinks(markdown: MarkdownRenderer, options: LinkOptions): 
     const source = options.sources[env.relativePath];
     if (source === undefined) return;
     for (const token of tokens) {
-      // A policy without inline styles takes no attribute of style.
-      const align = /^text-align:\s*(\w+)$/.exec(token.attrGet("style") ?? "")?.[1];
-      if (align !== undefined) token.attrs = [["class", `align-${align}`]];
       for (const [index, inline] of (token.children ?? []).entries()) {
         if (inline.type === "link_open") rewriteLink(token.children ?? [], index, source, options);
         if (inline.type === "image") inline.attrSet("src", pictureOf(inline.attrGet("src") ?? "", source));

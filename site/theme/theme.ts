@@ -28,6 +28,13 @@ const ways = () => [
   h("a", { class: "way", href: "/", target: "_self" }, "Dashboard"),
 ];
 
+const notFound = (base: string) =>
+  h("main", { class: "not-found" }, [
+    h("h1", "Page not found"),
+    h("p", "There is no such page in this version of the guides. The search may find what it was about."),
+    h("a", { href: base }, "Go to the guides"),
+  ]);
+
 const Layout = defineComponent(() => {
   const { theme } = useData<ThemeConfig>();
   onMounted(() => {
@@ -40,6 +47,7 @@ const Layout = defineComponent(() => {
     h(DefaultTheme.Layout, null, {
       "nav-bar-content-after": () => h("div", { class: "ways" }, ways()),
       "nav-screen-content-after": ways,
+      "not-found": () => notFound(theme.value.version.base),
       "sidebar-nav-before": () => h(VersionChooser),
     });
 });

@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { publish } from "../../site/publish.ts";
 import { RouteTable } from "../../src/http/exchange/route-table.ts";
 import { guideRoutes } from "../../src/http/guides/guide-routes.ts";
-import { desktop, leaveBrowser, openVisitor, phone } from "../support/chromium.ts";
+import { leaveBrowser, openVisitor } from "../support/chromium.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { lookAtAll } from "../support/page-look.ts";
 
 const root = join(import.meta.dir, "../..");
 const folder = mkdtempSync(join(tmpdir(), "headrace-guides-"));
@@ -26,25 +27,55 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("a page of each kind is drawn in light and dark, on a phone and a desk, with nothing that the policy refuses", async () => {
-  for (const size of [desktop, phone]) {
-    await using visitor = await openVisitor({ at: server.url, size });
-    const grounds = new Set<string>();
-    for (const colorScheme of ["light", "dark"] as const) {
-      await visitor.page.emulateMedia({ colorScheme });
-      for (const path of ["/docs", "/docs/getting-started", "/docs/reference/configuration"]) {
-        await visitor.go(path);
-        await visitor.page.locator(".VPDoc h1").waitFor();
-        const isWider = await visitor.page.evaluate(() => document.documentElement.scrollWidth > innerWidth + 1);
-        expect([path, isWider]).toEqual([path, false]);
-      }
-      grounds.add(await visitor.page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-      expect(await visitor.page.locator("p.version").first().textContent()).toBe("Version 0.1.0");
-    }
-    expect(grounds.size).toBe(2);
-    expect(visitor.trouble).toEqual([]);
+test("a page of each kind can be read by everybody, in light and dark, on a phone and a desk; the policy refuses nothing", async () => {
+  await using visitor = await openVisitor({ at: server.url });
+  for (const path of ["", "operating", "no-such-page"]) {
+    await visitor.go(`/docs/${path}`);
+    await visitor.page.locator(".VPContent h1").waitFor();
+    // The letter of the shortcut on the button of the search is not in its name, which is "Search".
+    await lookAtAll(visitor, `guides-${path || "home"}`, ["label-content-name-mismatch"]);
   }
+  await visitor.go("/docs/keys");
+  expect(await visitor.page.locator("p.version").first().textContent()).toBe("Version 0.1.0");
+  const ground = () => visitor.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await visitor.page.getByRole("switch").first().click();
+  expect(await ground()).not.toBe(light);
+  await visitor.page.reload();
+  expect(await ground()).not.toBe(light);
+  expect(visitor.trouble).toEqual([]);
 }, 60_000);
+
+test("what an option means stands beside its name on a desk: the widest table need not be moved", async () => {
+  await using visitor = await openVisitor({ at: server.url });
+  await visitor.go("/docs/reference/configuration");
+  const sizes = await visitor.page
+    .locator("table")
+    .first()
+    .evaluate((table) => [table.scrollWidth, table.clientWidth]);
+  expect(sizes[0]).toBe(sizes[1]);
+});
+
+test("a command is copied by its button, and the keyboard alone leads to the text and into the search", async () => {
+  await using visitor = await openVisitor({ at: server.url });
+  const { page, context } = visitor;
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await visitor.go("/docs/getting-started");
+  const block = page.locator(".language-sh").first();
+  await block.hover();
+  await block.getByRole("button", { name: "Copy Code" }).click();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("npm start");
+  await page.reload();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("VPContent");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("searchbox").fill("passkeys");
+  await page.getByRole("option").first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/docs/sign-in#passkeys");
+  expect(visitor.trouble).toEqual([]);
+});
 
 test("the search finds a heading without asking any other host, and its result is a link that works", async () => {
   await using visitor = await openVisitor({ at: server.url });

@@ -8,6 +8,8 @@ import { until } from "../support/headrace.ts";
 import { makeWorkspace, startProgram, startServer, type Workspace } from "../support/program.ts";
 import { canMount, fillDisk, smallDisk } from "../support/small-disk.ts";
 import { answer, chat, demoModel } from "../support/tiny-demo.ts";
+import { blocksOf } from "./guides/blocks.ts";
+import { faultsOfTranscript } from "./guides/shapes.ts";
 
 const keyPattern = /sk_dev_hr_[0-9A-Za-z]{36}/;
 
@@ -51,6 +53,9 @@ test("the first start prints a key once and a curl that streams; the second keep
     expect(banner).toContain(`listening url=${first.url}`);
     expect(banner).toContain(`${demoModel} (built-in)`);
     expect(banner).toContain(`${first.url}/docs`);
+    const shown = blocksOf("README.md").find(({ text }) => text.includes("for this machine only"))?.text ?? "none";
+    const asShown = banner.replaceAll(workspace.dataDir, "~/.local/share/headrace").replace(/setup\/\S+/, "setup/…");
+    expect(faultsOfTranscript(`${shown}\n…`, [asShown])).toEqual([]);
     expect(statSync(join(workspace.dataDir, "credentials.json")).mode & 0o777).toBe(0o600);
     expect(statSync(join(workspace.dataDir, "secret")).mode & 0o777).toBe(0o600);
     expect(statSync(workspace.dataDir).mode & 0o777).toBe(0o700);

@@ -1,6 +1,6 @@
 // What of the built guides is given out, to whom in which form, and what is said where there are none.
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exchangeFor, incoming, responseOf } from "../../../tests/support/exchange.ts";
@@ -18,6 +18,7 @@ const manifest: GuideManifest = {
     "": page("index.html"),
     "404": page("404.html"),
     keys: page("keys.html"),
+    gone: page("gone.html"),
     "adr/": page("adr/index.html"),
     "v0.1/404": page("v0.1/404.html"),
     "v0.1/keys": page("v0.1/keys.html"),
@@ -35,6 +36,7 @@ for (const { file, compressed } of Object.values(manifest.files)) {
   for (const ending of compressed ? ["", ".gz", ".br"] : [""])
     writeFileSync(join(directory, file + ending), file + ending);
 }
+rmSync(join(directory, "gone.html"));
 writeFileSync(join(directory, "manifest.json"), JSON.stringify(manifest));
 writeFileSync(join(directory, "secret"), "not listed");
 
@@ -84,8 +86,22 @@ test("a file named by its content is kept for ever, and comes as the browser lik
   }
 });
 
-test("a folder without its slash leads to it; what is not there is a page that says so, of the same version", async () => {
+test("a file is read from the disk once, until there is a new build", async () => {
+  writeFileSync(join(directory, "keys.html"), "written over");
+  expect(await (await get("/docs/keys")).text()).toBe("keys.html");
+  writeFileSync(join(directory, "manifest.json"), JSON.stringify(manifest));
+  utimesSync(join(directory, "manifest.json"), 1, 1);
+  expect(await (await get("/docs/keys")).text()).toBe("written over");
+});
+
+test("what a new build has just taken away is not there: no fault of the server", async () => {
+  const answer = await get("/docs/gone");
+  expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining("load the page again")]);
+});
+
+test("a folder without its slash leads to it, and a page with one to the page; what is not there is a page that says so, of the same version", async () => {
   expect((await get("/docs/adr")).headers.get("location")).toBe("/docs/adr/");
+  expect((await get("/docs/keys/")).headers.get("location")).toBe("/docs/keys");
   for (const [target, file] of [
     ["/docs/nothing", "404.html"],
     ["/docs/v0.1/nothing", "v0.1/404.html"],

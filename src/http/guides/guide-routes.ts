@@ -35,9 +35,10 @@ async function answer({ req, params }: Exchange, files: GuideFiles): Promise<Pla
     );
   }
   const address = params["*"] ?? "";
-  const folder = `${address}/`;
   const found = fileAt(manifest, address);
-  if (!found && fileAt(manifest, folder)) return redirectTo(`/docs/${folder}`);
+  // A folder has a slash at its end, a page has none.
+  const other = address.endsWith("/") ? address.slice(0, -1) : `${address}/`;
+  if (!found && fileAt(manifest, other)) return redirectTo(`/docs/${other}`);
   const version = versionOf(manifest, address);
   const file = found ?? fileAt(manifest, `${version}404`);
   if (!file) throw new GatewayError("not_found", "There is no such page here.");
@@ -46,7 +47,9 @@ async function answer({ req, params }: Exchange, files: GuideFiles): Promise<Pla
     ...(file.type.startsWith("text/html") && pageHeaders(manifest.scripts[version] ?? [])),
   };
   if (found && isSameTag(req.headers.get("if-none-match"), headers.etag)) return { status: 304, headers, body: "" };
-  const { encoding, bytes } = await files.read(file, req.headers.get("accept-encoding"));
+  const read = await files.read(file, req.headers.get("accept-encoding"));
+  if (!read) throw new GatewayError("not_found", "The guides were just built anew; load the page again.");
+  const { encoding, bytes } = read;
   return {
     status: found ? 200 : 404,
     headers: { ...headers, "content-type": file.type, ...(encoding && { "content-encoding": encoding }) },

@@ -13,6 +13,7 @@ import { operated } from "../../support/operated.ts";
 import { type ScriptedUpstream, startUpstream } from "../../support/scripted-upstream.ts";
 import { type Block, blocksOf, documents, root, typedIn } from "./blocks.ts";
 import { elsewhere } from "./elsewhere.ts";
+import { faultsOfTranscript, faultsOfValue } from "./shapes.ts";
 import { type Outcome, Shell } from "./shell.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headrace-blocks-"));
@@ -26,6 +27,8 @@ let server: TestServer;
 let upstream: ScriptedUpstream;
 let olga: Browser;
 let operatorKey: string;
+/** Its tier has limits and quotas: a guide shows what is left of them. */
+let limitedKey: string;
 /** Ids that stand in the guides for those of whoever reads them. */
 let ids: Record<string, string>;
 
@@ -41,10 +44,18 @@ models: [{ id: assistant, deployments: [{ upstream: vllm, model: upstream-model 
   olga = await setUp(server);
   await invite(olga, { person: { email: "ada@example.com", name: "Ada", password: "lamp gravel otter seven" } });
   const person = (await admin("GET", "/people?email=ada@example.com")).body.data[0].id;
-  const account = (await admin("POST", "/accounts", { name: "Guides", tier: "pro" })).body.id;
+  const quotas = { monthly_tokens: 100_000, monthly_spend: 5 };
+  await admin("PUT", "/tiers/trial", { requests_per_minute: 10, tokens_per_minute: 100_000, ...quotas });
+  const account = (await admin("POST", "/accounts", { name: "Guides", tier: "trial" })).body.id;
   const made = await server.request("/v1/keys", { body: { name: "some key", scopes: ["models:read"] } });
   const { id: key } = (await made.json()) as { id: string };
   ids = { usr: person, acct: account, key };
+  const limited = { name: "limited", environment: "live", scopes: ["chat:write", "usage:read"] };
+  limitedKey = (await admin("POST", `/accounts/${account}/keys`, limited)).body.key;
+  // A backup counts apps as well, whichever guide is run first.
+  await publicApp();
+  // Usage of two keys is what the guides show.
+  await ask(server.key);
 });
 
 afterAll(async () => {
@@ -52,6 +63,14 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true, force: true });
 });
+
+/** One streamed answer of the demo model. */
+async function ask(bearer: string): Promise<void> {
+  const body = { model: "tiny-demo", stream: true, messages: [{ role: "user", content: "Who are you?" }] };
+  const headers = { authorization: `Bearer ${bearer}` };
+  const answer = await server.request("/v1/chat/completions", { headers, body });
+  expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("[DONE]")]);
+}
 
 /** Places of the guides become those of this test. */
 function here(text: string): string {
@@ -100,11 +119,20 @@ test.each(withCommands)(
       if (commands === undefined) continue;
       const outcome = await shell.run(here(commands), await before(block, shell));
       expect(outcome.code, `${block.name}\n${outcome.stdout}\n${outcome.stderr}`).toBe(0);
+      expect([block.name, ...faultsOf(block, outcome)]).toEqual([block.name]);
       after(block, outcome);
     }
   },
   60_000,
 );
+
+/** What differs between what the guide shows, in the transcript or in JSON after the commands, and what was printed. */
+function faultsOf(block: Block, { stdout, stderr }: Outcome): string[] {
+  const next = blocks[blocks.indexOf(block) + 1];
+  const shown = next?.file === block.file && next.language === "json" && next.text.startsWith("{") ? next : undefined;
+  if (shown && block.text.includes("curl")) return faultsOfValue(JSON.parse(shown.text), JSON.parse(stdout));
+  return typedIn(block) === undefined ? [] : faultsOfTranscript(block.text, [stdout, stderr]);
+}
 
 interface App {
   client_id: string;
@@ -124,6 +152,7 @@ async function publicApp(): Promise<App> {
 
 /** What the person of a flow does in a browser before a block, and what the app has from it. */
 async function before({ file, text }: Block, shell: Shell): Promise<Record<string, string>> {
+  if (text.startsWith("$ npx headrace status")) return await limitedFor();
   if (file !== "docs/apps.md" || !app) return {};
   const own = { CLIENT_ID: app.client_id, CLIENT_SECRET: app.client_secret };
   if (text.includes("grant_type=authorization_code")) {
@@ -147,6 +176,12 @@ async function before({ file, text }: Block, shell: Shell): Promise<Record<strin
     return { CLIENT_ID: television.client_id, DEVICE_CODE: device["device_code"] ?? "" };
   }
   return { ...own, ACCESS_TOKEN: tokens["access_token"] ?? "", REFRESH_TOKEN: tokens["refresh_token"] ?? "" };
+}
+
+/** Some seconds later all of its requests are left again. */
+async function limitedFor(): Promise<Record<string, string>> {
+  await ask(limitedKey);
+  return { HEADRACE_API_KEY: limitedKey };
 }
 
 function after({ file, text }: Block, { stdout }: Outcome): void {
@@ -256,8 +291,25 @@ test("an answer that is shown has a body of JSON, and its error a code of the re
   expect(answers.length).toBeGreaterThan(4);
   for (const { text, name } of answers) {
     const body = JSON.parse(text.slice(text.search(/^\{/m))) as { error?: { code: string } };
-    if (body.error) expect(codes, name).toContain(`\`${body.error.code}\``);
+    if (!body.error) continue;
+    expect(codes, name).toContain(`\`${body.error.code}\``);
+    expect(Object.keys(body.error).slice(0, 4), name).toEqual(["message", "type", "param", "code"]);
   }
+});
+
+test("the refusal that the README shows is that of the key's fourth request within a minute", async () => {
+  const [, block] = blocks.filter(({ file, text }) => file === "README.md" && /^\$ npx headrace keys|^HTTP/.test(text));
+  const body = { name: "ci", scopes: ["chat:write"], rate_limit: 3 };
+  const { key } = (await (await server.request("/v1/keys", { body })).json()) as { key: string };
+  for (let request = 0; request < 3; request++) await ask(key);
+  const refused = await server.request("/v1/chat/completions", {
+    headers: { authorization: `Bearer ${key}` },
+    body: { model: "tiny-demo", messages: [{ role: "user", content: "Who are you?" }] },
+  });
+  const head = `HTTP/1.1 ${refused.status} ${refused.statusText}`;
+  const headers = [...refused.headers].map(([name, value]) => `${name}: ${value}`);
+  const printed = [head, ...headers, await refused.text()].join("\n");
+  expect(faultsOfTranscript(`${block?.text}\n…`, [printed])).toEqual([]);
 });
 
 test("no block is left out without a reason, and none is listed that is there no more", () => {

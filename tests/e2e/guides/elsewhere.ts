@@ -9,7 +9,8 @@ const bench = "measures for minutes; `npm run bench` is the developer's";
 
 export const elsewhere: Readonly<Record<string, string>> = {
   "README.md: npm start": starts,
-  "README.md: Headrace 0.1.0, for this machine only (development mode)": shown,
+  "README.md: Headrace 0.1.0, for this machine only (development mode)":
+    "is what a start prints: program-start.test.ts compares it",
   "README.md: npx headrace serve --model ./qwen3.gguf": needsGpu,
   "README.md: npx headrace engine install cuda": needsGpu,
   "README.md: npx headrace serve --mode production": starts,
