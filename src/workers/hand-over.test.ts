@@ -145,7 +145,11 @@ const mostOnTheWay = 12_000_000;
 
 test("an upgraded connection keeps the side waiting that says more than the other one takes", async () => {
   let channel: ByteChannel | undefined;
-  await using it = startWorkerFront(upgrading((opened) => void (channel = opened)));
+  await using it = startWorkerFront(
+    upgrading((opened) => {
+      channel = opened;
+    }),
+  );
   const client = await openRaw(it.url);
   await client.write(upgrade);
   const opened = await until(() => channel, "it is upgraded");
@@ -154,7 +158,13 @@ test("an upgraded connection keeps the side waiting that says more than the othe
   await Bun.sleep(200);
   expect(heldBytes.byKind.unsent + heldBytes.byKind.received).toBeLessThan(mostOnTheWay);
   let heard = 0;
-  opened.listen({ data: (bytes) => void (heard += bytes.length), drained() {}, closed() {} });
+  opened.listen({
+    data(bytes) {
+      heard += bytes.length;
+    },
+    drained() {},
+    closed() {},
+  });
   await until(() => heard === muchBytes, "all of it was heard");
   await written;
   expect(process.memoryUsage.rss() - rss).toBeLessThan(3 * muchBytes);
