@@ -4,7 +4,9 @@ import { statSync } from "node:fs";
 import { openRaw, raw } from "../../tests/hostile/raw-client.ts";
 import { echo, get, post, until } from "../../tests/support/http1/server-fixture.ts";
 import { startWorkerFront } from "../../tests/support/http1/worker-front.ts";
-import type { IncomingRequest } from "../http1/message.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
+import type { ByteChannel } from "../http1/byte-channel.ts";
+import type { IncomingRequest, Reply } from "../http1/message.ts";
 
 test("the primary answers what a worker hands over, on connections that are used again", async () => {
   await using it = startWorkerFront(echo);
@@ -51,4 +53,193 @@ test("a client that leaves ends its request in the primary", async () => {
   client.socket.destroy();
   await until(() => request.left.cancelled, "the primary knows that the client left");
   expect(it.primary.pendingRequests).toBe(0);
+});
+
+test("a primary that dies in the middle of an answer leaves it incomplete for the client", async () => {
+  const replies: Reply[] = [];
+  await using it = startWorkerFront((request, reply) => {
+    if (request.target === "/sized") reply.stream(200, {}, 100).write("a part");
+    else reply.stream(200, {}).write("a part");
+    replies.push(reply);
+  });
+  const clients = await Promise.all(["/sized", "/chunked"].map(() => openRaw(it.url)));
+  await Promise.all(clients.map((client, index) => client.write(get(index === 0 ? "/sized" : "/chunked"))));
+  await until(() => replies.length === 2, "both answers have begun");
+  await Bun.sleep(20);
+  it.primary.close();
+  for (const client of clients) {
+    const { text, answers, closed } = await client.ended();
+    expect(text).toContain("a part");
+    expect(answers).toEqual([]);
+    expect(closed).toBe(true);
+  }
+});
+
+test("an event is with the client before the next one is made", async () => {
+  await using it = startWorkerFront((_request, reply) => {
+    const stream = reply.stream(200, {});
+    stream.write("first");
+    answerNext = () => stream.end("second");
+  });
+  let answerNext = () => {};
+  const client = await openRaw(it.url);
+  await client.write(get("/"));
+  let text = "";
+  client.socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+  });
+  await until(() => text.includes("first"), "the first event is here");
+  expect(text).not.toContain("second");
+  answerNext();
+  await until(() => text.endsWith("second\r\n0\r\n\r\n"), "the second one is here as well");
+});
+
+/** Answers every request by an upgrade, and gives the channel to `begin`. */
+const upgrading = (begin: (channel: ByteChannel) => void) => (_request: IncomingRequest, reply: Reply) =>
+  begin(reply.upgrade({ upgrade: "shout", "x-own": "1" }));
+const upgrade = get("/", ["Connection: Upgrade", "Upgrade: shout"]);
+
+test("an upgraded connection passes bytes both ways, what came along with its head included, until either side ends it", async () => {
+  for (const endsFirst of ["client", "primary"] as const) {
+    let heard = "";
+    let channel: ByteChannel | undefined;
+    let closed = 0;
+    await using it = startWorkerFront(
+      upgrading((opened) => {
+        channel = opened;
+        opened.write(Buffer.from("welcome"));
+        opened.listen({
+          data(bytes) {
+            heard += bytes.toString();
+            opened.write(Buffer.from(bytes.toString().toUpperCase()));
+          },
+          drained() {},
+          closed: () => void closed++,
+        });
+      }),
+    );
+    const client = await openRaw(it.url);
+    let text = "";
+    client.socket.on("data", (bytes) => {
+      text += bytes.toString("latin1");
+    });
+    await client.write(`${upgrade}early`);
+    await until(() => text.includes("EARLY"), "the early bytes were answered");
+    expect(text).toMatch(/^HTTP\/1\.1 101 [\s\S]*upgrade: shout\r\nx-own: 1\r\n/);
+    expect(text).toMatch(/connection: upgrade\r\n\r\nwelcomeEARLY$/);
+    await client.write("late");
+    await until(() => text.endsWith("LATE"), "the late bytes were answered");
+    if (endsFirst === "client") client.socket.end("the end");
+    else channel?.end();
+    await until(() => closed === 1, "the primary knows of the end");
+    expect((await client.ended()).closed).toBe(true);
+    expect(heard).toBe(endsFirst === "client" ? "earlylatethe end" : "earlylate");
+    await until(() => it.handOver.connections === 0 && it.worker.connections.open === 0, "nothing is open");
+    expect(it.faults).toEqual([]);
+  }
+});
+
+const muchBytes = 50_000_000;
+/** More than all buffers of kernels on the way together, and what is read ahead of whoever does not take it. */
+const mostOnTheWay = 12_000_000;
+
+test("an upgraded connection keeps the side waiting that says more than the other one takes", async () => {
+  let channel: ByteChannel | undefined;
+  await using it = startWorkerFront(
+    upgrading((opened) => {
+      channel = opened;
+    }),
+  );
+  const client = await openRaw(it.url);
+  await client.write(upgrade);
+  const opened = await until(() => channel, "it is upgraded");
+  const rss = process.memoryUsage.rss();
+  const written = client.write(Buffer.alloc(muchBytes, "x"));
+  await Bun.sleep(200);
+  expect(heldBytes.byKind.unsent + heldBytes.byKind.received).toBeLessThan(mostOnTheWay);
+  let heard = 0;
+  opened.listen({
+    data(bytes) {
+      heard += bytes.length;
+    },
+    drained() {},
+    closed() {},
+  });
+  await until(() => heard === muchBytes, "all of it was heard");
+  await written;
+  expect(process.memoryUsage.rss() - rss).toBeLessThan(3 * muchBytes);
+});
+
+test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the client, with little of it in memory", async () => {
+  let sentBytes = 0;
+  const uploads: Reply[] = [];
+  await using it = startWorkerFront((request, reply) => {
+    if (request.hasBody) {
+      uploads.push(reply);
+      return;
+    }
+    const stream = reply.stream(200, {});
+    const piece = "x".repeat(100_000);
+    const more = () => {
+      while (sentBytes < muchBytes) {
+        sentBytes += piece.length;
+        if (!stream.write(piece)) return;
+      }
+      stream.end();
+    };
+    stream.onDrain = more;
+    more();
+  });
+  const client = await openRaw(it.url);
+  client.socket.pause();
+  await client.write(get("/"));
+  await Bun.sleep(200);
+  expect(sentBytes).toBeLessThan(mostOnTheWay);
+  let received = 0;
+  client.socket.on("data", (bytes) => {
+    received += bytes.length;
+  });
+  client.socket.resume();
+  await until(() => received > muchBytes, "all of it is here");
+
+  const sender = await openRaw(it.url);
+  await sender.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${muchBytes}\r\n\r\n`);
+  void sender.write(Buffer.alloc(muchBytes, "x"));
+  await Bun.sleep(200);
+  expect(muchBytes - sender.socket.writableLength).toBeLessThan(mostOnTheWay);
+  uploads[0]?.send(413, {}, "Too much.");
+  expect(await sender.answered()).toMatchObject({ answers: [{ status: 413, body: "Too much." }] });
+  sender.socket.destroy();
+  await until(() => it.worker.pendingRequests + it.primary.pendingRequests === 0, "nothing is under way");
+});
+
+test("a thousand clients that leave at any moment leave nothing open on either side", async () => {
+  await using it = startWorkerFront((request, reply) => {
+    if (request.target === "/upgrade") return void reply.upgrade({ upgrade: "shout" }).listen(deaf);
+    if (request.target === "/body") return void Promise.resolve(request.readBody(1_000)).catch(() => {});
+    if (request.target === "/stream") reply.stream(200, {}).write("x".repeat(100_000));
+  });
+  const deaf = { data() {}, drained() {}, closed() {} };
+  const requests = [
+    get("/silent"),
+    get("/stream"),
+    post("/body", "").replace("Length: 0", "Length: 100"),
+    upgrade.replace("/ ", "/upgrade "),
+  ];
+  for (let round = 0; round < 10; round++) {
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, nth) => {
+        const client = await openRaw(it.url);
+        void client.write(requests[nth % requests.length] ?? "");
+        await Bun.sleep(nth % 7);
+        client.socket.destroy();
+      }),
+    );
+  }
+  await until(
+    () => it.worker.connections.open === 0 && it.worker.pendingRequests === 0 && it.primary.pendingRequests === 0,
+    "nothing is under way",
+  );
+  await until(() => it.primary.connections.open === it.handOver.connections, "the primary has what the pool has");
+  expect(it.faults).toEqual([]);
 });
