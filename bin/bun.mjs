@@ -27,9 +27,7 @@ export function bunExecutable() {
   }
   const moved = join(root, "node_modules", "bun", "bin", "bun.exe");
   if (existsSync(moved) && statSync(moved).size > 1_000_000) return moved;
-  const remedy = isClone
-    ? "Remove node_modules and run the command again"
-    : "Install Headrace again (npm install --global headrace)";
+  const remedy = isClone ? "Remove node_modules and run the command again" : "Install the package of Headrace again";
   process.stderr.write(
     `No Bun executable for ${process.platform}-${process.arch} in node_modules/@oven. ${remedy}; ` +
       "optional dependencies must not be omitted.\n",

@@ -2,6 +2,7 @@
 // Starts Headrace under Bun from plain Node, in a clone, which is set up first, or as the package that npm installed: hands
 // over arguments, terminal and signals.
 import { spawn } from "node:child_process";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { bunExecutable, isClone, root } from "./bun.mjs";
 import { bunEnvironment } from "./bun-environment.mjs";
@@ -28,4 +29,13 @@ child.on("error", (error) => {
   process.stderr.write(`Cannot start Bun: ${error.message}\n`);
   process.exit(1);
 });
-child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 1)));
+child.on("exit", (code, signal) => {
+  // The package names no Bun for processors of before 2013, as npm cannot tell them apart.
+  if (signal === "SIGILL") {
+    process.stderr.write(
+      "Bun was ended by SIGILL: this processor is without AVX2. The executable for linux-x64-baseline runs on it.\n",
+    );
+  }
+  // As shells count.
+  process.exit(code ?? 128 + constants.signals[signal]);
+});

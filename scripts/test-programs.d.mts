@@ -10,5 +10,7 @@ export const deployTools: Readonly<Record<"python" | "hadolint" | "helm" | "kube
 
 /** A tar archive of a Debian with its essential packages, libstdc++ and passwd. */
 export const smallDebian: string;
-/** Makes that archive where it is not there yet; ends the process, saying why, where that fails. */
-export function ensureSmallDebian(): void;
+/** The same of a newer one, with its own Node.js. */
+export const debianWithNode: string;
+/** Makes those archives where they are not there yet; ends the process, saying why, where that fails. */
+export function ensureSmallDebians(): void;

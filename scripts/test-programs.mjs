@@ -34,16 +34,28 @@ export const deployTools = {
 /** The packages of a Debian in which nothing is installed, and what the engine and a system user need beside them. */
 const smallDebianPackages = ["libstdc++6", "passwd"];
 /** An archive of it, to be unpacked where something is installed. */
-export const smallDebian = join(cache, `bookworm-${process.arch}-${smallDebianPackages.join("-")}.tar`);
+export const smallDebian = debianArchive("bookworm", smallDebianPackages);
+const nodePackages = ["libstdc++6", "nodejs"];
+/** The same of the first Debian whose own Node.js is new enough, with that. */
+export const debianWithNode = debianArchive("trixie", nodePackages);
 
-/** Makes that archive where it is not there yet; needs root and mmdebstrap. */
-export function ensureSmallDebian() {
-  if (existsSync(smallDebian)) return;
+function debianArchive(suite, packages) {
+  return join(cache, `${suite}-${process.arch}-${packages.join("-")}.tar`);
+}
+
+/** Makes those archives where they are not there yet; needs root and mmdebstrap. */
+export function ensureSmallDebians() {
+  makeDebian(smallDebian, "bookworm", smallDebianPackages);
+  makeDebian(debianWithNode, "trixie", nodePackages);
+}
+
+function makeDebian(archive, suite, packages) {
+  if (existsSync(archive)) return;
   mkdirSync(cache, { recursive: true });
-  process.stderr.write(`Setting up tests: a small Debian into ${smallDebian} (once) …\n`);
-  const made = `${smallDebian}.${process.pid}.tar`;
-  const include = `--include=${smallDebianPackages.join(",")}`;
-  const { status, error } = spawnSync("mmdebstrap", ["--quiet", "--variant=essential", include, "bookworm", made], {
+  process.stderr.write(`Setting up tests: a small Debian into ${archive} (once) …\n`);
+  const made = `${archive}.${process.pid}.tar`;
+  const include = `--include=${packages.join(",")}`;
+  const { status, error } = spawnSync("mmdebstrap", ["--quiet", "--variant=essential", include, suite, made], {
     stdio: ["ignore", 2, 2],
   });
   if (status !== 0) {
@@ -53,7 +65,7 @@ export function ensureSmallDebian() {
     );
     process.exit(1);
   }
-  renameSync(made, smallDebian);
+  renameSync(made, archive);
 }
 
 /** Installs what is not there yet, and ends the process, saying why, where that fails. The first time is some 300 MB. */

@@ -14,7 +14,7 @@ import {
   ensureGuides,
   root,
 } from "./setup.mjs";
-import { ensureDeployTools, ensureSmallDebian, ensureTestPrograms } from "./test-programs.mjs";
+import { ensureDeployTools, ensureSmallDebians, ensureTestPrograms } from "./test-programs.mjs";
 
 ensureDependencies({ dev: true });
 ensureDashboard();
@@ -32,6 +32,8 @@ ensureDebianPackages({
   amtool: "prometheus-alertmanager",
   mmdebstrap: "mmdebstrap",
   umoci: "umoci",
+  lintian: "lintian",
+  "systemd-analyze": "systemd",
   "/usr/sbin/runc runc": "runc",
   // The long form alone needs it.
   ...(process.argv.includes("--long") ? { "qemu-aarch64-static": "qemu-user-static" } : {}),
@@ -69,7 +71,7 @@ const runs =
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
 if (isRun(agents) || isRun(join("tests", "e2e", "guides"))) ensureTestPrograms();
 if (isRun(deploy)) ensureDeployTools();
-if (isRun(join("tests", "install"))) ensureSmallDebian();
+if (isRun(join("tests", "install"))) ensureSmallDebians();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";

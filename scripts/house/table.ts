@@ -54,7 +54,7 @@ export const layers: Layers = {
     because: "the price list is data that depends on nobody.",
   },
   "src/config": {
-    may: ["src/base", "src/domain", "src/prices"],
+    may: ["src/base", "src/domain", "src/installation", "src/prices"],
     packages: ["node:fs", "node:os", "node:path", "yaml", "zod"],
     because: "configuration is plain data.",
   },
@@ -241,6 +241,7 @@ export const layers: Layers = {
         "doctor/clients",
         "engines",
         "engines/llama",
+        "installation",
         "prices",
         "logging",
         "nodes",

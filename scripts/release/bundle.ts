@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { engineLibrary } from "./engine-library.ts";
+import { licences } from "./licences.ts";
 
 const root = join(import.meta.dir, "..", "..");
 
@@ -47,6 +48,7 @@ function copyFiles(directory: string): void {
   for (const [from, to] of files) cpSync(join(root, from), join(directory, to), { recursive: true });
   mkdirSync(join(directory, "llama"), { recursive: true });
   writeFileSync(join(directory, "llama", "lock.json"), runtimeLock());
+  writeFileSync(join(directory, "THIRD-PARTY-LICENSES"), licences());
 }
 
 interface LockEntry {

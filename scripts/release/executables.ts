@@ -1,7 +1,7 @@
 // One file for each system: Bun with a small entry, which carries the package and unpacks it at its first start.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { backEndOf, type Target } from "./targets.ts";
@@ -16,11 +16,12 @@ export async function makeExecutable(target: Target, release: string): Promise<s
   const archive = join(work, "package.tar.zst");
   const tar = packageTar(target, release, join(work, "package"));
   const digest = createHash("sha256").update(tar).digest("hex");
+  const entries = readdirSync(join(work, "package"), { recursive: true }).length;
   writeFileSync(archive, compressed(tar, digest));
   await Bun.build({
     entrypoints: [join(root, "src", "installation", "executable.ts")],
     minify: true,
-    define: { HEADRACE_DIGEST: JSON.stringify(digest) },
+    define: { HEADRACE_DIGEST: JSON.stringify(digest), HEADRACE_ENTRIES: String(entries) },
     // The name of the file is in the file: the same for all of them.
     compile: { target: `bun-${target}`, outfile: join(work, "headrace") },
     plugins: [

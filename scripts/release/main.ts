@@ -33,7 +33,9 @@ async function make(): Promise<void> {
   for (const target of targets) {
     if (isAsked("executables") || asked.includes(target)) files.push(await makeExecutable(target, release));
   }
-  if (isAsked("debian")) files.push(makeDebianPackage(release));
+  if (isAsked("debian")) {
+    for (const architecture of ["amd64", "arm64"] as const) files.push(makeDebianPackage(release, architecture));
+  }
   rmSync(join(release, "work"), { recursive: true, force: true });
   attest(release, files, values.key);
   for (const file of files) {

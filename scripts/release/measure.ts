@@ -12,7 +12,7 @@ import {
 } from "../../tests/install/forms.ts";
 import { SmallSystem } from "../../tests/install/small-system.ts";
 import type { Walk } from "../../tests/install/walk.ts";
-import { ensureSmallDebian } from "../test-programs.mjs";
+import { ensureSmallDebians } from "../test-programs.mjs";
 import { environment, user } from "./image/config.ts";
 import { makeImage } from "./image/image.ts";
 import { writeLayers } from "./image/layers.ts";
@@ -22,7 +22,7 @@ const [begin, end] = ["<!-- measured by npm run release -- --measure -->", "<!--
 
 /** Needs root, mmdebstrap and what `npm run release` has made in `release`. */
 export async function measure(release: string): Promise<void> {
-  ensureSmallDebian();
+  ensureSmallDebians();
   const { version } = packageJson;
   const forms: [string, (system: SmallSystem) => Installed][] = [
     ["npm package", (system) => installPackage(system, join(release, `headrace-${version}.tgz`))],
@@ -45,8 +45,7 @@ async function installedRow(name: string, install: (system: SmallSystem) => Inst
   using system = new SmallSystem();
   const { walk, fetchedBytes } = install(system);
   const diskBytes = () => {
-    // What is needed to run it, such as Node, is not of it.
-    const own = system.added().filter((path) => path !== "usr/bin/node" && !/data$|^var\/(?:lib|log)\//.test(path));
+    const own = system.added().filter((path) => !/data$|^npm-cache$|^var\/(?:lib|log)\//.test(path));
     return own.reduce((sum, path) => sum + bytesOf(system, join(system.root, path)), 0);
   };
   return await row(name, system, { walk, fetchedBytes, diskBytes });

@@ -23,13 +23,13 @@ export async function makePackage(release: string): Promise<string> {
 }
 
 function manifest(): object {
-  const { name, version, description, license, type, bin, engines, dependencies } = packageJson;
+  const { name, version, description, license, author, type, bin, engines, dependencies } = packageJson;
   const lock: { packages: Record<string, { optionalDependencies?: Record<string, string> }> } = JSON.parse(
     readFileSync(join(root, "package-lock.json"), "utf8"),
   );
   const runtimes = Object.entries(lock.packages["node_modules/bun"]?.optionalDependencies ?? {});
   return {
-    ...{ name, version, description, license, type, bin, engines },
+    ...{ name, version, description, license, author, type, bin, engines },
     optionalDependencies: {
       ...Object.fromEntries(runtimes.filter(([runtime]) => /-(?:darwin|linux|windows)-(?!.*android)/.test(runtime))),
       // That for ARM says of itself that it is for x64 as well, where it would come along.

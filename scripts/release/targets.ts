@@ -40,15 +40,32 @@ export function backEndOf(target: Target, release: string): { name: string; dire
   if (backEnd === undefined) return undefined;
   const { name, sha512 } = backEnd;
   if (sha512 === undefined) return { name, directory: join(root, "node_modules", name) };
-  const directory = join(release, "back-ends", target);
+  return { name, directory: fetched(`${name}@${version}`, sha512, release) };
+}
+
+/** The path of Bun for Linux on ARM64, of the version and with the bytes that the lock file names. */
+export function bunForArm64(release: string): string {
+  const name = "@oven/bun-linux-aarch64";
+  const lock: { packages: Record<string, { version: string; integrity: string }> } = JSON.parse(
+    readFileSync(join(root, "package-lock.json"), "utf8"),
+  );
+  const entry = lock.packages[`node_modules/${name}`];
+  if (entry === undefined) throw new Error(`package-lock.json has no ${name}: docs/adr/0006-dependencies.md.`);
+  const sha512 = entry.integrity.replace("sha512-", "");
+  return join(fetched(`${name}@${entry.version}`, sha512, release), "bin", "bun");
+}
+
+/** The directory of a package from the registry, which has the SHA-512 (base64) that is known of it. */
+function fetched(specifier: string, sha512: string, release: string): string {
+  const directory = join(release, "fetched", specifier.replaceAll("/", "+"));
   if (!existsSync(join(directory, "package", "package.json"))) {
     mkdirSync(directory, { recursive: true });
-    const args = ["pack", `${name}@${version}`, "--json", "--loglevel=error"];
+    const args = ["pack", specifier, "--json", "--loglevel=error"];
     const [packed] = JSON.parse(execFileSync("npm", args, { cwd: directory, encoding: "utf8" }));
     const tarball = join(directory, packed.filename);
     const found = createHash("sha512").update(readFileSync(tarball)).digest("base64");
-    if (found !== sha512) throw new Error(`${name}@${version} has the SHA-512 ${found}, and not ${sha512}.`);
+    if (found !== sha512) throw new Error(`${specifier} has the SHA-512 ${found}, and not ${sha512}.`);
     execFileSync("tar", ["-xzf", tarball, "-C", directory]);
   }
-  return { name, directory: join(directory, "package") };
+  return join(directory, "package");
 }

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { modifiedAt } from "./time.ts";
 
 const root = join(import.meta.dir, "..", "..");
 
@@ -26,6 +27,8 @@ export function differencesOfSecond(args: readonly string[]): string[] {
     const { status } = spawnSync(process.execPath, ["scripts/release/main.ts", ...args], {
       cwd: directory,
       stdio: "inherit",
+      // The copy has no commit.
+      env: { ...process.env, SOURCE_DATE_EPOCH: String(modifiedAt()) },
     });
     if (status !== 0) throw new Error("The second release could not be made, see above.");
     const [first, second] = [root, directory].map((one) => sumsIn(one));

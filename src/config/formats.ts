@@ -1,7 +1,7 @@
 // The text formats of configuration values: addresses, URLs, secrets, paths.
-import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseHttpUrl } from "../base/text/http-url.ts";
+import { homeDirectory } from "../installation/home.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -165,17 +165,12 @@ export function decodeSecrets(text: string): readonly string[] | undefined {
 /** `$XDG_DATA_HOME/headrace`, else `~/.local/share/headrace` (XDG Base Directory: relative values are ignored). */
 export function defaultDataDir(env: Env): string {
   const { XDG_DATA_HOME: base } = env;
-  return join(base?.startsWith("/") ? base : join(home(env), ".local", "share"), "headrace");
+  return join(base?.startsWith("/") ? base : join(homeDirectory(env), ".local", "share"), "headrace");
 }
 
 /** An absolute path; `~/` is the home directory, as no shell expands it in a file. */
 export function resolvePath(path: string, from: string, env: Env): string {
-  return path === "~" || path.startsWith("~/") ? join(home(env), path.slice(2)) : resolve(from, path);
-}
-
-function home(env: Env): string {
-  const { HOME } = env;
-  return HOME || homedir();
+  return path === "~" || path.startsWith("~/") ? join(homeDirectory(env), path.slice(2)) : resolve(from, path);
 }
 
 /** A decimal number; undefined for any other text. */

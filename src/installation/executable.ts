@@ -9,16 +9,19 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   utimesSync,
 } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { bunEnvironment } from "../../bin/bun-environment.mjs";
+import { homeDirectory } from "./home.ts";
 import archive from "./package.tar.zst" with { type: "file" };
 
 /** `scripts/release/executables.ts` sets it: the SHA-256 of the package, by which its folder is named. */
 declare const HEADRACE_DIGEST: string;
+/** It sets this as well: how many files and folders are in the package. */
+declare const HEADRACE_ENTRIES: number;
 
 const cache = join(userCache(), "headrace");
 const directory = join(cache, HEADRACE_DIGEST);
@@ -28,7 +31,7 @@ try {
 } catch (error) {
   process.stderr.write(
     `Headrace cannot unpack itself into ${directory}: ${error instanceof Error ? error.message : String(error)}. ` +
-      "It needs some 60 MB there, and leave to write; XDG_CACHE_HOME names another folder than ~/.cache.\n",
+      `It needs some 60 MB there${freeThere()}, and leave to write; XDG_CACHE_HOME names another folder than ~/.cache.\n`,
   );
   process.exit(1);
 }
@@ -36,17 +39,29 @@ become([join(directory, "app", "main.js"), ...process.argv.slice(2)]);
 
 function userCache(): string {
   const named = Bun.env["XDG_CACHE_HOME"];
-  if (named) return named;
-  if (process.platform === "win32") return Bun.env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local");
-  return process.platform === "darwin" ? join(homedir(), "Library", "Caches") : join(homedir(), ".cache");
+  // Relative values are to be ignored.
+  if (named && isAbsolute(named)) return named;
+  const home = homeDirectory(Bun.env);
+  if (process.platform === "win32") return Bun.env["LOCALAPPDATA"] ?? join(home, "AppData", "Local");
+  return process.platform === "darwin" ? join(home, "Library", "Caches") : join(home, ".cache");
+}
+
+/** What unpacks says of a full disk only that it could not. */
+function freeThere(): string {
+  try {
+    const { bavail, bsize } = statfsSync(cache);
+    return ` (${Math.floor((bavail * bsize) / 1e6)} MB are free)`;
+  } catch {
+    return "";
+  }
 }
 
 async function unpack(): Promise<void> {
   const now = new Date();
   mkdirSync(cache, { recursive: true, mode: 0o700 });
   requireSafe(cache);
-  if (existsSync(directory)) {
-    requireSafe(directory);
+  if (existsSync(directory)) requireSafe(directory);
+  if (isWhole()) {
     // What was used last is kept; root's folder may be used by others as well.
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
@@ -58,13 +73,19 @@ async function unpack(): Promise<void> {
     await new Bun.Archive(Bun.zstdDecompressSync(packed)).extract(draft);
     writeThrough(draft);
     utimesSync(draft, now, now);
+    if (!isWhole()) rmSync(directory, { recursive: true, force: true });
     renameSync(draft, directory);
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
     // Another start was faster.
-    if (!existsSync(directory)) throw error;
+    if (!isWhole()) throw error;
   }
   removeOlder();
+}
+
+/** Those who clean caches take out of them what was not used for long. */
+function isWhole(): boolean {
+  return existsSync(directory) && readdirSync(directory, { recursive: true }).length >= HEADRACE_ENTRIES;
 }
 
 /** What is in the folder is run: whoever else may write there would be running as this user. */

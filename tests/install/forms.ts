@@ -1,5 +1,5 @@
 // How each form in which Headrace is published is installed into a small system, and removed from it.
-import { chmodSync, copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SmallSystem } from "./small-system.ts";
@@ -14,25 +14,46 @@ export interface Installed {
   remove(): void;
 }
 
-/** By npm, with the Node of this machine and a cache of its own. */
+const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+
+/** What the makers of Node put beside it, and Debian does not: that of this machine. Gives where it is in the system. */
+function putNpm(system: SmallSystem): string[] {
+  const modules = join(system.root, "usr", "lib", "node_modules");
+  system.run(["mkdir", "-p", modules]);
+  system.run(["cp", "-r", join(system.run(["npm", "root", "--global"]).trim(), "npm"), modules]);
+  const links = ["npm", "npx"].map((name) => {
+    const link = join(system.root, "usr", "bin", name);
+    symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, link);
+    return link;
+  });
+  return [join(modules, "npm"), ...links];
+}
+
+/** By npm within the system, without a network: what it would fetch is put into its cache before. */
 export function installPackage(system: SmallSystem, tarball: string): Installed {
-  const node = join(system.root, "usr", "bin", "node");
-  copyFileSync(system.run(["node", "-p", "process.execPath"]).trim(), node);
-  const cache = mkdtempSync(join(tmpdir(), "headrace-npm-"));
-  const npm = (command: string, what: string) => {
-    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--cache", cache];
-    system.run(["npm", command, "--global", "--prefix", join(system.root, "opt"), ...quiet, what]);
-  };
-  npm("install", tarball);
+  const npmItself = putNpm(system);
+  const registry = system.run(["npm", "config", "get", "registry"]).trim();
+  const cache = join(system.root, "npm-cache");
+  const elsewhere = mkdtempSync(join(tmpdir(), "headrace-npm-"));
+  system.run(["npm", "install", "--global", "--prefix", elsewhere, ...quiet, "--cache", cache, tarball]);
+  rmSync(elsewhere, { recursive: true });
   const fetchedBytes = bytesOf(system, join(cache, "_cacache", "content-v2"));
+  const offline = ["--offline", "--cache", "/npm-cache", "--registry", registry];
+  const npm = (command: string, what: string) =>
+    system.inside(["npm", command, "--global", ...quiet, ...offline, what]);
+  const install = (from: string) => {
+    copyFileSync(from, join(system.root, "headrace.tgz"));
+    npm("install", "/headrace.tgz");
+    rmSync(join(system.root, "headrace.tgz"));
+  };
+  install(tarball);
   return {
-    walk: { command: ["/opt/bin/headrace"], dataDir: "/root/data" },
+    walk: { command: ["/usr/bin/headrace"], dataDir: "/root/data" },
     fetchedBytes,
-    upgrade: (next) => npm("install", next),
+    upgrade: install,
     remove() {
       npm("uninstall", "headrace");
-      rmSync(cache, { recursive: true, force: true });
-      rmSync(node);
+      for (const path of [cache, ...npmItself]) rmSync(path, { recursive: true });
     },
   };
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
+import { modifiedAt } from "../time.ts";
 import { config, labels } from "./config.ts";
 import { writeLayers } from "./layers.ts";
 import { writeLayout } from "./layout.ts";
@@ -20,8 +21,8 @@ export function makeImage(release: string): number {
   const made = mkdtempSync(join(tmpdir(), "headrace-image-"));
   try {
     const git = (...args: string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
-    const modifiedAt = Number(process.env["SOURCE_DATE_EPOCH"] ?? git("log", "-1", "--format=%ct"));
-    const created = new Date(modifiedAt * 1000).toISOString();
+    const seconds = modifiedAt();
+    const created = new Date(seconds * 1000).toISOString();
     const told = {
       ...labels,
       "org.opencontainers.image.version": packageJson.version,
@@ -29,7 +30,7 @@ export function makeImage(release: string): number {
       "org.opencontainers.image.created": created,
     };
     return writeLayout(directory, {
-      layers: writeLayers(made, join(release, "package"), modifiedAt),
+      layers: writeLayers(made, join(release, "package"), seconds),
       ...{ config: { ...config, Labels: told }, annotations: told },
       ...{ architecture: "amd64", created, tag: packageJson.version },
     });

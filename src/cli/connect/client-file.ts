@@ -10,8 +10,8 @@ import {
   statSync,
   unlinkSync,
 } from "node:fs";
-import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { homeDirectory } from "../../installation/home.ts";
 import { makeDirectory, replaceFile } from "../../storage/files/durable-file.ts";
 import { CliError, type Env } from "../terminal/terminal.ts";
 import type { ClientFile } from "./clients.ts";
@@ -24,7 +24,7 @@ const mostBytes = 1_000_000;
 export function pathOf({ folder, otherFolder, names }: ClientFile, env: Env): string {
   const [variable = "", ...below] = otherFolder ?? [];
   const other = env[variable];
-  const place = other?.startsWith("/") ? join(other, ...below) : join(env["HOME"] || homedir(), ...folder);
+  const place = other?.startsWith("/") ? join(other, ...below) : join(homeDirectory(env), ...folder);
   const path = join(place, names.find((name) => existsSync(join(place, name))) ?? names[0]);
   return existsSync(path) ? realpathSync(path) : path;
 }
