@@ -55,6 +55,17 @@ export class LineBuffer {
     this.#length = end + 1;
   }
 
+  /** Whole lines as they are. */
+  pass(lines: Uint8Array): void {
+    const bytes = this.#bytesFor(lines.length);
+    if (!bytes) {
+      this.#write(lines);
+      return;
+    }
+    bytes.set(lines, this.#length);
+    this.#length += lines.length;
+  }
+
   flush(): void {
     const length = this.#length;
     this.#length = 0;

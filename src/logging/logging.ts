@@ -80,6 +80,12 @@ export class StreamLog implements Log {
     this.#flushSoon();
   }
 
+  /** Whole lines of another process of this server, which it has made as this one would. */
+  pass(lines: Uint8Array): void {
+    this.#lines.pass(lines);
+    this.#flushSoon();
+  }
+
   /** Writes what is there, and tells of what was held back. */
   close(): void {
     this.#flood.flush();

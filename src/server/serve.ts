@@ -49,6 +49,8 @@ export type { FirstKey };
 
 export interface ServeOptions {
   log: Log;
+  /** Takes whole lines that workers have logged. Left out: to standard output. */
+  passLines?: (lines: Uint8Array) => void;
   clock?: Clock;
   /** The places to look for model servers on this machine. */
   localServers?: readonly LocalServer[];
@@ -267,6 +269,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         ...{ config, ...shared, baseUrl, heartbeatMs, governance, routing, log },
         quotaWatch: notices.quotaWatch,
         errorWatch: notices.errorWatch,
+        passLines: options.passLines ?? ((lines) => void process.stdout.write(lines)),
       }),
     );
     await workers.start();

@@ -28,6 +28,7 @@ export interface WorkersOptions {
   quotaWatch: { used(principal: Pick<Principal, "limits" | "account">): void };
   errorWatch: Pick<ErrorWatch, "count">;
   log: Log;
+  passLines(lines: Uint8Array): void;
 }
 
 /** A change that no answer waits for, such as one of another replica, is told within this time. */
@@ -45,7 +46,7 @@ export class Workers {
     const { config, directory, governance, routing, errorWatch, log } = options;
     const { keys, limits, refusedRequests, refusalCounts } = governance;
     this.#processes = new WorkerProcesses({
-      ...{ count: config.workers, directory, log },
+      ...{ count: config.workers, directory, log, passLines: options.passLines },
       command: selfCommand("serve-requests"),
       desk: {
         ...{ limits, keys },

@@ -44,6 +44,9 @@ export interface TestServerOptions extends Partial<Omit<ServeOptions, "log">> {
   dataDir?: string;
 }
 
+/** Runs whole files of tests with several workers: `HEADRACE_TEST_WORKERS=2 npm test -- <files>`. */
+const allWorkers = process.env["HEADRACE_TEST_WORKERS"];
+
 export async function startHeadrace(options: TestServerOptions = {}): Promise<TestServer> {
   const { yaml = "", flags = {}, env = {}, demo = false, settled = true, redaction = false, ...others } = options;
   const { dataDir: givenDir, ...serveOptions } = others;
@@ -52,7 +55,11 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
   const file = join(directory, "headrace.yaml");
   writeFileSync(file, yaml);
   const config = await loadConfig({
-    flags: { port: "0", dataDir, config: file, demo, discoverLocal: serveOptions.localServers !== undefined, ...flags },
+    flags: {
+      ...{ port: "0", dataDir, config: file, demo, discoverLocal: serveOptions.localServers !== undefined },
+      ...(allWorkers === undefined ? {} : { workers: allWorkers }),
+      ...flags,
+    },
     env,
     cwd: directory,
   });
@@ -65,8 +72,16 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     log.configure({ level, redact: redaction ? redact : (unsafe) => unsafe });
   };
   configureLog(config);
-  const server = await serve(config, { ...serveOptions, log });
+  const server = await serve(config, { ...serveOptions, log, passLines: (lines) => log.pass(lines) });
   configureLog(config, server);
+  const { ledger } = server.governance;
+  const flush = ledger.flush.bind(ledger);
+  // What workers have settled is meant as well.
+  if (server.workers)
+    ledger.flush = async () => {
+      await server.workers?.flush();
+      await flush();
+    };
   if (settled) {
     await server.localServers;
     await server.catalog.refresh();

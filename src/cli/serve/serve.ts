@@ -92,7 +92,7 @@ export async function startServer(
   process.on("unhandledRejection", (reason) => log.error("unhandled_rejection", { detail: describe(reason) }));
   process.on("uncaughtException", (error) => log.error("uncaught_exception", { detail: describe(error) }));
 
-  const server = await serve(config, { log }).catch((error: unknown) => {
+  const server = await serve(config, { log, passLines: (lines) => log.pass(lines) }).catch((error: unknown) => {
     log.flush();
     throw explainStart(error, config);
   });

@@ -27,6 +27,8 @@ export interface WorkerProcessesOptions {
   /** The models that workers serve by themselves, as they are now. */
   models(): unknown;
   log: Log;
+  /** Takes whole lines of their logs; done with the bytes when it returns. */
+  passLines(lines: Uint8Array): void;
 }
 
 const firstRestartMs = 200;
@@ -202,10 +204,12 @@ export class WorkerProcesses {
     worker.process = Bun.spawn([...this.#options.command, this.#socketPath, String(worker.number)], {
       // Its end tells the worker that this process is gone.
       stdin: "pipe",
-      stdout: "inherit",
+      // One process alone writes the log: the lines of several would be torn.
+      stdout: "pipe",
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
     });
+    void passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
   }
 
   #exited(worker: Worker, code: number | null, signal: string | number | null): void {
@@ -330,4 +334,22 @@ export class WorkerProcesses {
       worker.link?.send(name, question, ...(values as unknown[]));
     });
   }
+}
+
+const lineFeed = 0x0a;
+
+/** Gives the lines that end in what has come; a line without an end is given with the end of all. */
+async function passLines(output: ReadableStream<Uint8Array>, pass: (lines: Uint8Array) => void): Promise<void> {
+  let rest: Uint8Array = new Uint8Array();
+  for await (const bytes of output) {
+    const end = bytes.lastIndexOf(lineFeed) + 1;
+    if (end === 0) {
+      rest = Buffer.concat([rest, bytes]);
+      continue;
+    }
+    if (rest.length > 0) pass(rest);
+    pass(bytes.subarray(0, end));
+    rest = bytes.slice(end);
+  }
+  if (rest.length > 0) pass(rest);
 }

@@ -1,0 +1,213 @@
+// Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
+import { Database } from "bun:sqlite";
+import { afterEach, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const production = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json" };
+const metricsToken = "metrics-token-0123456789";
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+async function start(yaml = "", flags: Record<string, unknown> = {}) {
+  const upstream = await startUpstream();
+  stack.push(upstream);
+  const server = await startHeadrace({ yaml: upstreamYaml(upstream, yaml), env: { HEADRACE_METRICS_TOKEN: metricsToken }, flags: { ...production, workers: "3", ...flags } });
+  stack.push(server);
+  await served(server);
+  return { upstream, server };
+}
+
+/** Until each worker serves by itself: before, requests are handed over. */
+async function served(server: TestServer): Promise<void> {
+  await until(async () => {
+    const texts = (await server.workers?.metrics()) ?? [];
+    if (texts.length < 3) return false;
+    await chat(server);
+    return texts.every((text) => /headrace_inference_requests_total\{.*\} \d/.test(text));
+  }, "each worker has served a request");
+}
+
+/** A connection of its own each time, so that the requests are spread over the workers. */
+async function chat(server: TestServer, body: Record<string, unknown> = {}, key = server.key): Promise<number> {
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", connection: "close" },
+    body: JSON.stringify({ model: "upstream-model", messages: [{ role: "user", content: "x" }], ...body }),
+  });
+  await response.text();
+  return response.status;
+}
+
+async function makeKey(server: TestServer, body: Record<string, unknown>): Promise<{ id: string; key: string }> {
+  const response = await server.request("/v1/keys", { body: { name: "One", scopes: ["chat:write"], ...body } });
+  expect(response.status).toBe(200);
+  return (await response.json()) as { id: string; key: string };
+}
+
+function counts(statuses: readonly number[]): Record<number, number> {
+  const sums: Record<number, number> = {};
+  for (const status of statuses) sums[status] = (sums[status] ?? 0) + 1;
+  return sums;
+}
+
+async function metric(server: TestServer, sample: RegExp): Promise<number> {
+  const text = await (await server.request("/metrics", { headers: { authorization: `Bearer ${metricsToken}` } })).text();
+  return text
+    .split("\n")
+    .filter((line) => sample.test(line))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+}
+
+async function flushed(server: TestServer): Promise<void> {
+  await server.workers?.flush();
+  await server.governance.ledger.flush();
+}
+
+function usage(server: TestServer): { requests: number; tokens: number } {
+  const db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+  const row = db.query("SELECT count(*) AS requests, sum(prompt_tokens + completion_tokens) AS tokens FROM usage_records").get();
+  db.close();
+  return row as { requests: number; tokens: number };
+}
+
+test("a limit holds to the request over all workers, and so does a quota that is read while they serve", async () => {
+  const { server } = await start();
+  const limited = await makeKey(server, { rate_limit: 50, rate_limit_window: 3_600 });
+  const statuses = await Promise.all(Array.from({ length: 120 }, () => chat(server, {}, limited.key)));
+  expect(counts(statuses)).toEqual({ 200: 50, 429: 70 });
+  // What the workers have settled of it by then is in no database yet.
+  const later = await makeKey(server, {});
+  const before = await Promise.all(Array.from({ length: 30 }, () => chat(server, {}, later.key)));
+  expect(counts(before)).toEqual({ 200: 30 });
+  const quotas = [{ unit: "requests", amount: 40, per: "day" }];
+  const changed = await server.request(`/v1/keys/${later.id}`, { method: "PATCH", body: { quotas } });
+  expect(changed.status).toBe(200);
+  const after = await Promise.all(Array.from({ length: 40 }, () => chat(server, {}, later.key)));
+  expect(counts(after)).toEqual({ 200: 10, 403: 30 });
+});
+
+test("a key that is revoked is refused by all workers from the answer on", async () => {
+  const { server } = await start();
+  for (let round = 0; round < 10; round++) {
+    const { id, key } = await makeKey(server, {});
+    expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server, {}, key))))).toEqual({ 200: 12 });
+    expect((await server.request(`/v1/keys/${id}`, { method: "DELETE" })).status).toBe(200);
+    expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server, {}, key))))).toEqual({ 401: 12 });
+  }
+});
+
+test("a worker that is killed is replaced; what it had is on the ledger once, its limits are given back, and others go on", async () => {
+  const { upstream, server } = await start();
+  await flushed(server);
+  const before = usage(server);
+  const { key } = await makeKey(server, { quotas: [{ unit: "tokens", amount: 1_000_000, per: "day" }] });
+  upstream.script(slowStream);
+  const streams = Array.from({ length: 24 }, async () => {
+    const response = await fetch(`${server.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", connection: "close" },
+      body: JSON.stringify({
+        ...{ model: "upstream-model", stream: true, max_tokens: 400 },
+        messages: [{ role: "user", content: "x" }],
+      }),
+    });
+    return await response.text().then(
+      (text) => text.includes("[DONE]"),
+      () => false,
+    );
+  });
+  await until(() => upstream.requests.filter(({ body }) => body["stream"]).length === 24, "all of them stream");
+  await Bun.sleep(1_200);
+  const [victim = 0] = server.workers?.pids ?? [];
+  process.kill(victim, "SIGKILL");
+  const whole = await Promise.all(streams);
+  expect(whole.filter(Boolean).length).toBeGreaterThan(8);
+  expect(whole.filter((isWhole) => !isWhole).length).toBeGreaterThan(0);
+  await until(() => server.workers?.pids.length === 3 && !server.workers.pids.includes(victim), "it is replaced");
+  expect(server.logged("worker_died")).toHaveLength(1);
+  await until(() => usage(server).requests - before.requests === 24, "all of them are on the ledger");
+  expect(await held(server, key)).toBe(usage(server).tokens - before.tokens);
+  upstream.script(chatScript());
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+}, 60_000);
+
+const slowStream: Script = async (_request, res) => {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  for (let i = 0; i < 100 && !res.destroyed; i++) {
+    res.write(chunk({ content: "word " }));
+    await Bun.sleep(30);
+  }
+  const usage = { prompt_tokens: 7, completion_tokens: 100, total_tokens: 107 };
+  res.write(chunk({}, "stop", { usage }));
+  res.end("data: [DONE]\n\n");
+};
+
+/** The tokens of the key's quota that count as used, those that are set aside included. */
+async function held(server: TestServer, key: string): Promise<number> {
+  const response = await fetch(`${server.url}/v1/limits`, { headers: { authorization: `Bearer ${key}` } });
+  const { quotas } = (await response.json()) as { quotas: { used: number }[] };
+  return quotas.at(-1)?.used ?? -1;
+}
+
+test("when the primary process is gone its workers end, and the next start finds all that they had", async () => {
+  const { server } = await start();
+  const pids = server.workers?.pids ?? [];
+  expect(pids).toHaveLength(3);
+  await server.close();
+  await until(() => pids.every((pid) => !isAlive(pid)), "they have ended");
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
+  } catch {
+    return false;
+  }
+}
+
+test("what else the server has is there by each worker, and each request has one line in one log, and counts once in the metrics", async () => {
+  const { server } = await start();
+  const before = await metric(server, /^headrace_http_requests_total\{.*chat.completions/);
+  const ids = await Promise.all(
+    Array.from({ length: 30 }, async (_, i) => {
+      const path = i % 3 === 0 ? "/v1/models" : "/v1/chat/completions";
+      const body = { model: "upstream-model", messages: [{ role: "user", content: "x" }] };
+      const response = await server.request(path, i % 3 === 0 ? {} : { body, headers: { connection: "close" } });
+      await response.text();
+      expect(response.status).toBe(200);
+      return response.headers.get("x-request-id");
+    }),
+  );
+  for (const path of ["/healthz", "/readyz", "/dashboard", "/v1/usage", "/openapi.json"]) {
+    const statuses = await Promise.all(Array.from({ length: 6 }, async () => (await server.request(path)).status));
+    expect([path, new Set(statuses).size, statuses[0]]).toEqual([path, 1, path === "/dashboard" ? statuses[0] : 200]);
+  }
+  await until(() => server.logged("request").filter(({ id }) => ids.includes(String(id))).length >= 30, "all lines");
+  const lines = server.logged("request").filter(({ id }) => ids.includes(String(id)));
+  expect(lines).toHaveLength(30);
+  expect(await metric(server, /^headrace_http_requests_total\{.*chat.completions/)).toBe(before + 20);
+});
+
+test("a changed configuration holds in all workers from the reload on", async () => {
+  const { server, upstream } = await start();
+  const tiers = (requests: number) =>
+    `tiers: [{ name: enterprise, requests_per_minute: ${requests}, tokens_per_minute: null }]\n`;
+  await server.reconfigure(upstreamYaml(upstream, tiers(5)));
+  const statuses = counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))));
+  expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
+  await server.reconfigure(upstreamYaml(upstream, tiers(100_000)));
+  expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
+});
+
+test("a second server is told that the port is in use, though workers share it", async () => {
+  const { server } = await start();
+  await expect(startHeadrace({ flags: { port: String(server.port), workers: "2" } })).rejects.toMatchObject({
+    code: "EADDRINUSE",
+  });
+  await expect(startHeadrace({ flags: { port: String(server.port) } })).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
