@@ -7,6 +7,7 @@ import { startWorkerFront } from "../../tests/support/http1/worker-front.ts";
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
+import { startHttp1Server } from "../http1/server/server.ts";
 
 test("the primary answers what a worker hands over, on connections that are used again", async () => {
   await using it = startWorkerFront(echo);
@@ -42,6 +43,21 @@ test("a primary that is not there is 503, with when to try again", async () => {
   it.primary.close();
   const { answers } = await raw(it.url, post("/", "body"));
   expect(answers).toMatchObject([{ status: 503, body: "The primary is away.", headers: { "retry-after": "1" } }]);
+});
+
+test("a primary that is there within a second is waited for", async () => {
+  await using it = startWorkerFront(echo);
+  it.primary.close();
+  const asked = raw(it.url, post("/", "body"));
+  await Bun.sleep(100);
+  const successor = startHttp1Server({
+    unix: it.socketPath,
+    onRequest: echo,
+    onMalformed: () => ({ headers: {}, body: "" }),
+    onFault() {},
+  });
+  expect((await asked).answers).toMatchObject([{ status: 200, body: "POST / body" }]);
+  successor.close();
 });
 
 test("a client that leaves ends its request in the primary", async () => {

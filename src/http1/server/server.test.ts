@@ -1,6 +1,7 @@
 // The server over real sockets: which requests it takes from a connection, in which order, and when it closes it.
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
+import { raw } from "../../../tests/hostile/raw-client.ts";
 import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
@@ -427,6 +428,30 @@ describe("the server", () => {
       });
     expect(taken).toThrow(expect.objectContaining({ code: "EADDRINUSE" }));
   });
+
+  test.skipIf(process.platform !== "linux")(
+    "servers that share a port all get connections there, and one goes on when another stops",
+    async () => {
+      const start = (name: string, port: number) =>
+        startHttp1Server({
+          hostname: "127.0.0.1",
+          port,
+          shared: true,
+          onRequest: (_request, reply) => reply.send(200, {}, name),
+          onMalformed: () => ({ headers: {}, body: "" }),
+          onFault() {},
+        });
+      const first = start("first", 0);
+      const second = start("second", first.port);
+      const url = `http://127.0.0.1:${first.port}`;
+      const answerer = async () => (await raw(url, get("/"))).answers[0]?.body;
+      const met = new Set<string | undefined>();
+      await until(async () => met.add(await answerer()).size === 2, "both have answered");
+      first.close();
+      expect(await answerer()).toBe("second");
+      second.close();
+    },
+  );
 
   test("the server answers 503 beyond its connections, and takes more once others have left", async () => {
     await using it = startTestServer(echo, { connections: 2 });
