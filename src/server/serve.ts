@@ -333,13 +333,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
         await Bun.sleep(refusingMs);
       }
-      // What they hand over is answered until they have ended.
-      await workers?.stop(drainMs);
-      const drained = Promise.all([server.stop(), network.drain(), backgroundRuns.idle()]);
+      // What workers hand over is answered until they have ended.
+      const ended = workers?.stop(drainMs);
+      const served = ended ? ended.then(() => server.stop()) : server.stop();
+      const drained = Promise.all([served, network.drain(), backgroundRuns.idle()]);
       await Promise.race([drained, Bun.sleep(drainMs)]);
       // Clients that are still served then are told so, and given a moment to receive it.
       stopping.begin();
       await Promise.race([drained, Bun.sleep(Math.min(drainMs, farewellMs))]);
+      await ended;
       await opened.close(log);
     },
   };

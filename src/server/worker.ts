@@ -227,7 +227,8 @@ class Worker {
     const drained = this.#server?.stop();
     await Promise.race([drained, Bun.sleep(drainMs)]);
     this.#stopping.begin();
-    await Promise.race([drained, Bun.sleep(Math.min(drainMs, graceMs))]);
+    // What is told to end ends at once, and what was handed over when the primary process tells it.
+    await Promise.race([drained, Bun.sleep(graceMs)]);
     this.#server?.close();
     this.#authenticator.close();
     await Promise.race([this.#activity.close(), Bun.sleep(graceMs)]);

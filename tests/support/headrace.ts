@@ -57,7 +57,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
   const config = await loadConfig({
     flags: {
       ...{ port: "0", dataDir, config: file, demo, discoverLocal: serveOptions.localServers !== undefined },
-      ...(allWorkers === undefined ? {} : { workers: allWorkers }),
+      ...(allWorkers === undefined ? {} : { workers: allWorkers, logFormat: "json" }),
       ...flags,
     },
     env,

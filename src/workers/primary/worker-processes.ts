@@ -75,6 +75,7 @@ export class WorkerProcesses {
   #started = Promise.withResolvers<void>();
   #isStarted = false;
   #stopping = false;
+  #stopped: Promise<void> | undefined;
   #questions = 0;
   #drops = new Set<Promise<void>>();
   #models = "";
@@ -179,8 +180,13 @@ export class WorkerProcesses {
     for (const worker of this.#live()) this.#tell(worker, "leave");
   }
 
-  /** Resolves once all of them have ended. */
-  async stop(drainMs: number): Promise<void> {
+  /** Resolves once all of them have ended; only the first call counts. */
+  stop(drainMs: number): Promise<void> {
+    this.#stopped ??= this.#stop(drainMs);
+    return this.#stopped;
+  }
+
+  async #stop(drainMs: number): Promise<void> {
     this.#stopping = true;
     for (const worker of this.#workers) clearTimeout(worker.restart);
     for (const worker of this.#live()) this.#tell(worker, "stop", drainMs);
