@@ -73,7 +73,9 @@ export async function measureWorkers(
     });
   }
   const audits = await Promise.all(
-    running.map(({ target, source, headrace, before }) => audit(target.title, mock, source, headrace.booked, { before })),
+    running.map(({ target, source, headrace, before }) =>
+      audit(target.title, mock, source, headrace.booked, { before }),
+    ),
   );
   return { points, samples, audits };
 }

@@ -127,7 +127,7 @@ export const layers: Layers = {
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
-  "src/workers/link": { may: ["src/base", "src/domain"], because: protocol },
+  "src/workers/link": { may: ["src/base", "src/domain"], packages: ["bun:jsc"], because: protocol },
   "src/workers/primary": {
     may: ["src/base", "src/domain", "src/workers/link"],
     packages: ["bun", "node:fs", "node:path"],
@@ -201,7 +201,20 @@ export const layers: Layers = {
         "logging",
         "mail",
       ].map((name) => `src/${name}`),
-      ...["metrics", "nodes", "notices", "oauth", "policy", "prices", "tracing", "upkeep", "workers", "workers/primary", "workers/link", "workers/worker"].map((name) => `src/${name}`),
+      ...[
+        "metrics",
+        "nodes",
+        "notices",
+        "oauth",
+        "policy",
+        "prices",
+        "tracing",
+        "upkeep",
+        "workers",
+        "workers/primary",
+        "workers/link",
+        "workers/worker",
+      ].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],
@@ -256,7 +269,9 @@ export const layers: Layers = {
   },
   "src/main.ts": {
     may: [
-      ...["cli", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map((name) => `src/${name}`),
+      ...["cli", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map(
+        (name) => `src/${name}`,
+      ),
     ],
     because: "it starts a command, or a role.",
   },

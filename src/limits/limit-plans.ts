@@ -1,6 +1,7 @@
 // The plans of sets of limits, kept for as long as they hold.
-import { isCounted } from "../domain/limits/quota-filter.ts";
+
 import type { LimitSet, Reservation } from "../domain/limits/limits.ts";
+import { isCounted } from "../domain/limits/quota-filter.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
 /** A client chooses which of its tags it sends, and each choice may be another plan. */

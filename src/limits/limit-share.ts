@@ -1,6 +1,6 @@
 // The share of each limit that a replica admits by itself while nobody can be asked, from where the limit was last
 // seen.
-import { isCounted } from "../domain/limits/quota-filter.ts";
+
 import type { Clock } from "../base/clock.ts";
 import type { LimitKind } from "../domain/limits/limit-refusal.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
   Reservation,
   WindowUse,
 } from "../domain/limits/limits.ts";
+import { isCounted } from "../domain/limits/quota-filter.ts";
 import type { Ledger, UsageTotals } from "../domain/usage/usage.ts";
 import { isLimited } from "./limit-decision.ts";
 import { MemoryLimits } from "./memory/memory-limits.ts";

@@ -20,7 +20,12 @@ for (const format of ["prometheus", "openmetrics"] as const) {
     ]);
     const wanted = new Exposition(format);
     wanted.family("headrace_requests_total", "counter", "Requests.");
-    for (const [model, count] of [["a", 11], ['b "c" d', 2.5], ["z", 5]] as const) wanted.sample(labelText({ model }), count);
+    for (const [model, count] of [
+      ["a", 11],
+      ['b "c" d', 2.5],
+      ["z", 5],
+    ] as const)
+      wanted.sample(labelText({ model }), count);
     wanted.gauge("headrace_open", "Open ones.", 7);
     wanted.gauge("headrace_new", "One's own.", 1);
     expect(sum).toBe(wanted.end());

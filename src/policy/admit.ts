@@ -29,7 +29,7 @@ export interface RequestSize {
   width: number;
   /** What it is counted under. */
   tags?: readonly string[] | undefined;
-  /** As on the ledger. */
+  /** The one on the ledger. */
   requestId?: string;
   /** Whether the answer is streamed: then a quota may end it as it goes; else it is set aside as a whole. */
   stream?: boolean;

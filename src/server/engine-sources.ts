@@ -195,8 +195,27 @@ export interface Connection
   httpClient: HttpClientKind;
 }
 
-function directOf({ name, url, apiKey, httpClient, timeoutSeconds, idleSeconds, local, ...speech }: Wanted): DirectEngine {
-  return { name, url, apiKey, httpClient, timeoutSeconds, idleSeconds, maxConcurrency: null, local, ...speechOf(speech) };
+function directOf({
+  name,
+  url,
+  apiKey,
+  httpClient,
+  timeoutSeconds,
+  idleSeconds,
+  local,
+  ...speech
+}: Wanted): DirectEngine {
+  return {
+    name,
+    url,
+    apiKey,
+    httpClient,
+    timeoutSeconds,
+    idleSeconds,
+    maxConcurrency: null,
+    local,
+    ...speechOf(speech),
+  };
 }
 
 /** With other values it is another engine. */

@@ -5,9 +5,9 @@ import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
+import type { Tier } from "../domain/account.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
-import type { Tier } from "../domain/account.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
@@ -60,9 +60,9 @@ import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
 import { SqlUsageParties } from "../storage/tables/usage-parties.ts";
-import { SummedLedger, type SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
+import { SummedLedger, type SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
 import { InstallationWatch } from "./installation-watch.ts";
 import type { Opened } from "./opened.ts";
 
@@ -226,7 +226,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     closeShared = () => ofReplicas.close();
     ofReplicas.forgetQuotas(await quotasOf(ledger.recovered.keyIds, keys, limitsOfChain));
   }
-  const limits = ofReplicas ?? new MemoryLimits({ clock, ledger: summedLedger, starts: windowStarts(config.dataDir, clock, log) });
+  const limits =
+    ofReplicas ?? new MemoryLimits({ clock, ledger: summedLedger, starts: windowStarts(config.dataDir, clock, log) });
   const droppedQuotas = new DroppedQuotas(limits);
   if (limits instanceof MemoryLimits) limits.replay(await pastUsage(db, keys, clock, limitsOfChain));
 

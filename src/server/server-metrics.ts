@@ -240,7 +240,10 @@ export class ServerMetrics {
   }
 }
 
-export function writeHttp(out: Exposition, { pendingRequests, connections }: ReturnType<ServerMetricsOptions["http"]>): void {
+export function writeHttp(
+  out: Exposition,
+  { pendingRequests, connections }: ReturnType<ServerMetricsOptions["http"]>,
+): void {
   out.gauge("headrace_http_requests_in_flight", "Requests without a whole answer.", pendingRequests);
   out.gauge("headrace_connections_open", "Connections of clients.", connections.open);
   out.gauge("headrace_connections_limit", "Those beyond it are refused.", connections.limit);

@@ -42,7 +42,11 @@ export class WorkerMetrics {
     const server = http();
     if (server) writeHttp(out, server);
     writeHeld(out);
-    writePlaces(out, routing.engines.map((engine) => ({ name: engine.name, engine })), routing.capacity);
+    writePlaces(
+      out,
+      routing.engines.map((engine) => ({ name: engine.name, engine })),
+      routing.capacity,
+    );
     if (ledger) writeLedger(out, ledger);
     writeUse(out);
     return out.end();

@@ -20,7 +20,7 @@ export interface WorkerRoutingOptions {
   limits(): Pick<ReloadableConfig["limits"], "queue" | "queueSeconds">;
 }
 
-/** As often as the primary process: what a list tells of formats and of being there is known to who asked for it. */
+/** The primary process asks as often; what a list tells of formats and of being there is known to who asked for it. */
 const pollMs = 30_000;
 
 export class WorkerRouting {

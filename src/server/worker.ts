@@ -4,13 +4,12 @@ import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
-import { ignoreProxies } from "../config/server-process.ts";
 import type { Tier } from "../domain/account.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { KeyChain, Principal } from "../domain/principal.ts";
 import type { SpanTotals, TotalsOwner } from "../domain/usage/usage.ts";
-import { inferenceRoutes } from "../http/api/inference-routes.ts";
 import { type InferenceRouteDeps, runFor } from "../http/api/inference-answer.ts";
+import { inferenceRoutes } from "../http/api/inference-routes.ts";
 import { createRoute as createMessageRoute } from "../http/api/message-routes.ts";
 import { createRoute as createResponseRoute } from "../http/api/responses/response-routes.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
@@ -37,8 +36,8 @@ import { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { RequestTags } from "../policy/request-tags.ts";
 import { openBeside } from "../storage/sql/database.ts";
 import { openPostgres } from "../storage/sql/open-postgres.ts";
-import type { UnreachableAnswer } from "../workers/handed-request.ts";
 import { HandOver } from "../workers/hand-over.ts";
+import type { UnreachableAnswer } from "../workers/handed-request.ts";
 import { FrameLink } from "../workers/link/frame-link.ts";
 import { type ToWorker, unpacked } from "../workers/link/messages.ts";
 import { OutcomeCounts } from "../workers/worker/outcome-counts.ts";
@@ -77,14 +76,15 @@ const mostHandedOver = 16_384;
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
   process.umask(0o077);
-  ignoreProxies(process.env);
   // A terminal sends it to all; who ends and when is for the primary process to say.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
   let worker: Worker | undefined;
   const messages: { [Name in keyof ToWorker]: (...values: ToWorker[Name]) => void } = {
     setup(setup) {
       worker = new Worker(unpacked<WorkerSetup>(setup), primary);
-      process.on("unhandledRejection", (reason) => worker?.log.error("unhandled_rejection", { detail: textOf(reason) }));
+      process.on("unhandledRejection", (reason) =>
+        worker?.log.error("unhandled_rejection", { detail: textOf(reason) }),
+      );
       process.on("uncaughtException", (error) => worker?.log.error("uncaught_exception", { detail: textOf(error) }));
     },
     models: (models) => worker?.serve(unpacked<DirectModels>(models)),
@@ -123,8 +123,6 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   worker?.log.close();
   process.exit(fault === undefined ? 0 : 1);
 }
-
-
 
 class Worker {
   readonly log: StreamLog;
@@ -211,7 +209,10 @@ class Worker {
     });
     const none: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
     if (!this.#ledger) this.#primary.tell("answer", question, none);
-    else void this.#ledger.hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise).catch(() => {});
+    else
+      void this.#ledger
+        .hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise)
+        .catch(() => {});
   }
 
   release(question: number): void {
@@ -312,7 +313,11 @@ class Worker {
     return request.dialect.kept !== undefined && wantsStoring(account, request, this.#config.chatRetentionDays);
   }
 
-  #refused({ account, environment, appId, keys }: Pick<Principal, "account" | "environment" | "appId" | "keys">, model: string, error: unknown): void {
+  #refused(
+    { account, environment, appId, keys }: Pick<Principal, "account" | "environment" | "appId" | "keys">,
+    model: string,
+    error: unknown,
+  ): void {
     if (!(error instanceof GatewayError) || error.refusal === undefined) return;
     const keyId = keys[0].id;
     this.#primary.tell("refusal", { accountId: account.id, environment, keyId, appId, model, reason: error.refusal });

@@ -139,7 +139,8 @@ export class Workers {
     this.#options.governance.summedLedger.settled(desk, lease);
     // The account's own is the first.
     const [ofAccount] = limits.quotas;
-    if (ofAccount) this.#options.quotaWatch.used({ limits, account: { id: ofAccount.ownerId } as Principal["account"] });
+    if (ofAccount)
+      this.#options.quotaWatch.used({ limits, account: { id: ofAccount.ownerId } as Principal["account"] });
   }
 
   #setup(number: number): WorkerSetup {

@@ -16,7 +16,11 @@ afterEach(async () => {
 async function start(yaml = "", flags: Record<string, unknown> = {}) {
   const upstream = await startUpstream();
   stack.push(upstream);
-  const server = await startHeadrace({ yaml: upstreamYaml(upstream, yaml), env: { HEADRACE_METRICS_TOKEN: metricsToken }, flags: { ...production, workers: "3", ...flags } });
+  const server = await startHeadrace({
+    yaml: upstreamYaml(upstream, yaml),
+    env: { HEADRACE_METRICS_TOKEN: metricsToken },
+    flags: { ...production, workers: "3", ...flags },
+  });
   stack.push(server);
   await served(server);
   return { upstream, server };
@@ -56,7 +60,9 @@ function counts(statuses: readonly number[]): Record<number, number> {
 }
 
 async function metric(server: TestServer, sample: RegExp): Promise<number> {
-  const text = await (await server.request("/metrics", { headers: { authorization: `Bearer ${metricsToken}` } })).text();
+  const text = await (
+    await server.request("/metrics", { headers: { authorization: `Bearer ${metricsToken}` } })
+  ).text();
   return text
     .split("\n")
     .filter((line) => sample.test(line))
@@ -70,7 +76,9 @@ async function flushed(server: TestServer): Promise<void> {
 
 function usage(server: TestServer): { requests: number; tokens: number } {
   const db = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
-  const row = db.query("SELECT count(*) AS requests, sum(prompt_tokens + completion_tokens) AS tokens FROM usage_records").get();
+  const row = db
+    .query("SELECT count(*) AS requests, sum(prompt_tokens + completion_tokens) AS tokens FROM usage_records")
+    .get();
   db.close();
   return row as { requests: number; tokens: number };
 }

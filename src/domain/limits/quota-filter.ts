@@ -4,7 +4,10 @@ import type { TotalsOwner } from "../usage/usage.ts";
 import type { Quota, Reservation } from "./limits.ts";
 
 /** Whether a quota counts a request that asks for this model and has these tags. */
-export function isCounted({ filter }: Pick<Quota, "filter">, { model, tags }: Pick<Reservation, "model" | "tags">): boolean {
+export function isCounted(
+  { filter }: Pick<Quota, "filter">,
+  { model, tags }: Pick<Reservation, "model" | "tags">,
+): boolean {
   if (filter?.tag !== undefined && !tags?.includes(filter.tag)) return false;
   if (filter?.models === undefined) return true;
   return model !== undefined && matchesModel(filter.models, model);

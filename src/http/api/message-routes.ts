@@ -45,23 +45,23 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
 
 export function createRoute(deps: InferenceRouteDeps): ScopedRoute {
   return {
-      method: "POST",
-      path: "/v1/messages",
-      access: "chat:write",
-      errorForm: "anthropic",
-      doc: {
-        operationId: "createMessage",
-        summary: "Create a message",
-        description:
-          "Anthropic's Messages, for any model: where its model server does not speak the format itself, it is translated. Errors have Anthropic's form. With `stream: true` the answer is a stream of named Server-Sent Events.",
-        tag: "Inference",
-        requestBody: dialects.message.schema,
-        example: { model: "tiny-demo", max_tokens: 64, messages: [{ role: "user", content: "Who are you?" }] },
-        response: { description: "The message, or its events.", json: messageObject, stream: messageEvent },
-        errors: inferenceErrors,
-      },
-      handle: (exchange, principal) => answerInference("message", exchange, principal, deps),
-      refused: (exchange, principal, error, durationMs) =>
-        noteRefused("message", exchange, principal, error, durationMs, deps),
-    };
+    method: "POST",
+    path: "/v1/messages",
+    access: "chat:write",
+    errorForm: "anthropic",
+    doc: {
+      operationId: "createMessage",
+      summary: "Create a message",
+      description:
+        "Anthropic's Messages, for any model: where its model server does not speak the format itself, it is translated. Errors have Anthropic's form. With `stream: true` the answer is a stream of named Server-Sent Events.",
+      tag: "Inference",
+      requestBody: dialects.message.schema,
+      example: { model: "tiny-demo", max_tokens: 64, messages: [{ role: "user", content: "Who are you?" }] },
+      response: { description: "The message, or its events.", json: messageObject, stream: messageEvent },
+      errors: inferenceErrors,
+    },
+    handle: (exchange, principal) => answerInference("message", exchange, principal, deps),
+    refused: (exchange, principal, error, durationMs) =>
+      noteRefused("message", exchange, principal, error, durationMs, deps),
+  };
 }

@@ -1,5 +1,5 @@
 // Rate limits and quotas in the memory of this process: one synchronous, hence atomic, decision over all of them.
-import { isCounted } from "../../domain/limits/quota-filter.ts";
+
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
   Reservation,
   WindowUse,
 } from "../../domain/limits/limits.ts";
+import { isCounted } from "../../domain/limits/quota-filter.ts";
 import { Bucket } from "../../domain/limits/rate-limit.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { CountedParty } from "../counted-party.ts";

@@ -1,9 +1,10 @@
 // Quotas that have a window, in the memory of this process: which window it is, and what was used in it.
-import { isCounted } from "../../domain/limits/quota-filter.ts";
+
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type { Quota, Reservation } from "../../domain/limits/limits.ts";
+import { isCounted } from "../../domain/limits/quota-filter.ts";
 import { calendarPeriod, type Period, type QuotaWindow } from "../../domain/limits/quota-rules.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { readInTime } from "../read-in-time.ts";

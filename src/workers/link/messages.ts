@@ -1,9 +1,9 @@
 // What a worker and the primary process say to each other.
 import { deserialize, serialize } from "bun:jsc";
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from "../../base/errors.ts";
+import type { Environment } from "../../domain/api-key.ts";
 import type { LimitSet, LimitState, LimitStatus, Reservation, StoppedBy } from "../../domain/limits/limits.ts";
 import type { RefusalCount } from "../../domain/limits/refusal.ts";
-import type { Environment } from "../../domain/api-key.ts";
 import type { KeyChain } from "../../domain/principal.ts";
 import type { RefusedRequest } from "../../domain/usage/refused-request.ts";
 import type { TotalsOwner } from "../../domain/usage/usage.ts";
@@ -29,7 +29,9 @@ export interface ToPrimary {
   /** What requests used that the worker before this one had left on the spool. More may follow. */
   recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
   /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
-  outcomes: [counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[]];
+  outcomes: [
+    counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
+  ];
   /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
   chain: [question: number, digests: readonly string[]];
   /** Asks for the number that each change of a credential raises. */
@@ -110,11 +112,29 @@ export type GrantText = readonly [
 export type AdmissionText = GrantText | { status: LimitStatus; refusal: ErrorText };
 
 export function reservationText(reservation: Reservation): ReservationText {
-  const { tokens, nanoUsd, minTokens, minNanoUsd, model = null, requestId = null, tags = null, stop = null } = reservation;
+  const {
+    tokens,
+    nanoUsd,
+    minTokens,
+    minNanoUsd,
+    model = null,
+    requestId = null,
+    tags = null,
+    stop = null,
+  } = reservation;
   return [tokens, nanoUsd, minTokens, minNanoUsd, model, requestId, tags, stop];
 }
 
-export function reservationOf([tokens, nanoUsd, minTokens, minNanoUsd, model, requestId, tags, stop]: ReservationText): Reservation {
+export function reservationOf([
+  tokens,
+  nanoUsd,
+  minTokens,
+  minNanoUsd,
+  model,
+  requestId,
+  tags,
+  stop,
+]: ReservationText): Reservation {
   const reservation: Reservation = { tokens, nanoUsd, minTokens, minNanoUsd };
   if (model !== null) reservation.model = model;
   if (requestId !== null) reservation.requestId = requestId;
@@ -123,7 +143,11 @@ export function reservationOf([tokens, nanoUsd, minTokens, minNanoUsd, model, re
   return reservation;
 }
 
-export function grantText(reservedTokens: number, { requests, tokens }: LimitStatus, stop: StopText | undefined): GrantText {
+export function grantText(
+  reservedTokens: number,
+  { requests, tokens }: LimitStatus,
+  stop: StopText | undefined,
+): GrantText {
   const states = [
     ...[requests?.limit ?? null, requests?.remaining ?? null, requests?.resetMs ?? null],
     ...[tokens?.limit ?? null, tokens?.remaining ?? null, tokens?.resetMs ?? null],
@@ -131,7 +155,15 @@ export function grantText(reservedTokens: number, { requests, tokens }: LimitSta
   return (stop ? [reservedTokens, ...states, stop] : [reservedTokens, ...states]) as GrantText;
 }
 
-export function statusOf([, limit, remaining, resetMs, tokenLimit, tokensRemaining, tokensResetMs]: GrantText): LimitStatus {
+export function statusOf([
+  ,
+  limit,
+  remaining,
+  resetMs,
+  tokenLimit,
+  tokensRemaining,
+  tokensResetMs,
+]: GrantText): LimitStatus {
   return {
     requests: stateOf(limit, remaining, resetMs),
     tokens: stateOf(tokenLimit, tokensRemaining, tokensResetMs),
@@ -151,7 +183,8 @@ export interface ErrorText extends Omit<GatewayErrorOptions, "cause"> {
 }
 
 export function errorText(error: unknown): ErrorText {
-  if (!(error instanceof GatewayError)) return { code: "internal_error", message: "Internal error", detail: String(error) };
+  if (!(error instanceof GatewayError))
+    return { code: "internal_error", message: "Internal error", detail: String(error) };
   const { code, message, detail, retryAfterSeconds, shouldRetry, engineLimited } = error;
   const { refusal, quota, param, engineCode } = error;
   const options = { detail, retryAfterSeconds, shouldRetry, engineLimited, refusal, quota, param, engineCode };

@@ -103,7 +103,10 @@ export class WorkerDesk implements Handlers {
   grow(question: number, lease: number, moreTokens: number, moreNanoUsd: number): void {
     const stop = this.#leases.get(lease)?.granted.stop;
     const grown = stop?.grow(moreTokens, moreNanoUsd);
-    this.#answerWith(question, Promise.resolve(grown).then(() => stop && stopText(stop)));
+    this.#answerWith(
+      question,
+      Promise.resolve(grown).then(() => stop && stopText(stop)),
+    );
   }
 
   extend(lease: number, tokens: number, nanoUsd: number): void {

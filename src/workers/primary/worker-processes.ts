@@ -3,8 +3,8 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { exactMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
-import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import type { Log } from "../../base/log.ts";
+import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
 import { FrameLink, type Message } from "../link/frame-link.ts";
 import { errorText, packed, type ToPrimary, type ToWorker } from "../link/messages.ts";
 import { type DeskMessages, type DeskOptions, type OrphanedLeases, WorkerDesk } from "./worker-desk.ts";
@@ -121,7 +121,8 @@ export class WorkerProcesses {
   drop(): void {
     const dropped = Promise.all(
       this.#live().map(async (worker) => {
-        if ((await this.#ask(worker, "drop", { withinMs: dropMs })) === "silent") this.#kill(worker, "it does not forget");
+        if ((await this.#ask(worker, "drop", { withinMs: dropMs })) === "silent")
+          this.#kill(worker, "it does not forget");
       }),
     ).then(() => {});
     this.#drops.add(dropped);
@@ -225,7 +226,9 @@ export class WorkerProcesses {
     worker.isListening = false;
     if (this.#stopping) return;
     if (!this.#isStarted) {
-      this.#started.reject(new StartError(`Worker ${worker.number} ended while it started; the lines before this say why.`));
+      this.#started.reject(
+        new StartError(`Worker ${worker.number} ended while it started; the lines before this say why.`),
+      );
       return;
     }
     worker.deaths = lived > stableMs ? 1 : worker.deaths + 1;
@@ -262,17 +265,18 @@ export class WorkerProcesses {
   }
 
   /** What is not the desk's. */
-  readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> = {
-    listening: (worker) => this.#listens(worker),
-    tiers: (worker, [question]) => this.#answerLater(worker, Number(question), this.#options.tiers()),
-    refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
-    refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
-    outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
-    answer: (worker, [question, value]) => {
-      worker.questions.get(Number(question))?.(value);
-      worker.questions.delete(Number(question));
-    },
-  };
+  readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
+    {
+      listening: (worker) => this.#listens(worker),
+      tiers: (worker, [question]) => this.#answerLater(worker, Number(question), this.#options.tiers()),
+      refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
+      refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
+      outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
+      answer: (worker, [question, value]) => {
+        worker.questions.get(Number(question))?.(value);
+        worker.questions.delete(Number(question));
+      },
+    };
 
   #answerLater(worker: Worker, question: number, value: Promise<unknown>): void {
     value.then(
@@ -311,11 +315,7 @@ export class WorkerProcesses {
     if (fault !== undefined) this.#kill(worker, fault);
   }
 
-  #tell<Name extends keyof ToWorker>(
-    { link }: Worker,
-    name: Name,
-    ...values: ToWorker[Name]
-  ): void {
+  #tell<Name extends keyof ToWorker>({ link }: Worker, name: Name, ...values: ToWorker[Name]): void {
     link?.send(name, ...values);
   }
 

@@ -10,7 +10,15 @@ import type {
   StopLease,
   StoppedBy,
 } from "../../domain/limits/limits.ts";
-import { type AdmissionText, amountOf, errorOf, type GrantText, reservationText, type StopText, statusOf } from "../link/messages.ts";
+import {
+  type AdmissionText,
+  amountOf,
+  errorOf,
+  type GrantText,
+  reservationText,
+  type StopText,
+  statusOf,
+} from "../link/messages.ts";
 import type { PrimaryLink } from "./primary-link.ts";
 
 /** The number by which a set is named to the primary process; kept in the set itself. */
@@ -82,12 +90,7 @@ class RemoteLease implements Lease, Granted {
   #nanoUsd = 0;
   #isSettled = false;
 
-  constructor(
-    link: PrimaryLink,
-    number: number,
-    text: GrantText,
-    limits: LimitSet,
-  ) {
+  constructor(link: PrimaryLink, number: number, text: GrantText, limits: LimitSet) {
     const [reservedTokens, , , , , , , stop] = text;
     this.#link = link;
     this.#number = number;
