@@ -17,6 +17,8 @@ export interface HttpServerOptions {
   /** 0 picks a free one. */
   port: number;
   routes: readonly Route[];
+  /** Gives further ones; called when a request comes that is for none of `routes`. Left out: there are none. */
+  otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Authenticator;
   /** People at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;

@@ -7,16 +7,38 @@ import { contentTypeOptions } from "./browser-headers.ts";
 import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
 import { newRequestId } from "./request-id.ts";
-import { RouteTable } from "./route-table.ts";
+import type { Route } from "./route.ts";
+import { pathOf, RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
 export function startHttpServer(options: HttpServerOptions): Http1Server {
   const table = new RouteTable(options.routes);
+  const exchangeOf = (req: IncomingRequest, reply: Reply) => new HttpExchange(req, reply, table, options);
+  let loadOthers = options.otherRoutes;
+  let loading: Promise<void> | undefined;
+  const load = async (others: () => Promise<readonly Route[]>) => {
+    try {
+      table.add(await others());
+      loadOthers = undefined;
+    } finally {
+      loading = undefined;
+    }
+  };
   return startHttp1Server({
     hostname: options.hostname,
     port: options.port,
     limits: options.limits ?? {},
-    onRequest: (req: IncomingRequest, reply: Reply) => new HttpExchange(req, reply, table, options).serve(),
+    onRequest(req: IncomingRequest, reply: Reply) {
+      if (!loadOthers || table.find(req.method, pathOf(req.target))) {
+        exchangeOf(req, reply).serve();
+        return;
+      }
+      loading ??= load(loadOthers);
+      loading.then(
+        () => exchangeOf(req, reply).serve(),
+        (error: unknown) => exchangeOf(req, reply).fault(error),
+      );
+    },
     onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
   });
