@@ -18,7 +18,7 @@ import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
 import { followConfigFile } from "./follow-config.ts";
-import { releaseOnceQuiet } from "./quiet-start.ts";
+import { releaseWhenQuiet } from "./quiet.ts";
 
 /** Open answers get this long to end after the first signal. */
 const drainMs = 30_000;
@@ -97,7 +97,7 @@ export async function startServer(
     throw explainStart(error, config);
   });
   configureLog(config, server);
-  releaseOnceQuiet(server);
+  releaseWhenQuiet(server);
   const stop = followSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
