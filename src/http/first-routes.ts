@@ -8,7 +8,7 @@ import { modelStatusRoutes } from "./api/model-status-routes.ts";
 import { responseRoutes } from "./api/responses/response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
 import type { Route } from "./exchange/route.ts";
-import type { RouteDeps } from "./routes.ts";
+import type { MadeRoutes, RouteDeps } from "./routes.ts";
 
 const makers = [
   inferenceRoutes,
@@ -19,9 +19,6 @@ const makers = [
   serviceRoutes,
   metricsRoutes,
 ];
-
-/** What each maker of routes has made, so that none is asked twice. */
-export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
 
 export interface FirstRoutes {
   routes: readonly Route[];
@@ -43,9 +40,7 @@ export function createFirstRoutes(deps: RouteDeps): FirstRoutes {
     loaded ??= load();
     return loaded;
   };
-  const made: MadeRoutes = new Map(
-    makers.map((make): [unknown, readonly Route[]] => [make, make(deps, whole)]),
-  );
+  const made: MadeRoutes = new Map(makers.map((make): [unknown, readonly Route[]] => [make, make(deps, whole)]));
   const routes = [...made.values()].flat();
   return {
     routes,

@@ -35,7 +35,6 @@ import { usageRoutes } from "./api/usage/usage-routes.ts";
 import { webhookRoutes } from "./api/webhooks/webhook-routes.ts";
 import { dashboardRoutes } from "./dashboard/dashboard-routes.ts";
 import type { Route } from "./exchange/route.ts";
-import type { MadeRoutes } from "./first-routes.ts";
 import { guideRoutes } from "./guides/guide-routes.ts";
 import { authorizeRoutes } from "./pages/authorize-routes.ts";
 import { deviceRoutes } from "./pages/device-routes.ts";
@@ -88,7 +87,12 @@ const makers = [
 type Maker = (typeof makers)[number];
 
 /** What the routes work with: what each of their makers asks for, together. */
-export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown ? Deps : never;
+export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown
+  ? Deps
+  : never;
+
+/** What each maker of routes has made, so that none is asked twice. */
+export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
 
 /** `made`: what some of the makers have made already. */
 export function createRoutes(deps: RouteDeps, made: MadeRoutes = new Map()): readonly Route[] {

@@ -1,6 +1,7 @@
 // Gives memory back once the server has nothing to do: what only its start needed, and what only a load that is over did.
+
+import { releaseProgramPages } from "../../installation/program-pages.ts";
 import type { RunningServer } from "../../server/serve.ts";
-import { releaseProgramPages } from "./program-pages.ts";
 
 const lookMs = 1_000;
 /** Monitors ask a server now and then that nobody uses. */

@@ -2,7 +2,7 @@
 import { dlopen } from "bun:ffi";
 import { readFileSync } from "node:fs";
 
-/** Of madvise(2). */
+/** Advice for madvise(2). */
 const dontNeed = 4;
 
 /**
