@@ -47,7 +47,7 @@ const held: Scenario = {
 
 export async function measureMemory({ bench, options, placement, tell }: Surroundings): Promise<MemoryResult> {
   const { mock, load } = bench;
-  const start = { upstreamPort: mock.port, prefix: placement.gateway, source: "memory", byLauncher: true };
+  const start = { upstreamPort: mock.port, prefix: placement.gateway, source: "silent", byLauncher: true };
   await using headrace = await startHeadrace(start);
   const target: Target = {
     name: "memory",
@@ -94,7 +94,7 @@ export async function measureMemory({ bench, options, placement, tell }: Surroun
     points,
     bodies: { count: longBodies, bytes: longBodyBytes, rssBytesEach: (long - short) / longBodies },
     requests,
-    audit: await audit("Memory", mock, "memory", headrace.booked, { tokens: false }),
+    audit: await audit("Memory", mock, "silent", headrace.booked, { tokens: false }),
     errors,
   };
 }
