@@ -1,5 +1,6 @@
 // The goals for the figures, and whether they are reached.
 import { added, coreRatio, perChunk, perRequest, scalingRatio } from "./figures.ts";
+import { addedFirstChunk } from "./first-chunk.ts";
 import { formatRatio } from "./formats.ts";
 import type { BenchResult } from "./result.ts";
 import { chatMany, chatOne, streamFull, streamPaced } from "./scenarios.ts";
@@ -21,12 +22,27 @@ const idleMegabytes = 90;
 const streamKilobytes = 25;
 const streamCount = 9_000;
 const flatWithin = 0.1;
+const idleWithLauncherMegabytes = 60;
+const loadMegabytes = 150;
+const backWithin = 1.2;
+const keysMegabytes = 200;
+const longBodyBytes = 1_000_000;
+const longBodyTime = 2;
+const longBodyMemory = 2;
+const firstChunkMs = 1;
 const engineShare = 0.97;
 const engineFirstTokenMs = 5;
 
 /** Those that this run has figures for. Of ratios the median over the rounds decides. */
 export function goals(result: BenchResult): Goal[] {
-  return [...coreGoals(result), ...formatGoals(result), ...scalingGoals(result), ...engineGoals(result)];
+  return [
+    ...coreGoals(result),
+    ...memoryGoals(result),
+    ...firstChunkGoals(result),
+    ...formatGoals(result),
+    ...scalingGoals(result),
+    ...engineGoals(result),
+  ];
 }
 
 function coreGoals({ core }: BenchResult): Goal[] {
@@ -53,6 +69,47 @@ function coreGoals({ core }: BenchResult): Goal[] {
     });
   }
   return found;
+}
+
+function memoryGoals({ memory }: BenchResult): Goal[] {
+  if (!memory) return [];
+  const rssOf = (name: string) => memory.points.find((point) => point.name === name)?.memory.rss ?? Number.NaN;
+  const idle = rssOf("idle");
+  const after = rssOf("after") / idle;
+  const body = memory.bodies.rssBytesEach / memory.bodies.bytes;
+  return [
+    megabyteGoal("Resident memory, idle, with the launcher", idle, idleWithLauncherMegabytes),
+    megabyteGoal("Resident memory, 64 connections at full speed", rssOf("load"), loadMegabytes),
+    {
+      title: "Resident memory a minute after that, to idle",
+      limit: `<= ${backWithin}x`,
+      value: `${after.toFixed(2)}x`,
+      met: after <= backWithin,
+    },
+    {
+      title: "Resident memory of a body of 1 MB under way",
+      limit: `<= ${longBodyMemory}x its size`,
+      value: `${body.toFixed(2)}x`,
+      met: body <= longBodyMemory,
+    },
+  ];
+}
+
+function megabyteGoal(title: string, bytes: number, most: number): Goal {
+  return { title, limit: `<= ${most} MB`, value: `${(bytes / 1e6).toFixed(1)} MB`, met: bytes <= most * 1e6 };
+}
+
+function firstChunkGoals({ firstChunk }: BenchResult): Goal[] {
+  if (!firstChunk) return [];
+  const { median, least, most } = addedFirstChunk(firstChunk);
+  return [
+    {
+      title: "First chunk of 64 streams that begin at once, p50",
+      limit: `<= ${firstChunkMs} ms more than nginx`,
+      value: `${median.toFixed(2)} ms [${least.toFixed(2)} to ${most.toFixed(2)}]`,
+      met: median <= firstChunkMs,
+    },
+  ];
 }
 
 function formatGoals({ formats }: BenchResult): Goal[] {
@@ -94,6 +151,12 @@ function scalingGoals({ scaling, streams }: BenchResult): Goal[] {
       met: ratio.median <= 1 + flatWithin,
     });
   }
+  if (last?.rssBytes != null) {
+    found.push(
+      megabyteGoal(`Resident memory with ${last.at.toLocaleString("en")} keys in use`, last.rssBytes, keysMegabytes),
+    );
+  }
+  found.push(...bodyGoals(scaling));
   const open = streams?.points.find((point) => point.target === "same" && point.open === streamCount);
   if (open) {
     found.push({
@@ -104,6 +167,13 @@ function scalingGoals({ scaling, streams }: BenchResult): Goal[] {
     });
   }
   return found;
+}
+
+function bodyGoals(scaling: BenchResult["scaling"]): Goal[] {
+  const bodies = scaling.find(({ name }) => name === "bodies");
+  const point = bodies?.points.find(({ target, at }) => target === "same" && at === longBodyBytes);
+  const ratio = bodies && point && scalingRatio(bodies, point);
+  return ratio ? [ratioGoal("CPU of a request with a body of 1 MB", ratio, longBodyTime)] : [];
 }
 
 function engineGoals({ engine }: BenchResult): Goal[] {

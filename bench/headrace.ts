@@ -11,8 +11,12 @@ export interface Headrace {
   port: number;
   /** A key with limits and quotas of its own, which count beside those of the key that made it and of the account. */
   key: string;
+  /** The key that the start made. */
+  firstKey: string;
   /** The gateway and, where the built-in engine runs, its processes. */
   pids(): readonly number[];
+  /** The launcher, where it waits beside the gateway. */
+  launcherPids(): readonly number[];
   /** The totals of the account in its ledger, by way of `GET /v1/usage`. */
   booked(): Promise<UsageTotals>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -27,11 +31,14 @@ export interface HeadraceOptions extends ServedModels {
   prefix?: readonly string[];
   /** The directory for its CPU profile when it ends. */
   profileDir?: string | undefined;
+  /** Whether `bin/headrace.mjs` starts it, as a user would. */
+  byLauncher?: boolean;
   /** Fills the data directory, which an earlier start has made. */
   prepare?: (dataDir: string) => Promise<void>;
 }
 
 const main = new URL("../src/main.ts", import.meta.url).pathname;
+const launcher = new URL("../bin/headrace.mjs", import.meta.url).pathname;
 const demoModel = "tiny-demo";
 
 export async function startHeadrace(options: HeadraceOptions): Promise<Headrace> {
@@ -55,11 +62,13 @@ export async function startHeadrace(options: HeadraceOptions): Promise<Headrace>
     const firstKey = installation.firstKey();
     const models = options.upstreamPort === undefined ? [demoModel] : servedIds(options);
     await until(() => serves(port, firstKey, models), `Headrace serves ${models.length} models`);
-    const key = await createGovernedKey(port, firstKey);
+    const key = options.byLauncher ? firstKey : await createGovernedKey(port, firstKey);
     return {
       port,
       key,
+      firstKey,
       pids: () => processTree(pid),
+      launcherPids: () => (options.byLauncher && processTree(pid).length > 1 ? [pid] : []),
       booked: () => bookedUsage(port, firstKey),
       [Symbol.asyncDispose]: dispose,
     };
@@ -101,7 +110,7 @@ export async function measureStarts(
 }
 
 function install(directory: string, options: HeadraceOptions) {
-  const { upstreamPort, profileDir, prefix = [] } = options;
+  const { upstreamPort, profileDir, byLauncher, prefix = [] } = options;
   const config = join(directory, "headrace.yaml");
   const data = join(directory, "data");
   const log = join(directory, "headrace.log");
@@ -125,7 +134,8 @@ function install(directory: string, options: HeadraceOptions) {
     start(port: number): Bun.Subprocess {
       // A file, as under a service manager: a pipe would charge this process with reading it.
       const output = openSync(log, "w");
-      const command = [...prefix, process.execPath, ...profiler, main, "serve", "--port", String(port), ...flags];
+      const program = byLauncher ? ["node", launcher] : [process.execPath, ...profiler, main];
+      const command = [...prefix, ...program, "serve", "--port", String(port), ...flags];
       const child = Bun.spawn(command, { stdin: "ignore", stdout: output, stderr: output, env: environment() });
       closeSync(output);
       return child;

@@ -5,10 +5,12 @@ import { dirname } from "node:path";
 import { compareEngine } from "./built-in-engine.ts";
 import { measureCore, type Surroundings } from "./core.ts";
 import { writeDocs } from "./docs-page.ts";
+import { measureFirstChunk } from "./first-chunk.ts";
 import { measureFormats } from "./formats.ts";
 import { goals } from "./goals.ts";
 import { measureIdleStreams } from "./idle-streams.ts";
 import { startLoadGenerator } from "./load.ts";
+import { measureMemory } from "./memory.ts";
 import { startMock } from "./mock.ts";
 import { findNginx, versionOf } from "./nginx.ts";
 import { type BenchOptions, readOptions, type SectionName, usage } from "./options.ts";
@@ -46,6 +48,8 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     if (chosen(name)) scaling.push(await measureSection(surroundings));
   }
   const formats = chosen("formats") ? await measureFormats(surroundings) : null;
+  const memory = chosen("memory") ? await measureMemory(surroundings) : null;
+  const firstChunk = chosen("first-chunk") ? await measureFirstChunk(surroundings) : null;
   const streams = chosen("streams") ? await measureIdleStreams(surroundings) : null;
   const onRound = (round: number) => tell(`Built-in engine: round ${round} of ${options.engineRounds} …`);
   const engine = chosen("engine")
@@ -70,6 +74,8 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     engine,
     scaling,
     formats,
+    memory,
+    firstChunk,
     streams,
   };
 }

@@ -3,6 +3,7 @@
 import type { Socket } from "bun";
 import {
   chatAnswer,
+  chatAnswerOf,
   completionTokens,
   doneEvent,
   finishEvent,
@@ -68,6 +69,10 @@ const headEnd = Buffer.from("\r\n\r\n");
 const tickMs = 1;
 /** A larger body has no plan for a stream in it, and is counted without being kept. */
 const largestKeptBody = 32_768;
+/** Who asks under this name has streams begun for such bodies, which are silent from then on. */
+const silentSource = "silent";
+/** A gateway looks twice at an answer that says much fewer. */
+const bytesPerToken = 4;
 
 const streamHead =
   "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-accel-buffering: no\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -83,6 +88,8 @@ const answers = {
 };
 /** Whole streams at full speed, by number of chunks and whether usage was asked for. */
 const wholeStreams = new Map<string, Buffer>();
+/** Answers to large bodies, by prompt tokens. */
+const largeAnswers = new Map<number, Buffer>();
 const asked: Readonly<Record<string, "chat" | "responses" | "messages">> = {
   "/v1/chat/completions": "chat",
   "/v1/responses": "responses",
@@ -184,7 +191,7 @@ function headOf(text: string): Head {
 }
 
 /** The whole answer, or the start of a stream that goes on by `tick` or is held. `body`: undefined where it is large. */
-function answer(client: Client, { operation, counters }: Head, body: Buffer | undefined): Buffer {
+function answer(client: Client, { operation, counters, length }: Head, body: Buffer | undefined): Buffer {
   if (operation === "models") return answers.models;
   if (operation === "counters") return jsonAnswer(JSON.stringify(mock));
   if (operation === "unknown") return answers.refused;
@@ -194,7 +201,8 @@ function answer(client: Client, { operation, counters }: Head, body: Buffer | un
     countTokens(counters);
     return answers[operation];
   }
-  if (body === undefined || body.indexOf('"stream":true') < 0) {
+  if (body === undefined) return counters === mock.sources[silentSource] ? streamStart : largeAnswer(counters, length);
+  if (body.indexOf('"stream":true') < 0) {
     countTokens(counters);
     return answers.chat;
   }
@@ -214,8 +222,19 @@ function answer(client: Client, { operation, counters }: Head, body: Buffer | un
   return streamStart;
 }
 
-function countTokens(counters: UpstreamCounters): void {
-  counters.promptTokens += promptTokens;
+function largeAnswer(counters: UpstreamCounters, length: number): Buffer {
+  const tokens = Math.ceil(length / bytesPerToken);
+  countTokens(counters, tokens);
+  let bytes = largeAnswers.get(tokens);
+  if (!bytes) {
+    bytes = jsonAnswer(chatAnswerOf(tokens));
+    largeAnswers.set(tokens, bytes);
+  }
+  return bytes;
+}
+
+function countTokens(counters: UpstreamCounters, tokens = promptTokens): void {
+  counters.promptTokens += tokens;
   counters.completionTokens += completionTokens;
 }
 

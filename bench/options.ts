@@ -3,7 +3,18 @@ import { parseArgs } from "node:util";
 import { type OtherGateway, readOther } from "./other-gateway.ts";
 import { UsageError } from "./usage-error.ts";
 
-export const sections = ["core", "engine", "keys", "models", "bodies", "streams", "ledger", "formats"] as const;
+export const sections = [
+  "core",
+  "engine",
+  "keys",
+  "models",
+  "bodies",
+  "streams",
+  "ledger",
+  "formats",
+  "memory",
+  "first-chunk",
+] as const;
 export type SectionName = (typeof sections)[number];
 
 export interface BenchOptions {

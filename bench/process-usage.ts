@@ -54,6 +54,28 @@ export function rssBytes(pids: readonly number[]): number {
   return kilobytes * 1024;
 }
 
+/** Memory of processes together, in bytes. */
+export interface Memory {
+  /** All pages that they have mapped. */
+  rss: number;
+  /** The same, with a share of those that others have mapped as well. */
+  pss: number;
+  /** Those that they have changed: what nothing but their end gives back. */
+  dirty: number;
+}
+
+export function memoryOf(pids: readonly number[]): Memory {
+  const memory = { rss: 0, pss: 0, dirty: 0 };
+  for (const pid of pids) {
+    const text = readIfThere(`/proc/${pid}/smaps_rollup`);
+    const bytes = (name: string) => Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(text)?.[1] ?? 0) * 1024;
+    memory.rss += bytes("Rss");
+    memory.pss += bytes("Pss");
+    memory.dirty += bytes("Private_Dirty");
+  }
+  return memory;
+}
+
 /**
  * Resident memory once it is at rest: the least of a few seconds, as a collector gives back what it freed a while later.
  */

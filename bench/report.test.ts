@@ -34,14 +34,20 @@ test("every goal of the run is told, met or missed", () => {
     "CPU of a streamed chunk: renamed": false,
     "added p50, 1 connection: renamed": false,
     "Resident memory, idle": true,
+    "Resident memory, idle, with the launcher": true,
+    "Resident memory, 64 connections at full speed": false,
+    "Resident memory a minute after that, to idle": true,
+    "Resident memory of a body of 1 MB under way": true,
+    "First chunk of 64 streams that begin at once, p50": true,
     "CPU of a request with 100,000 keys, to that with 10": true,
+    "Resident memory with 100,000 keys in use": true,
     "Resident memory of each of 9,000 idle streams": false,
   });
 });
 
 test("without nginx there are no goals that compare with it", () => {
   const result = sampleResult();
-  expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(2);
+  expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(8);
 });
 
 test("a missing usage and a failed request make a run void", () => {

@@ -1,8 +1,10 @@
 // Everything that one run measured, as the JSON file has it.
 import type { EngineComparison } from "./built-in-engine.ts";
 import type { CoreResult } from "./core.ts";
+import type { FirstChunkResult } from "./first-chunk.ts";
 import type { FormatsResult } from "./formats.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
+import type { MemoryResult } from "./memory.ts";
 import type { ScalingResult } from "./scaling.ts";
 
 export interface BenchResult {
@@ -29,21 +31,27 @@ export interface BenchResult {
   scaling: readonly ScalingResult[];
   /** Missing in figures from before there were several. */
   formats?: FormatsResult | null;
+  /** Likewise. */
+  memory?: MemoryResult | null;
+  firstChunk?: FirstChunkResult | null;
   streams: IdleStreamsResult | null;
 }
 
 /** Whatever makes the figures void: errors of any measurement, and usage that the ledger has not. */
-export function faults({ core, engine, scaling, formats, streams }: BenchResult): string[] {
+export function faults({ core, engine, scaling, formats, memory, firstChunk, streams }: BenchResult): string[] {
   const samples = [
     ...(core?.samples ?? []),
     ...scaling.flatMap((section) => section.samples),
     ...(formats?.samples ?? []),
+    ...(firstChunk?.samples ?? []),
     ...(streams?.points.map(({ request }) => request) ?? []),
   ];
   const audits = [
     ...(core ? [core.audit] : []),
     ...scaling.flatMap((section) => section.audits),
     ...(formats ? [formats.audit] : []),
+    ...(memory ? [memory.audit] : []),
+    ...(firstChunk ? [firstChunk.audit] : []),
     ...(streams ? [streams.audit] : []),
   ];
   return [
@@ -54,6 +62,7 @@ export function faults({ core, engine, scaling, formats, streams }: BenchResult)
     ),
     ...audits.flatMap((one) => one.faults),
     ...(streams?.faults ?? []),
+    ...Object.entries(memory?.errors ?? {}).map(([error, count]) => `memory: ${error} (${count} times)`),
     ...(engine ?? []).flatMap(({ chats, errors }) =>
       Object.entries(errors).map(([error, count]) => `engine, ${chats} chats: ${error} (${count} times)`),
     ),

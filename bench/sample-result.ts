@@ -83,6 +83,26 @@ export function sampleResult(): BenchResult {
         audits: [],
       },
     ],
+    memory: {
+      node: "v22.15.0",
+      launcherBytes: 0,
+      points: [
+        { name: "idle", title: "Idle", memory: { rss: 58e6, pss: 45e6, dirty: 38e6 } },
+        { name: "load", title: "Load", memory: { rss: 151e6, pss: 120e6, dirty: 110e6 } },
+        { name: "after", title: "After", memory: { rss: 68e6, pss: 50e6, dirty: 44e6 } },
+      ],
+      bodies: { count: 16, bytes: 1_000_000, rssBytesEach: 1.4e6 },
+      requests: 1_000,
+      audit: audit(),
+      errors: {},
+    },
+    firstChunk: {
+      targets: ["nginx", "same"].map((name) => ({ name, title: name })),
+      samples: [2, 2.5].map((firstEventP50Ms, index) =>
+        sampleOf({ scenario: "first-chunk", target: index === 0 ? "nginx" : "same", firstEventP50Ms }),
+      ),
+      audit: audit(),
+    },
     streams: {
       before: { same: 60e6 },
       points: [

@@ -14,9 +14,11 @@ import {
   samplesOf,
   scalingRatio,
 } from "./figures.ts";
+import { addedFirstChunk, type FirstChunkResult } from "./first-chunk.ts";
 import { type FormatsResult, formatRatio, formatScenarios } from "./formats.ts";
 import { goals } from "./goals.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
+import type { MemoryResult } from "./memory.ts";
 import type { BenchResult } from "./result.ts";
 import type { ScalingResult } from "./scaling.ts";
 import { coreScenarios, type Scenario } from "./scenarios.ts";
@@ -31,13 +33,15 @@ export interface Table {
 }
 
 export function tables(result: BenchResult): Table[] {
-  const { core, engine, scaling, formats, streams } = result;
+  const { core, engine, scaling, formats, memory, firstChunk, streams } = result;
   return [
     goalTable(result),
     ...(core ? [...coreScenarios.map((scenario) => scenarioTable(core, scenario)), processTable(core)] : []),
     ...(engine ? [engineTable(engine)] : []),
     ...scaling.map(scalingTable),
     ...(formats ? [formatTable(formats)] : []),
+    ...(memory ? [memoryTable(memory)] : []),
+    ...(firstChunk ? [firstChunkTable(firstChunk)] : []),
     ...(streams ? [idleStreamsTable(streams)] : []),
   ].filter(({ rows }) => rows.length > 0);
 }
@@ -152,6 +156,33 @@ function processTable({ rss, startMs }: CoreResult): Table {
     head: ["", "resident MB, idle", "resident MB, after the load", "start to first answer, ms"],
     rows,
   };
+}
+
+function memoryTable({ node, launcherBytes, points, bodies }: MemoryResult): Table {
+  const launcher = launcherBytes > 0 ? `which waits: ${megabytes(launcherBytes)} MB` : "which has become the server";
+  const rows = points.map(({ title, memory: { rss, pss, dirty } }) => [title, ...[rss, pss, dirty].map(megabytes)]);
+  const bodyTitle = `Each of ${bodies.count} bodies of ${bodies.bytes / 1e6} MB under way`;
+  return {
+    title: `Memory in MB, with the launcher (Node ${node}, ${launcher}), built-in engine off`,
+    head: ["", "resident", "proportional", "changed"],
+    rows: [...rows, [bodyTitle, fixed(bodies.rssBytesEach / 1e6, 2), "", ""]],
+  };
+}
+
+function firstChunkTable(result: FirstChunkResult): Table {
+  const { median, least, most } = addedFirstChunk(result);
+  const rows = result.targets.map(({ name, title }) => [
+    title,
+    fixed(
+      middle(
+        result.samples.filter(({ target }) => target === name),
+        ({ firstEventP50Ms }) => firstEventP50Ms ?? Number.NaN,
+      ),
+      2,
+    ),
+    name === "same" ? `${fixed(median, 2)} [${fixed(least, 2)} to ${fixed(most, 2)}]` : "",
+  ]);
+  return { title: "First chunk of 64 streams that begin at once", head: ["", "p50 ms", "more than nginx"], rows };
 }
 
 function engineTable(engine: NonNullable<BenchResult["engine"]>): Table {

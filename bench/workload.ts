@@ -31,11 +31,11 @@ const sentence = "The gateway passes what need not change, and counts what it pa
 /** Tokens that the mock reports for each answer; the ledger must come to the same. */
 export const promptTokens = 180;
 export const completionTokens = 160;
-const answerUsage = {
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  total_tokens: promptTokens + completionTokens,
-};
+const answerUsage = usageOf(promptTokens);
+
+function usageOf(tokens: number) {
+  return { prompt_tokens: tokens, completion_tokens: completionTokens, total_tokens: tokens + completionTokens };
+}
 
 /** A chat request, of about 1 KB unless `bodyBytes` says otherwise. */
 export function chatRequest(model: string, plan?: StreamPlan, bodyBytes = 1_000): string {
@@ -115,17 +115,21 @@ export const messagesAnswer = JSON.stringify({
   usage: { input_tokens: promptTokens, output_tokens: completionTokens },
 });
 
-/** A chat answer of about 1 KB. */
-export const chatAnswer = JSON.stringify({
-  id: "chatcmpl-bench",
-  object: "chat.completion",
-  created,
-  model: upstreamModel,
-  choices: [
-    { index: 0, message: { role: "assistant", content: sentence.repeat(12) }, finish_reason: "stop", logprobs: null },
-  ],
-  usage: answerUsage,
-});
+/** A chat answer of about 1 KB, to a prompt of so many tokens. */
+export function chatAnswerOf(tokens: number): string {
+  return JSON.stringify({
+    id: "chatcmpl-bench",
+    object: "chat.completion",
+    created,
+    model: upstreamModel,
+    choices: [
+      { index: 0, message: { role: "assistant", content: sentence.repeat(12) }, finish_reason: "stop", logprobs: null },
+    ],
+    usage: usageOf(tokens),
+  });
+}
+
+export const chatAnswer = chatAnswerOf(promptTokens);
 
 export const modelList = JSON.stringify({
   object: "list",

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts Headrace under Bun from plain Node, in a clone, which is set up first, or as the package that npm installed: hands
-// over arguments, terminal and signals.
+// Starts Headrace under Bun from plain Node, in a clone, which is set up first, or as the package that npm installed: becomes
+// Bun where Node and the system can do that, and elsewhere hands over arguments, terminal and signals.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -13,12 +13,16 @@ if (isClone) {
   if (process.argv[2] === "serve") ensureDashboard();
 }
 const program = isClone ? join(root, "src", "main.ts") : join(root, "app", "main.js");
-const child = spawn(bunExecutable(), [program, ...process.argv.slice(2)], {
-  stdio: "inherit",
-  env: bunEnvironment({ LAUNCHED_BY: "headrace" }),
-});
+const bun = bunExecutable();
+const args = [program, ...process.argv.slice(2)];
+const underNpm = process.env.npm_lifecycle_event !== undefined;
+// Node has it from 22.15 on; a launcher that waited would keep some 40 MB for nothing.
+if (process.platform !== "win32" && process.execve) {
+  process.execve(bun, [bun, ...args], bunEnvironment({ LAUNCHED_BY: underNpm ? "npm" : "itself" }));
+}
+const child = spawn(bun, args, { stdio: "inherit", env: bunEnvironment({ LAUNCHED_BY: "headrace" }) });
 // npm ends at SIGTERM without a word to this process: as its child, end as well.
-if (process.env.npm_lifecycle_event) {
+if (underNpm) {
   const parent = process.ppid;
   setInterval(() => {
     if (process.ppid !== parent) child.kill("SIGTERM");

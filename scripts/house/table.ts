@@ -24,8 +24,8 @@ export const layers: Layers = {
   },
   "src/installation": {
     may: ["bin"],
-    packages: ["node:child_process", "node:fs", "node:os", "node:path", "node:url"],
-    because: "where files are does not depend on what is in them.",
+    packages: ["bun:ffi", "node:child_process", "node:fs", "node:os", "node:path", "node:url"],
+    because: "where files are, on disk and in memory, does not depend on what is in them.",
   },
   "src/domain": {
     may: ["src/base"],

@@ -326,9 +326,13 @@ export function connectDirectly(): void {
   ignoreProxies(process.env);
 }
 
-/** Whether the launcher in `bin/` started this process, and forwards signals to it. */
-export function wasLaunched(): boolean {
-  return process.env["LAUNCHED_BY"] === "headrace";
+/**
+ * Whether this process ends with the one that started it: with a launcher in `bin/` that waits for it, or with npm, which
+ * ends at a signal without a word to what the launcher has become.
+ */
+export function endsWithParent(): boolean {
+  const launchedBy = process.env["LAUNCHED_BY"];
+  return launchedBy === "headrace" || launchedBy === "npm";
 }
 
 /** The environment for commands other than `serve`, which hand it on to what reads it. */

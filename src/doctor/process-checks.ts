@@ -123,6 +123,7 @@ function processors({ processors: share }: ProcessFacts): Finding {
 }
 
 function launcher(environment: Readonly<Record<string, string>> | undefined): Finding {
-  const isOurs = environment?.["LAUNCHED_BY"] === "headrace";
-  return ok("launcher", isOurs ? "started by bin/headrace.mjs" : "started by Bun directly");
+  const launchedBy = environment?.["LAUNCHED_BY"];
+  if (launchedBy === undefined) return ok("launcher", "started by Bun directly");
+  return ok("launcher", `started by bin/headrace.mjs${launchedBy === "headrace" ? ", which waits for it" : ""}`);
 }

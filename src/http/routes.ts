@@ -87,9 +87,17 @@ const makers = [
 type Maker = (typeof makers)[number];
 
 /** What the routes work with: what each of their makers asks for, together. */
-export type RouteDeps = Maker extends (deps: infer Deps, all: () => readonly Route[]) => unknown ? Deps : never;
+export type RouteDeps = Maker extends (deps: infer Deps, all: () => Promise<readonly Route[]>) => unknown
+  ? Deps
+  : never;
 
-export function createRoutes(deps: RouteDeps): readonly Route[] {
-  const routes: Route[] = makers.flatMap((make: Maker): readonly Route[] => make(deps, () => routes));
+/** What each maker of routes has made, so that none is asked twice. */
+export type MadeRoutes = ReadonlyMap<unknown, readonly Route[]>;
+
+/** `made`: what some of the makers have made already. */
+export function createRoutes(deps: RouteDeps, made: MadeRoutes = new Map()): readonly Route[] {
+  const routes: Route[] = makers.flatMap(
+    (make: Maker): readonly Route[] => made.get(make) ?? make(deps, async () => routes),
+  );
   return routes;
 }

@@ -106,6 +106,14 @@ describe("a server that was found to speak Messages", () => {
   });
 });
 
+test("a request that an engine gets as it came is parsed by nobody", () => {
+  const text = JSON.stringify(chat);
+  const request = new DecodedRequest(dialects.chat, ByteSpan.of(text), marksOf(dialects.chat, JSON.parse(text)));
+  Object.defineProperty(request, "body", { get: () => expect.unreachable("The body was parsed.") });
+  const { body } = askingOf(request, { engine: {}, model: "m", recording: false, seal });
+  expect(typeof body === "string" ? body : body.solid.text).toBe(text);
+});
+
 test("a server that was found to speak Responses is asked for a chat where it would not keep to a form, or read a file", () => {
   const found = { chat: "whole", response: "functions" } as const;
   const file = { type: "input_file", file_data: "data:text/plain;base64,YQ==" };

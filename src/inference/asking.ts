@@ -46,8 +46,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const { dialect } = request;
   const from = formatFor(request, engine);
   const fits = limitFor(request, from, context);
-  const least = from.leastLimit(from === dialect ? request.body : {});
-  const capped = capOf(mostTokens, least, fits ?? request.tokenLimit, request, context);
+  const capped = capOf(mostTokens, from, fits ?? request.tokenLimit, request, context);
   const limit = capped ?? fits;
   if (from === dialect) {
     // A server of the maker's own knows best what fits.
@@ -74,12 +73,15 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
  */
 function capOf(
   most: number | undefined,
-  least: number,
+  from: Dialect,
   limit: number | undefined,
-  { promptTokens, stream, dialect }: DecodedRequest,
+  request: DecodedRequest,
   context: number | undefined,
 ): number | undefined {
   if (most === undefined) return undefined;
+  const { promptTokens, stream, dialect } = request;
+  // Only now: the body of most requests is parsed by nobody.
+  const least = from.leastLimit(from === dialect ? request.body : {});
   const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const told = stream ? Math.max(most, least) : most;
   if (told >= (limit ?? unsaid)) return undefined;

@@ -15,6 +15,7 @@ export interface OpenPlace {
 
 /** The bytes of an account, for as long as one of its keys is known here. */
 interface KnownAccount {
+  readonly id: string;
   readonly bytes: AccountBytes;
   keys: number;
 }
@@ -73,17 +74,19 @@ export class OpenRequests {
   }
 
   #newPlaces(ids: HolderIds): KeyPlaces {
-    const accountId = ids.account;
-    let account = this.#accounts.get(accountId);
+    const id = ids.account;
+    let account = this.#accounts.get(id);
     if (!account) {
-      account = { bytes: new AccountBytes(), keys: 0 };
-      this.#accounts.set(accountId, account);
+      account = { id, bytes: new AccountBytes(), keys: 0 };
+      this.#accounts.set(id, account);
     }
-    const known = account;
-    known.keys++;
-    return new KeyPlaces(this, this.#ledger.holder(known.bytes, ids), () => {
-      if (--known.keys === 0) this.#accounts.delete(accountId);
-    });
+    account.keys++;
+    return new KeyPlaces(this, this.#ledger.holder(account.bytes, ids), account);
+  }
+
+  /** One of its keys is not known here any more. */
+  keyForgotten(account: KnownAccount): void {
+    if (--account.keys === 0) this.#accounts.delete(account.id);
   }
 }
 
@@ -96,12 +99,12 @@ class KeyPlaces implements OpenPlace {
   #wasUsed = false;
   #among: OpenRequests | undefined;
   readonly holder: Holder;
-  readonly #givenUp: () => void;
+  readonly #account: KnownAccount;
 
-  constructor(among: OpenRequests, holder: Holder, givenUp: () => void) {
+  constructor(among: OpenRequests, holder: Holder, account: KnownAccount) {
     this.#among = among;
     this.holder = holder;
-    this.#givenUp = givenUp;
+    this.#account = account;
   }
 
   /** Undefined once they were given up: the next request of the key gets others. */
@@ -122,8 +125,8 @@ class KeyPlaces implements OpenPlace {
     const isOver = this.open === 0 && this.lent === 0 && (isCrowded || !this.#wasUsed);
     this.#wasUsed = false;
     if (isOver) {
+      this.#among?.keyForgotten(this.#account);
       this.#among = undefined;
-      this.#givenUp();
     }
     return isOver;
   }

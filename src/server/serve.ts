@@ -10,7 +10,7 @@ import { BackgroundRuns } from "../http/api/responses/background/background-runs
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
-import { createRoutes } from "../http/routes.ts";
+import { createFirstRoutes } from "../http/first-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Http1Limits } from "../http1/server/server-limits.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -191,7 +191,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
-  const routes = createRoutes({
+  const { routes, others } = createFirstRoutes({
     ...governance,
     backgroundRuns,
     ...people,
@@ -226,6 +226,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...(shared ? { unix: innerSocket(shared.directory) } : { hostname: config.host, port: config.port }),
     beforeAnswer: shared && (() => workers?.whenTold()),
     routes,
+    otherRoutes: others,
     authenticator: governance.authenticator,
     sessions: people.sessionPrincipals,
     baseUrl: () => baseUrl,

@@ -2,11 +2,11 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import {
   type Config,
+  endsWithParent,
   loadConfig,
   prepareServerProcess,
   type ReloadableConfig,
   serveFlags,
-  wasLaunched,
 } from "../../config/config.ts";
 import type { FoundServer } from "../../engines/local-servers.ts";
 import { StreamLog } from "../../logging/logging.ts";
@@ -18,7 +18,7 @@ import { banner } from "../terminal/banner.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CliError, reportError } from "../terminal/terminal.ts";
 import { followConfigFile } from "./follow-config.ts";
-import { releaseOnceQuiet } from "./quiet-start.ts";
+import { releaseWhenQuiet } from "./quiet.ts";
 
 /** Open answers get this long to end after the first signal. */
 const drainMs = 30_000;
@@ -97,8 +97,8 @@ export async function startServer(
     throw explainStart(error, config);
   });
   configureLog(config, server);
-  releaseOnceQuiet(server);
-  const stop = followSignals(server, log, config.lameDuckSeconds, wasLaunched() ? launcher : undefined);
+  releaseWhenQuiet(server);
+  const stop = followSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {
     url,
@@ -170,7 +170,7 @@ function logStart(log: StreamLog, config: Config, server: RunningServer, found: 
     log.info("local_server_found", { title, url, served: config.mode === "development" });
 }
 
-/** `launcher` is the process that must not die without this one, where there is such a process. */
+/** `launcher` is the process with which this one ends, where there is such a process. */
 function followSignals(
   server: RunningServer,
   log: StreamLog,

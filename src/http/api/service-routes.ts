@@ -3,8 +3,6 @@ import { z } from "zod";
 import { StaticDocument } from "../content/static-document.ts";
 import { pageHeaders } from "../exchange/browser-headers.ts";
 import type { PublicRoute, Route } from "../exchange/route.ts";
-import { openApiDocument } from "../reference/openapi.ts";
-import { referencePage, referenceScriptSource, referenceStyleSource } from "../reference/reference-page.ts";
 
 export const checkState = z
   .enum(["ok", "degraded", "starting", "failed", "draining"])
@@ -30,17 +28,10 @@ const readinessShape = z
   .meta({ id: "Readiness" });
 export type Readiness = z.infer<typeof readinessShape>;
 
-const referenceHeaders = {
-  ...pageHeaders,
-  "content-security-policy": `default-src 'none'; style-src ${referenceStyleSource}; script-src ${referenceScriptSource}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
-  "cross-origin-opener-policy": "same-origin",
-};
-
 /** `all`: gives all routes, these included; asked once they are there. */
-export function serviceRoutes(deps: ServiceRouteDeps, all: () => readonly Route[]): PublicRoute[] {
-  let document: StaticDocument | undefined;
-  let page: StaticDocument | undefined;
-  const describe = () => openApiDocument(all(), deps.version);
+export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonly Route[]>): PublicRoute[] {
+  let document: Promise<StaticDocument> | undefined;
+  let page: Promise<ReferenceAnswer> | undefined;
   return [
     healthRoute("/healthz", "health", "Whether the process is alive"),
     healthRoute("/health", "healthAsVllm", "The same, where vLLM, llama-server and TGI have it"),
@@ -75,9 +66,9 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => readonly Route[
         tag: "Service",
         response: { description: "The document.", contentType: "application/json" },
       },
-      handle({ req }) {
-        document ??= new StaticDocument(JSON.stringify(describe()), "application/json");
-        return document.answer(req.headers);
+      async handle({ req }) {
+        document ??= all().then((routes) => descriptionOf(routes, deps.version));
+        return (await document).answer(req.headers);
       },
     },
     {
@@ -92,9 +83,10 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => readonly Route[
         response: { description: "The page.", contentType: "text/html" },
       },
       async handle({ req }) {
-        page ??= new StaticDocument(referencePage(describe()), "text/html; charset=utf-8");
-        const { headers, ...answer } = await page.answer(req.headers);
-        return { ...answer, headers: { ...headers, ...referenceHeaders } };
+        page ??= all().then((routes) => referenceOf(routes, deps.version));
+        const { file, ...own } = await page;
+        const { headers, ...answer } = await file.answer(req.headers);
+        return { ...answer, headers: { ...headers, ...own.headers } };
       },
     },
   ];
@@ -108,5 +100,28 @@ function healthRoute(path: string, operationId: string, summary: string): Public
     throttle: "monitor",
     doc: { operationId, summary, tag: "Service", response: { description: "It is.", json: health } },
     handle: () => Response.json({ status: "ok" }),
+  };
+}
+
+async function descriptionOf(routes: readonly Route[], version: string): Promise<StaticDocument> {
+  const { openApiDocument } = await import("../reference/openapi.ts");
+  return new StaticDocument(JSON.stringify(openApiDocument(routes, version)), "application/json");
+}
+
+interface ReferenceAnswer {
+  file: StaticDocument;
+  headers: Readonly<Record<string, string>>;
+}
+
+async function referenceOf(routes: readonly Route[], version: string): Promise<ReferenceAnswer> {
+  const { openApiDocument } = await import("../reference/openapi.ts");
+  const { referencePage, referenceScriptSource, referenceStyleSource } = await import("../reference/reference-page.ts");
+  return {
+    file: new StaticDocument(referencePage(openApiDocument(routes, version)), "text/html; charset=utf-8"),
+    headers: {
+      ...pageHeaders,
+      "content-security-policy": `default-src 'none'; style-src ${referenceStyleSource}; script-src ${referenceScriptSource}; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`,
+      "cross-origin-opener-policy": "same-origin",
+    },
   };
 }

@@ -28,6 +28,11 @@ export class RouteTable {
   #lastFound: FoundRoute | undefined;
 
   constructor(routes: readonly Route[]) {
+    this.add(routes);
+  }
+
+  /** None of them may be at a path that one of before is found for, by a parameter or a wildcard. */
+  add(routes: readonly Route[]): void {
     for (const route of routes) {
       const methods = this.#methodsAt(route.path);
       const found = { route, params: noParams };

@@ -18,6 +18,8 @@ export type HttpServerOptions = HttpServerParts & (TcpPlace | UnixPlace);
 
 export interface HttpServerParts {
   routes: readonly Route[];
+  /** Gives further ones; called when a request comes that is for none of `routes`. Left out: there are none. */
+  otherRoutes?: () => Promise<readonly Route[]>;
   authenticator: Authenticator;
   /** People at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;

@@ -8,6 +8,7 @@ import { errorAnswer } from "./errors.ts";
 import { HttpExchange } from "./exchange.ts";
 import type { Elsewhere } from "./handed-over.ts";
 import { newRequestId } from "./request-id.ts";
+import type { Route } from "./route.ts";
 import { pathOf, RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
@@ -16,7 +17,7 @@ export function startHttpServer(options: HttpServerOptions): Http1Server {
   return startHttp1Server({
     ...placeOf(options),
     limits: options.limits ?? {},
-    onRequest: options.elsewhere ? passing(options.elsewhere, table, options) : serving(table, options),
+    onRequest: onRequestOf(table, options),
     onMalformed: (fault) => malformedAnswer(fault, options),
     onFault: (error) => options.log.error("connection_failed", { detail: String(error) }),
   });
@@ -30,8 +31,44 @@ function placeOf(options: HttpServerOptions): TcpPlace | UnixPlace {
 
 type OnRequest = (req: PassableRequest, reply: Reply) => void;
 
+function onRequestOf(table: RouteTable, options: HttpServerOptions): OnRequest {
+  const { elsewhere, otherRoutes } = options;
+  if (elsewhere) return passing(elsewhere, table, options);
+  return otherRoutes ? loadingOthers(otherRoutes, table, options) : serving(table, options);
+}
+
 function serving(table: RouteTable, options: HttpServerOptions): OnRequest {
   return (req, reply) => new HttpExchange(req, reply, table, options).serve();
+}
+
+/** The first request for a route that is not there loads all others; where that fails, the next one tries again. */
+function loadingOthers(
+  others: () => Promise<readonly Route[]>,
+  table: RouteTable,
+  options: HttpServerOptions,
+): OnRequest {
+  const serve = serving(table, options);
+  let areThere = false;
+  let loading: Promise<void> | undefined;
+  const load = async () => {
+    try {
+      table.add(await others());
+      areThere = true;
+    } finally {
+      loading = undefined;
+    }
+  };
+  return (req, reply) => {
+    if (areThere || table.find(req.method, pathOf(req.target))) {
+      serve(req, reply);
+      return;
+    }
+    loading ??= load();
+    loading.then(
+      () => serve(req, reply),
+      (error: unknown) => new HttpExchange(req, reply, table, options).fault(error),
+    );
+  };
 }
 
 /** What has no route here has one elsewhere, or an answer that says that it has none. */

@@ -12,7 +12,7 @@ const minGrowthBytes = 16 * 1024;
 /**
  * Bytes of a body from which all of its declared length is set aside. The system gives that memory as it is written to.
  */
-const believedFromBytes = 512 * 1024;
+const believedFromBytes = 128 * 1024;
 
 /** The holder of a body's bytes. */
 export interface BodyHolder {
@@ -54,6 +54,11 @@ export class ConnectionBody implements ChunkTaker {
 
   get complete(): boolean {
     return this.#complete;
+  }
+
+  /** Whether it is in a buffer of its own, and refers to nothing that was pushed. */
+  get isCopied(): boolean {
+    return this.#room > 0 && this.#raw === undefined && this.#sink === undefined;
   }
 
   /** Whether somebody waits for the rest. */
@@ -238,7 +243,8 @@ export class ConnectionBody implements ChunkTaker {
     if (this.#fault) return undefined;
     const buffer = Buffer.allocUnsafeSlow(room);
     this.#held.copyTo(buffer, 0);
-    this.#freeOwn();
+    // The first piece of a declared length is the last that anybody looks for in its read of the socket.
+    if (this.#room > 0 || !this.#decoder) freeBytes(this.#held.buffer);
     this.#room = room;
     return buffer;
   }

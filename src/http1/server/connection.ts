@@ -52,6 +52,8 @@ export interface ConnectionSocket extends ByteTaker, UpgradedSocket {
 export type ServerConnection = Connection | UpgradedConnection;
 
 const never = Number.POSITIVE_INFINITY;
+/** Pieces of a body that are given back as soon as they were copied: of smaller ones that costs more than it saves. */
+const freedFromBytes = 16 * 1024;
 
 export class Connection implements RequestConnection, ReplyConnection, Sender, Bagged {
   inBag = nowhere;
@@ -120,8 +122,10 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
       this.#input.append(bytes, 0);
       this.#advance();
     } else {
-      const end = this.#body ? this.#pushBody(this.#body, bytes) : 0;
+      const body = this.#body;
+      const end = body ? this.#pushBody(body, bytes) : 0;
       if (end < bytes.length) this.#input.append(bytes, end);
+      else if (body?.isCopied && end >= freedFromBytes) freeBytes(bytes);
       this.regulate();
     }
     this.#countUnread();

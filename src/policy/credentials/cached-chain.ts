@@ -100,6 +100,8 @@ export class CachedChains {
       accountId: this.#text(key.accountId),
       name: this.#text(key.name),
       environment: this.#text(key.environment),
+      // Once it is found nobody asks for it again.
+      digest: "",
       prefix: this.#text(key.prefix),
       scopes: this.#scopes.shared(key.scopes.join(" "), key.scopes),
       createdBy: key.createdBy && this.#text(key.createdBy),

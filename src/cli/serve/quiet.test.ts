@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { releaseOnceQuiet } from "./quiet-start.ts";
+import { releaseWhenQuiet } from "./quiet.ts";
 
-describe("what only starting needed", () => {
+describe("memory that is not needed any more", () => {
   beforeEach(() => {
     jest.useFakeTimers();
   });
@@ -19,25 +19,32 @@ describe("what only starting needed", () => {
     expect(released()).toBe(1);
   });
 
-  test("what only starting needed stays while requests come or one is open", () => {
+  test("what a load needed is released 20 quiet seconds after it, once for each load", () => {
     const { requests, released } = start();
     requests.ended += 10;
     jest.advanceTimersByTime(1_000);
     requests.open = 1;
     jest.advanceTimersByTime(1_000);
-    expect(released()).toBe(0);
     requests.open = 0;
+    jest.advanceTimersByTime(19_000);
+    expect(released()).toBe(0);
     jest.advanceTimersByTime(1_000);
     expect(released()).toBe(1);
+    requests.ended += 10;
+    jest.advanceTimersByTime(20_000);
+    expect(released()).toBe(1);
+    jest.advanceTimersByTime(1_000);
+    expect(released()).toBe(2);
+    jest.advanceTimersByTime(100_000);
+    expect(released()).toBe(2);
   });
 
-  test("what only starting needed stays for good where the first minute was busy", () => {
+  test("a server that is used with pauses of some seconds keeps what it has", () => {
     const { requests, released } = start();
-    for (let second = 0; second < 60; second++) {
+    for (let burst = 0; burst < 20; burst++) {
       requests.ended += 100;
-      jest.advanceTimersByTime(1_000);
+      jest.advanceTimersByTime(15_000);
     }
-    jest.advanceTimersByTime(100_000);
     expect(released()).toBe(0);
   });
 });
@@ -45,6 +52,6 @@ describe("what only starting needed", () => {
 function start() {
   const requests = { ended: 0, open: 0 };
   let count = 0;
-  releaseOnceQuiet({ requests: () => requests }, () => void count++);
+  releaseWhenQuiet({ requests: () => requests }, () => void count++);
   return { requests, released: () => count };
 }

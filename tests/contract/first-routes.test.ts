@@ -1,0 +1,28 @@
+// What is served from the start, and what is loaded by the first request for it: one table to whoever asks.
+import { expect, test } from "bun:test";
+import { RouteTable } from "../../src/http/exchange/route-table.ts";
+import { createFirstRoutes } from "../../src/http/first-routes.ts";
+import { createRoutes, type RouteDeps } from "../../src/http/routes.ts";
+import { startHeadrace } from "../support/headrace.ts";
+
+/** The table describes itself; its handlers, and so what they need, are never reached by building it. */
+const unreached = new Proxy({}, { get: () => undefined }) as RouteDeps;
+const { routes: first, others } = createFirstRoutes(unreached);
+
+test("no route that is loaded later is hidden by one of the first, and both together are all routes", async () => {
+  const later = await others();
+  const table = new RouteTable(first);
+  for (const { method, path } of later) expect(table.find(method, path.replace("*", "any"))).toBeUndefined();
+  const placeOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+  expect([...first, ...later].map(placeOf).sort()).toEqual(createRoutes(unreached).map(placeOf).sort());
+});
+
+test("requests that come while routes are loaded are all answered, also those that are for none", async () => {
+  await using server = await startHeadrace();
+  const asked = ["/v1/keys", "/v1/usage", "/v1/nothing", "/v1/models", "/v1/account"].map(async (path) => {
+    const { status } = await server.request(path);
+    return status;
+  });
+  expect(await Promise.all(asked)).toEqual([200, 200, 404, 200, 200]);
+  expect((await server.request("/v1/keys", { method: "PUT", body: {} })).headers.get("allow")).toContain("POST");
+});
