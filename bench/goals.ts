@@ -5,6 +5,7 @@ import { formatRatio } from "./formats.ts";
 import type { BenchResult } from "./result.ts";
 import { chatMany, chatOne, streamFull, streamPaced } from "./scenarios.ts";
 import type { Spread } from "./statistics.ts";
+import { mostWorkers, workersRatioOf } from "./workers.ts";
 
 export interface Goal {
   title: string;
@@ -30,6 +31,9 @@ const longBodyBytes = 1_000_000;
 const longBodyTime = 2;
 const longBodyMemory = 2;
 const firstChunkMs = 1;
+const workersRatio = 1.2;
+/** Workers that must not have to wait for the primary process. */
+const workersServed = 8;
 const engineShare = 0.97;
 const engineFirstTokenMs = 5;
 
@@ -39,6 +43,7 @@ export function goals(result: BenchResult): Goal[] {
     ...coreGoals(result),
     ...memoryGoals(result),
     ...firstChunkGoals(result),
+    ...workersGoals(result),
     ...formatGoals(result),
     ...scalingGoals(result),
     ...engineGoals(result),
@@ -174,6 +179,28 @@ function bodyGoals(scaling: BenchResult["scaling"]): Goal[] {
   const point = bodies?.points.find(({ target, at }) => target === "same" && at === longBodyBytes);
   const ratio = bodies && point && scalingRatio(bodies, point);
   return ratio ? [ratioGoal("CPU of a request with a body of 1 MB", ratio, longBodyTime)] : [];
+}
+
+function workersGoals({ workers }: BenchResult): Goal[] {
+  if (!workers) return [];
+  return workers.points.flatMap((point) => {
+    const goals: Goal[] = [];
+    for (const [what, scenario, figure] of [
+      ["a request", chatMany, perRequest],
+      ["a chunk at full speed", streamFull, perChunk],
+    ] as const) {
+      const ratio = workersRatioOf(workers, scenario.name, point, figure);
+      if (ratio) {
+        const title = `CPU of ${what} with ${point.workers} workers, all processes`;
+        goals.push({ ...ratioGoal(title, ratio, workersRatio), limit: `<= ${workersRatio}x one process` });
+      }
+    }
+    const served = mostWorkers(point);
+    if (served === undefined) return goals;
+    const title = `Workers that one primary process can serve, by its share with ${point.workers}`;
+    const value = served.toFixed(1);
+    return [...goals, { title, limit: `>= ${workersServed}`, value, met: served >= workersServed }];
+  });
 }
 
 function engineGoals({ engine }: BenchResult): Goal[] {

@@ -20,6 +20,7 @@ import { render } from "./report.ts";
 import { type BenchResult, faults } from "./result.ts";
 import { measureBodies, measureKeys, measureLedger, measureModels } from "./scaling.ts";
 import { UsageError } from "./usage-error.ts";
+import { measureWorkers } from "./workers.ts";
 
 const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => interruption.abort());
@@ -49,6 +50,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
   }
   const formats = chosen("formats") ? await measureFormats(surroundings) : null;
   const memory = chosen("memory") ? await measureMemory(surroundings) : null;
+  const workers = chosen("workers") ? await measureWorkers(surroundings, options.workers) : null;
   const firstChunk = chosen("first-chunk") ? await measureFirstChunk(surroundings) : null;
   const streams = chosen("streams") ? await measureIdleStreams(surroundings) : null;
   const onRound = (round: number) => tell(`Built-in engine: round ${round} of ${options.engineRounds} …`);
@@ -76,6 +78,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     formats,
     memory,
     firstChunk,
+    workers,
     streams,
   };
 }

@@ -14,12 +14,15 @@ export const sections = [
   "formats",
   "memory",
   "first-chunk",
+  "workers",
 ] as const;
 export type SectionName = (typeof sections)[number];
 
 export interface BenchOptions {
   /** The sections that are measured. */
   sections: readonly SectionName[];
+  /** Numbers of workers that the section of these compares; the first is what the others are compared with. */
+  workers: readonly number[];
   /** Number of rounds in which every measurement is repeated; the targets take turns within each. */
   rounds: number;
   /** Length of one measurement. */
@@ -56,6 +59,7 @@ export const usage = `Usage: npm run bench -- [options]
   --quick           the core comparison alone, in less than a minute; wider spread
   --full            everything, about 25 minutes
   --section <list>  only these, separated by commas: ${sections.join(", ")}
+  --workers <list>  the section workers alone, with these numbers of them (default 1,2,4)
   --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)
   --other <name>=<base URL>[,key=<key>][,model=<id>][,pid=<process>][,header=<name>:<value>]
                     another gateway, already running, in the same rounds; may be repeated. Its upstream
@@ -74,13 +78,14 @@ const resultsDir = new URL("./results/", import.meta.url).pathname;
 
 /** Undefined where only the help was asked for. Throws UsageError, whose message names the option and what it takes. */
 export function readOptions(args: readonly string[]): BenchOptions | undefined {
-  const { quick, full, section, rounds, other, help, ...given } = parse(args);
+  const { quick, full, section, rounds, other, help, workers, ...given } = parse(args);
   if (help) return undefined;
   for (const name of ["json", "plot", "from", "profile"] as const) {
     if (given[name] === "") throw new UsageError(`--${name} must name a ${name === "profile" ? "directory" : "file"}.`);
   }
   return {
-    sections: chosenSections({ quick, full, section }),
+    sections: chosenSections({ quick, full, section: section ?? (workers === undefined ? undefined : "workers") }),
+    workers: (workers ?? "1,2,4").split(",").map((text) => wholeNumber("--workers", text.trim(), 1, 64)),
     rounds: wholeNumber("--rounds", rounds ?? (quick ? "2" : "5"), 1, 100),
     windowMs: quick ? 350 : 1_250,
     warmUpPasses: quick ? 4 : 8,
@@ -123,6 +128,7 @@ function parse(args: readonly string[]) {
         full: { type: "boolean", default: false },
         section: { type: "string" },
         rounds: { type: "string" },
+        workers: { type: "string" },
         other: { type: "string", multiple: true },
         "mock-port": { type: "string" },
         "no-pin": { type: "boolean", default: false },

@@ -5,6 +5,7 @@ import type { FirstChunkResult } from "./first-chunk.ts";
 import type { FormatsResult } from "./formats.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { MemoryResult } from "./memory.ts";
+import type { WorkersResult } from "./workers.ts";
 import type { ScalingResult } from "./scaling.ts";
 
 export interface BenchResult {
@@ -34,16 +35,18 @@ export interface BenchResult {
   /** Likewise. */
   memory?: MemoryResult | null;
   firstChunk?: FirstChunkResult | null;
+  workers?: WorkersResult | null;
   streams: IdleStreamsResult | null;
 }
 
 /** Whatever makes the figures void: errors of any measurement, and usage that the ledger has not. */
-export function faults({ core, engine, scaling, formats, memory, firstChunk, streams }: BenchResult): string[] {
+export function faults({ core, engine, scaling, formats, memory, firstChunk, workers, streams }: BenchResult): string[] {
   const samples = [
     ...(core?.samples ?? []),
     ...scaling.flatMap((section) => section.samples),
     ...(formats?.samples ?? []),
     ...(firstChunk?.samples ?? []),
+    ...(workers?.samples ?? []),
     ...(streams?.points.map(({ request }) => request) ?? []),
   ];
   const audits = [
@@ -52,6 +55,7 @@ export function faults({ core, engine, scaling, formats, memory, firstChunk, str
     ...(formats ? [formats.audit] : []),
     ...(memory ? [memory.audit] : []),
     ...(firstChunk ? [firstChunk.audit] : []),
+    ...(workers?.audits ?? []),
     ...(streams ? [streams.audit] : []),
   ];
   return [

@@ -19,6 +19,7 @@ import { type FormatsResult, formatRatio, formatScenarios } from "./formats.ts";
 import { goals } from "./goals.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { MemoryResult } from "./memory.ts";
+import { mostWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
 import type { BenchResult } from "./result.ts";
 import type { ScalingResult } from "./scaling.ts";
 import { coreScenarios, type Scenario } from "./scenarios.ts";
@@ -33,7 +34,7 @@ export interface Table {
 }
 
 export function tables(result: BenchResult): Table[] {
-  const { core, engine, scaling, formats, memory, firstChunk, streams } = result;
+  const { core, engine, scaling, formats, memory, firstChunk, workers, streams } = result;
   return [
     goalTable(result),
     ...(core ? [...coreScenarios.map((scenario) => scenarioTable(core, scenario)), processTable(core)] : []),
@@ -42,6 +43,7 @@ export function tables(result: BenchResult): Table[] {
     ...(formats ? [formatTable(formats)] : []),
     ...(memory ? [memoryTable(memory)] : []),
     ...(firstChunk ? [firstChunkTable(firstChunk)] : []),
+    ...(workers ? [workersTable(workers)] : []),
     ...(streams ? [idleStreamsTable(streams)] : []),
   ].filter(({ rows }) => rows.length > 0);
 }
@@ -166,6 +168,41 @@ function memoryTable({ node, launcherBytes, points, bodies }: MemoryResult): Tab
     title: `Memory in MB, with the launcher (Node ${node}, ${launcher}), built-in engine off`,
     head: ["", "resident", "proportional", "changed"],
     rows: [...rows, [bodyTitle, fixed(bodies.rssBytesEach / 1e6, 2), "", ""]],
+  };
+}
+
+function workersTable(result: WorkersResult): Table {
+  const rows = result.points.map((point) => {
+    const figures = [
+      [chatMany, perRequest],
+      [streamPaced, perChunk],
+      [streamFull, perChunk],
+    ] as const;
+    const costs = figures.flatMap(([{ name }, figure]) => {
+      const ratio = workersRatioOf(result, name, point, figure);
+      const shown = ratio ? `${fixed(ratio.median, 2)}x [${fixed(ratio.least, 2)} to ${fixed(ratio.most, 2)}]` : "";
+      return [fixed(middle(samplesOf(result.samples, name, point.target), figure), 2), shown];
+    });
+    const { primaryShare } = point;
+    const share = primaryShare
+      ? [primaryShare.request, primaryShare.chunk].map((part) => `${fixed(part * 100, 1)} %`)
+      : ["", ""];
+    const served = mostWorkers(point);
+    return [
+      String(point.workers),
+      ...costs,
+      ...share,
+      served === undefined ? "" : fixed(served, 1),
+      megabytes(point.rssBytes),
+    ];
+  });
+  return {
+    title: "Workers: processor time in us, summed over all processes, and the part of the primary process",
+    head: [
+      ...["workers", "request", "to one", "paced chunk", "to one", "chunk at full speed", "to one"],
+      ...["primary, request", "primary, chunk", "workers it can serve", "resident MB"],
+    ],
+    rows,
   };
 }
 

@@ -1,11 +1,13 @@
 // What a request and a chunk cost with several workers, beside one process: processor time summed over all processes.
 import type { Surroundings } from "./core.ts";
 import { headraceSettleMs } from "./core.ts";
+import { ratios, samplesOf } from "./figures.ts";
 import { type Audit, audit, type UsageTotals } from "./governance.ts";
 import { type Headrace, startHeadrace } from "./headrace.ts";
 import { measure, type Sample, type Target, verify, warmUp } from "./measure.ts";
 import { cpuMicros, cpuSnapshot, settledRssBytes } from "./process-usage.ts";
 import { chatMany, streamFull, streamPaced, streamShort } from "./scenarios.ts";
+import type { Spread } from "./statistics.ts";
 import { upstreamModel } from "./workload.ts";
 
 export interface WorkersPoint {
@@ -20,6 +22,24 @@ export interface WorkersResult {
   points: readonly WorkersPoint[];
   samples: readonly Sample[];
   audits: readonly Audit[];
+}
+
+/** Workers with which the primary process would have nothing left of one processor, if its cost grows with theirs. */
+export function mostWorkers({ primaryShare }: WorkersPoint): number | undefined {
+  if (!primaryShare) return undefined;
+  return Math.min(...[primaryShare.request, primaryShare.chunk].map((share) => (1 - share) / share));
+}
+
+/** The cost beside that of the first point; undefined for that itself. */
+export function workersRatioOf(
+  { points, samples }: WorkersResult,
+  scenario: string,
+  { target }: WorkersPoint,
+  figure: (sample: Sample) => number,
+): Spread | undefined {
+  const [first] = points;
+  if (!first || first.target === target) return undefined;
+  return ratios(samplesOf(samples, scenario, target), samplesOf(samples, scenario, first.target), figure);
 }
 
 interface Running {
