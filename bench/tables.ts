@@ -22,7 +22,7 @@ import type { MemoryResult } from "./memory.ts";
 import { mostWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
 import type { BenchResult } from "./result.ts";
 import type { ScalingResult } from "./scaling.ts";
-import { coreScenarios, type Scenario } from "./scenarios.ts";
+import { chatMany, coreScenarios, streamFull, streamPaced, type Scenario } from "./scenarios.ts";
 import { type Spread, spread } from "./statistics.ts";
 
 export interface Table {
