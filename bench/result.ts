@@ -5,8 +5,8 @@ import type { FirstChunkResult } from "./first-chunk.ts";
 import type { FormatsResult } from "./formats.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { MemoryResult } from "./memory.ts";
-import type { WorkersResult } from "./workers.ts";
 import type { ScalingResult } from "./scaling.ts";
+import type { WorkersResult } from "./workers.ts";
 
 export interface BenchResult {
   /** ISO 8601. */
@@ -40,7 +40,16 @@ export interface BenchResult {
 }
 
 /** Whatever makes the figures void: errors of any measurement, and usage that the ledger has not. */
-export function faults({ core, engine, scaling, formats, memory, firstChunk, workers, streams }: BenchResult): string[] {
+export function faults({
+  core,
+  engine,
+  scaling,
+  formats,
+  memory,
+  firstChunk,
+  workers,
+  streams,
+}: BenchResult): string[] {
   const samples = [
     ...(core?.samples ?? []),
     ...scaling.flatMap((section) => section.samples),

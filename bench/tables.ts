@@ -19,11 +19,11 @@ import { type FormatsResult, formatRatio, formatScenarios } from "./formats.ts";
 import { goals } from "./goals.ts";
 import type { IdleStreamsResult } from "./idle-streams.ts";
 import type { MemoryResult } from "./memory.ts";
-import { mostWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
 import type { BenchResult } from "./result.ts";
 import type { ScalingResult } from "./scaling.ts";
-import { chatMany, coreScenarios, streamFull, streamPaced, type Scenario } from "./scenarios.ts";
+import { chatMany, coreScenarios, type Scenario, streamFull, streamPaced } from "./scenarios.ts";
 import { type Spread, spread } from "./statistics.ts";
+import { mostWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
 
 export interface Table {
   title: string;

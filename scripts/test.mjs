@@ -56,6 +56,12 @@ const waiting = [join("tests", "e2e"), join("tests", "browser")];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
   .filter((path) => !waiting.includes(path));
+const workerTests = [
+  ...["limits", "hard-stop", "revocation", "shutdown", "lame-duck"].map((name) =>
+    join("tests", "e2e", `${name}.test.ts`),
+  ),
+  ...["kill", "drain"].map((name) => join("tests", "faults", `${name}.test.ts`)),
+];
 const together = ["--parallel=2", "--no-isolate"];
 const runs =
   chosen.length > 0
@@ -67,6 +73,8 @@ const runs =
           [...together, "src"],
           [...together, ...waiting],
         ];
+// What several processes of one server may do wrong, they are asked again by tests of one that serves alone.
+const withWorkers = chosen.length > 0 || long ? [] : [[...together, ...workerTests]];
 // Who runs one other file has no use for some hundred megabytes of programs.
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
 if (isRun(agents) || isRun(join("tests", "e2e", "guides"))) ensureTestPrograms();
@@ -79,8 +87,9 @@ if (long) env["TEST_LONG"] = "1";
 const total = { pass: 0, fail: 0, skip: 0 };
 const failures = [];
 let isGood = true;
-for (const paths of runs) {
-  const { code, tail } = await run(["test", "--timeout", "60000", ...paths]);
+for (const paths of [...runs, ...withWorkers]) {
+  const own = withWorkers.includes(paths) ? { TEST_WORKERS: "2" } : {};
+  const { code, tail } = await run(["test", "--timeout", "60000", ...paths], own);
   const count = (word) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(tail)?.[1] ?? 0);
   for (const word of Object.keys(total)) total[word] += count(word);
   isGood &&= code === 0 && count("pass") > 0;
@@ -91,9 +100,13 @@ console.log(`\n${total.pass} passed, ${total.fail} failed${total.skip > 0 ? `, $
 process.exit(isGood ? 0 : 1);
 
 /** With the end of what it had to say. What it says of each test that fails is kept in `failures`. */
-function run(args) {
+function run(args, own) {
   return new Promise((resolve) => {
-    const child = spawn(bunExecutable(), args, { cwd: root, env, stdio: ["ignore", "inherit", "pipe"] });
+    const child = spawn(bunExecutable(), args, {
+      cwd: root,
+      env: { ...env, ...own },
+      stdio: ["ignore", "inherit", "pipe"],
+    });
     let tail = "";
     let ofThisTest = [];
     let isToldAgain = false;

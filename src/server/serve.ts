@@ -331,6 +331,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       if (lameDuckMs > 0) {
         await Bun.sleep(lameDuckMs);
         refusing = true;
+        workers?.turnAway();
         // The wait comes before the port is closed: what is on its way to it then would be cut off without an answer.
         await Bun.sleep(refusingMs);
       }

@@ -95,6 +95,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     hold: (question, owner) => worker?.hold(question, owner),
     release: (question) => worker?.release(question),
     leave: () => worker?.leave(),
+    turnAway: () => worker?.turnAway(),
     stop: (drainMs) => void worker?.stop(drainMs),
     answer: (question, value) => primary.answered(question, value),
     refuse: (question, error) => primary.refused(question, error),
@@ -136,6 +137,7 @@ class Worker {
   readonly #routing: WorkerRouting;
   readonly #metrics: WorkerMetrics;
   #config: ReloadableConfig;
+  #isRefusing = false;
   readonly #observer: OutcomeCounts;
   /** Whoever holds back what it settled, by the number of the question. */
   readonly #holds = new Map<number, () => void>();
@@ -224,6 +226,10 @@ class Worker {
     this.#server?.leave();
   }
 
+  turnAway(): void {
+    this.#isRefusing = true;
+  }
+
   async stop(drainMs: number): Promise<void> {
     const drained = this.#server?.stop();
     await Promise.race([drained, Bun.sleep(drainMs)]);
@@ -257,6 +263,7 @@ class Worker {
       addressThrottle: new AddressThrottle({ clock: this.#clock }),
       publicUrl: config.publicUrl,
       corsOrigins: () => this.#config.cors.origins,
+      isRefusing: () => this.#isRefusing,
       ...{ log: this.log, clock: this.#clock, observer: this.#observer, elsewhere: handOver },
       requestLog: () => this.#config.logs,
     });

@@ -116,6 +116,11 @@ export class Workers {
     this.#processes.leave();
   }
 
+  /** They refuse requests from now on. */
+  turnAway(): void {
+    this.#processes.turnAway();
+  }
+
   stop(drainMs: number): Promise<void> {
     return this.#processes.stop(drainMs);
   }

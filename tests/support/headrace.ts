@@ -44,8 +44,8 @@ export interface TestServerOptions extends Partial<Omit<ServeOptions, "log">> {
   dataDir?: string;
 }
 
-/** Runs whole files of tests with several workers: `HEADRACE_TEST_WORKERS=2 npm test -- <files>`. */
-const allWorkers = process.env["HEADRACE_TEST_WORKERS"];
+/** Whole files of tests run with several workers: `npm test` does so for some, `TEST_WORKERS=2 npm test -- <files>` for any. */
+export const allWorkers = process.env["TEST_WORKERS"];
 
 export async function startHeadrace(options: TestServerOptions = {}): Promise<TestServer> {
   const { yaml = "", flags = {}, env = {}, demo = false, settled = true, redaction = false, ...others } = options;

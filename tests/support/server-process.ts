@@ -1,6 +1,6 @@
 // A server as a process of its own, to be killed or stopped like one.
 import { join } from "node:path";
-import { until } from "./headrace.ts";
+import { allWorkers, until } from "./headrace.ts";
 
 const root = join(import.meta.dir, "..", "..");
 
@@ -29,6 +29,7 @@ export interface ServerProcessOptions {
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
   const { dataDir, config, args = [], env = {}, preload, main = join(root, "src", "main.ts") } = options;
   const own = ["serve", "--port", "0", "--config", config, "--data-dir", dataDir, "--no-demo", "--no-discover-local"];
+  if (allWorkers !== undefined && options.main === undefined) own.push("--workers", allWorkers);
   const bun = [process.execPath, ...(preload === undefined ? [] : ["--preload", preload])];
   const child = Bun.spawn([...bun, main, ...own, ...args, "--log-format", "json"], {
     cwd: join(config, ".."),

@@ -67,6 +67,8 @@ export interface ToWorker {
   release: [question: number];
   /** Goes on as before, but its connections end with their answers. */
   leave: [];
+  /** Refuses requests from now on, with 503. */
+  turnAway: [];
   /** Takes no more requests; it ends by itself once all are answered, or `drainMs` have passed. */
   stop: [drainMs: number];
   /** Answers a question. */

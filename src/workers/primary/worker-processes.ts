@@ -181,6 +181,10 @@ export class WorkerProcesses {
     for (const worker of this.#live()) this.#tell(worker, "leave");
   }
 
+  turnAway(): void {
+    for (const worker of this.#live()) this.#tell(worker, "turnAway");
+  }
+
   /** Resolves once all of them have ended; only the first call counts. */
   stop(drainMs: number): Promise<void> {
     this.#stopped ??= this.#stop(drainMs);
