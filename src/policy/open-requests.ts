@@ -6,6 +6,12 @@ import { GatewayError } from "../base/errors.ts";
 import { SweptMap } from "../base/swept-map.ts";
 import type { Principal } from "../domain/principal.ts";
 
+/** Whose requests are counted: a principal, or what is known of one elsewhere. */
+export interface OpenParty extends Pick<Principal, "open"> {
+  readonly account: Pick<Principal["account"], "id">;
+  readonly keys: readonly [Pick<Principal["keys"][0], "limitId">, ...unknown[]];
+}
+
 /** A request's place; `release` gives it back, once. */
 export interface OpenPlace {
   /** What the requests of the key hold. */
@@ -40,7 +46,7 @@ export class OpenRequests {
   }
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
-  enter(principal: Pick<Principal, "account" | "keys" | "open">): OpenPlace {
+  enter(principal: OpenParty): OpenPlace {
     this.#byKey.used(this.#clock.monotonicMs());
     const { open } = principal;
     const places = open instanceof KeyPlaces && open.among === this ? open : this.#find(principal);
@@ -58,7 +64,7 @@ export class OpenRequests {
     return { holder: places.holder, release: () => places.lent-- };
   }
 
-  #find(principal: Pick<Principal, "account" | "keys" | "open">): KeyPlaces {
+  #find(principal: OpenParty): KeyPlaces {
     const places = this.#placesOf({ key: principal.keys[0].limitId, account: principal.account.id });
     principal.open = places;
     return places;

@@ -268,7 +268,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     workers = opened.add(
       new Workers({
         ...{ config, ...shared, baseUrl, heartbeatMs, governance, routing, log },
-        quotaWatch: notices.quotaWatch,
+        ...{ openRequests, quotaWatch: notices.quotaWatch },
         errorWatch: notices.errorWatch,
         passLines: options.passLines ?? ((lines) => void process.stdout.write(lines)),
       }),

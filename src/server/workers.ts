@@ -5,9 +5,11 @@ import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type KeyRing, keyRing } from "../domain/key-ring.ts";
+import type { LimitSet } from "../domain/limits/limits.ts";
 import type { Principal } from "../domain/principal.ts";
 import { selfCommand } from "../installation/places.ts";
 import type { ErrorWatch } from "../notices/watch/error-watch.ts";
+import type { OpenParty, OpenRequests } from "../policy/open-requests.ts";
 import type { SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
 import type { SettledLease } from "../workers/primary/worker-desk.ts";
 import { WorkerProcesses } from "../workers/primary/worker-processes.ts";
@@ -25,7 +27,9 @@ export interface WorkersOptions {
   directory: string;
   governance: Governance;
   routing: Pick<ModelRouting, "catalog" | "sources" | "router">;
-  quotaWatch: { used(principal: Pick<Principal, "limits" | "account">): void };
+  quotaWatch: { used(party: Pick<Principal, "limits"> & { account: { id: string } }): void };
+  /** Those of this process, which are counted with theirs. */
+  openRequests: Pick<OpenRequests, "enter">;
   errorWatch: Pick<ErrorWatch, "count">;
   log: Log;
   passLines(lines: Uint8Array): void;
@@ -38,6 +42,7 @@ export class Workers {
   readonly #options: WorkersOptions;
   readonly #processes: WorkerProcesses;
   readonly #timer: ReturnType<typeof setInterval>;
+  readonly #parties = new WeakMap<LimitSet, OpenParty>();
   #mayDiffer = false;
   #drained: ReadonlySet<string>;
 
@@ -51,6 +56,7 @@ export class Workers {
       desk: {
         ...{ limits, keys },
         limitsSeen: (set) => governance.limitsSeen(set),
+        enter: (set) => options.openRequests.enter(this.#partyOf(set)),
         used: (desk, lease) => this.#used(desk, lease),
       },
       tiers: () => governance.listTiers(),
@@ -139,13 +145,22 @@ export class Workers {
     this.#processes.modelsChanged();
   }
 
+  /** Who has these limits, with what is remembered of them: the account's quota comes first, the key's own behind it. */
+  #partyOf(limits: LimitSet): OpenParty {
+    let party = this.#parties.get(limits);
+    if (!party) {
+      const [ofAccount, ofKey] = limits.quotas;
+      const [account, limitId] = [ofAccount?.ownerId ?? "", ofKey?.ownerId ?? ""];
+      party = { account: { id: account }, keys: [{ limitId }], open: undefined };
+      this.#parties.set(limits, party);
+    }
+    return party;
+  }
+
   #used(desk: object, lease: SettledLease): void {
     const { limits } = lease;
     this.#options.governance.summedLedger.settled(desk, lease);
-    // The account's own is the first.
-    const [ofAccount] = limits.quotas;
-    if (ofAccount)
-      this.#options.quotaWatch.used({ limits, account: { id: ofAccount.ownerId } as Principal["account"] });
+    this.#options.quotaWatch.used({ limits, account: this.#partyOf(limits).account });
   }
 
   #setup(number: number): WorkerSetup {

@@ -99,6 +99,24 @@ test("a limit holds to the request over all workers, and so does a quota that is
   expect(counts(after)).toEqual({ 200: 10, 403: 30 });
 });
 
+test("a key has as many requests open as it may over all workers, and no more", async () => {
+  const { upstream, server } = await start("limits: { open_requests_per_key: 7 }\n");
+  const { key } = await makeKey(server, {});
+  const going = Promise.withResolvers<void>();
+  upstream.script(async (request, res) => {
+    await going.promise;
+    await chatScript()(request, res);
+  });
+  const statuses = Promise.all(Array.from({ length: 40 }, () => chat(server, {}, key)));
+  await until(
+    () => server.logged("request").filter(({ status }) => status === 429).length === 33,
+    "the others are refused",
+  );
+  going.resolve();
+  expect(counts(await statuses)).toEqual({ 200: 7, 429: 33 });
+  expect(counts(await Promise.all(Array.from({ length: 7 }, () => chat(server, {}, key))))).toEqual({ 200: 7 });
+});
+
 test("a key that is revoked is refused by all workers from the answer on", async () => {
   const { server } = await start();
   for (let round = 0; round < 10; round++) {

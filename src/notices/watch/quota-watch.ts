@@ -49,7 +49,7 @@ export class QuotaWatch {
   }
 
   /** A request has settled: all that this costs it is a place in a map. */
-  used({ limits, account }: Pick<Principal, "limits" | "account">): void {
+  used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
     if (this.#touched.size < mostTouched) this.#touched.set(limits, account.id);
   }
 

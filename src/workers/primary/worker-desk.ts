@@ -18,6 +18,8 @@ export interface DeskOptions {
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
   /** Told of limits that are used for the first time. */
   limitsSeen(limits: LimitSet): void;
+  /** Takes the place of one open request of their key; throws the refusal where it has none left. */
+  enter(limits: LimitSet): { release(): void };
   /** Told what a request used of its limits, and by which desk. */
   used(desk: WorkerDesk, request: SettledLease): void;
 }
@@ -40,6 +42,7 @@ interface OpenLease {
   readonly granted: Granted;
   readonly limits: LimitSet;
   readonly reservation: Reservation;
+  readonly place: { release(): void };
 }
 
 /** Leases of a worker that died, by the id of the request. */
@@ -53,6 +56,8 @@ export type DeskMessages = Pick<
 >;
 
 type Handlers = { readonly [Name in keyof DeskMessages]: (...values: DeskMessages[Name]) => void };
+
+const unsaid = { requests: undefined, tokens: undefined } as const;
 
 export class WorkerDesk implements Handlers {
   readonly #options: DeskOptions;
@@ -87,13 +92,24 @@ export class WorkerDesk implements Handlers {
   admit(question: number, set: number, ...text: ReservationText): void {
     const limits = this.#setOf(set);
     const reservation = reservationOf(text);
+    let place: OpenLease["place"];
+    try {
+      place = this.#options.enter(limits);
+    } catch (error) {
+      this.#answers.answer(question, { status: unsaid, refusal: errorText(error) } satisfies AdmissionText);
+      return;
+    }
+    const asked = { limits, reservation, place };
     const admission = this.#options.limits.admit(limits, reservation);
     if (admission instanceof Promise) {
       admission.then(
-        (later) => this.#admitted(question, limits, reservation, later),
-        (error: unknown) => this.#answers.refuse(question, error),
+        (later) => this.#admitted(question, asked, later),
+        (error: unknown) => {
+          place.release();
+          this.#answers.refuse(question, error);
+        },
       );
-    } else this.#admitted(question, limits, reservation, admission);
+    } else this.#admitted(question, asked, admission);
   }
 
   peek(question: number, set: number): void {
@@ -164,7 +180,8 @@ export class WorkerDesk implements Handlers {
     return this.#orphans;
   }
 
-  #settle({ granted, limits, reservation }: OpenLease, tokens: number, nanoUsd: number): void {
+  #settle({ granted, limits, reservation, place }: OpenLease, tokens: number, nanoUsd: number): void {
+    place.release();
     granted.lease.settle(tokens, nanoUsd);
     this.#options.used(this, { limits, reservation, tokens, nanoUsd });
   }
@@ -175,18 +192,20 @@ export class WorkerDesk implements Handlers {
     return limits;
   }
 
-  #admitted(question: number, limits: LimitSet, reservation: Reservation, admission: Admission): void {
+  #admitted(question: number, asked: Omit<OpenLease, "granted">, admission: Admission): void {
     const { status } = admission;
     if ("refusal" in admission) {
+      asked.place.release();
       this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
       return;
     }
     // It went while the limits were asked.
     if (this.#isClosed) {
+      asked.place.release();
       admission.lease.settle(0, 0);
       return;
     }
-    this.#leases.set(question, { granted: admission, limits, reservation });
+    this.#leases.set(question, { ...asked, granted: admission });
     const { reservedTokens, stop } = admission;
     this.#answers.answer(question, grantText(reservedTokens, status, stop && stopText(stop)));
   }
