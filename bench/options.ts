@@ -57,7 +57,7 @@ export const usage = `Usage: npm run bench -- [options]
 
   (none)            core comparison and built-in engine, about 8 minutes
   --quick           the core comparison alone, in less than a minute; wider spread
-  --full            everything, about 25 minutes
+  --full            everything, about 35 minutes
   --section <list>  only these, separated by commas: ${sections.join(", ")}
   --workers <list>  the section workers alone, with these numbers of them (default 1,2,4)
   --rounds <n>      interleaved rounds, 1 to 100 (default 5; 2 with --quick)

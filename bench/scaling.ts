@@ -47,6 +47,8 @@ const bodySizes = [1_000, 10_000, 100_000, 1_000_000];
 const bodyConnections = 16;
 /** Time in which each gateway has had its first quiet second. */
 const quietMs = 2_500;
+/** Time after a load in which a gateway gives back what only that needed. */
+const restMs = 25_000;
 
 /** One process of the gateway among several that are compared. */
 interface Variant {
@@ -143,6 +145,7 @@ async function measureVariants(
   });
   const points: ScalingPoint[] = [];
   const audits: Audit[] = [];
+  await Bun.sleep(restMs);
   for (const { headrace, source, before, point, target } of running) {
     points.push({ ...point, rssBytes: await settledRssBytes(target.pids(), options.settleMs / 2) });
     audits.push(await audit(target.title, mock, source, headrace.booked, { before }));

@@ -12,11 +12,19 @@ const dontNeed = 4;
  */
 export function releaseProgramPages(): void {
   if (process.platform !== "linux") return;
-  const mapped = unchangedFileMappings(readFileSync("/proc/self/smaps", "utf8"));
+  const smaps = ownMappings();
   const libc = openLibc();
-  if (!libc) return;
-  for (const { start, end } of mapped) libc.symbols.madvise(start, end - start, dontNeed);
-  libc.close();
+  for (const { start, end } of unchangedFileMappings(smaps)) libc?.symbols.madvise(start, end - start, dontNeed);
+  libc?.close();
+}
+
+/** Empty where the system hides them, as some sandboxes do. */
+function ownMappings(): string {
+  try {
+    return readFileSync("/proc/self/smaps", "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** The mappings of files, as proc_pid_smaps(5) has them, that are read-only and without a page of this process's own. */

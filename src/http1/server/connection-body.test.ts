@@ -5,6 +5,7 @@ import { echo, get, post, startTestServer, until } from "../../../tests/support/
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
+import { ConnectionBody } from "./connection-body.ts";
 
 const heldBefore = heldBytes.held;
 afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));
@@ -307,4 +308,15 @@ describe("a body that does not come", () => {
       }
     },
   );
+});
+
+test("of a declared length each piece is given back once it was copied, and the first where a second comes", async () => {
+  const body = new ConnectionBody(200_000, 1_000_000);
+  const whole = body.read(1_000_000);
+  const first = Buffer.alloc(120_000, "a");
+  body.push(first, 0);
+  expect([body.isCopied, first.length]).toEqual([false, 120_000]);
+  body.push(Buffer.alloc(80_000, "b"), 0);
+  expect([body.isCopied, first.length]).toEqual([true, 0]);
+  expect((await whole).text).toBe("a".repeat(120_000) + "b".repeat(80_000));
 });
