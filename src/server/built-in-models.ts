@@ -7,6 +7,8 @@ import { type Config, ConfigError, type Problem } from "../config/config.ts";
 import { environments } from "../domain/api-key.ts";
 import type { PulledModelStore } from "../domain/models/pulled-model.ts";
 import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
+import { estimateMemory } from "../engines/llama/gguf/estimate.ts";
+import { readModelFile } from "../engines/llama/gguf/model-file.ts";
 import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
@@ -52,9 +54,9 @@ export async function createBuiltInEngine(config: Config, log: Log, onReady: () 
   });
 }
 
-export function pulledModelStore(dataDir: string): PulledModelStore {
+export function pulledModelStore({ dataDir, engine }: Config): PulledModelStore {
   return {
-    list: () => listPulledModels(dataDir),
+    list: () => listPulledModels(dataDir, engine),
     remove: (id) =>
       removePulledModel(dataDir, id).catch((error: unknown) => {
         if (!(error instanceof SetupError)) throw error;
@@ -113,10 +115,10 @@ async function builtInModels(config: Config, onSkipped: (file: string, reason: s
   if (config.engine.demo) models.set(demoModel.id, demoModel);
   for (const path of config.engine.models) {
     const id = idOfFile(path);
-    models.set(id, { id, path, ownedBy: "local", eager: true });
+    models.set(id, { id, path, ownedBy: "local", ...(await memoryOf([path], config)), eager: true });
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
-    const { id, file, capabilities, context } = manifest;
+    const { id, file, otherFiles, capabilities, context } = manifest;
     // The model that was named for this start is meant.
     if (models.has(id)) continue;
     models.set(id, {
@@ -125,8 +127,15 @@ async function builtInModels(config: Config, onSkipped: (file: string, reason: s
       ownedBy: "local",
       capabilities,
       ...(context === undefined ? {} : { context }),
+      ...(await memoryOf([file, ...otherFiles], config)),
       eager: false,
     });
   }
   return [...models.values()];
+}
+
+/** Nothing where the files cannot be read: the worker says why, once it is to load them. */
+async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
+  const facts = await readModelFile(files).catch(() => undefined);
+  return facts ? { memory: estimateMemory(facts, engine) } : {};
 }

@@ -193,7 +193,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
-      ...{ store: pulledModelStore(config.dataDir), audit: governance.audit, catalog, engine, log },
+      ...{ store: pulledModelStore(config), audit: governance.audit, catalog, engine, log },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,

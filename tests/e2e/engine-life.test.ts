@@ -73,9 +73,12 @@ test("a pulled model that an operator deletes is offered no more and leaves memo
   expect(listed.data).toEqual([
     {
       ...{ object: "pulled_model", id: "mine", bytes: statSync(gguf).size, state: "ready", source: "test" },
-      ...{ pulled_at: 1, capabilities, context_length: null },
+      ...{ pulled_at: 1, capabilities, context_length: null, architecture: "llama", quantization: "Q8_0" },
+      ...{ parameters: 4_295_424, fit: "now", use: "unloaded", in_use: 0 },
+      memory: expect.objectContaining({ weights: statSync(gguf).size, context_length: 1024, parallel: 8 }),
     },
   ]);
+  expect(listed.memory.free_bytes).toBeLessThanOrEqual(listed.memory.total_bytes);
   expect((await server.request("/v1/chat/completions", { body: body("mine") })).status).toBe(200);
   await until(() => server.engine.status().every(({ busy }) => busy === 0), "it is idle");
 

@@ -1021,6 +1021,8 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
+  MemoryNeed?: MemoryNeed;
+  ModelMemory?: ModelMemory;
   DeletedPulledModel?: DeletedPulledModel;
   NodeList?: NodeList;
   Node?: Node;
@@ -7960,6 +7962,7 @@ export interface DeletedManagedModel {
 export interface PulledModelList {
   object: "list";
   data: PulledModel[];
+  memory: ModelMemory;
 }
 export interface PulledModel {
   object: "pulled_model";
@@ -7989,6 +7992,75 @@ export interface PulledModel {
    * Tokens; null where the file does not say.
    */
   context_length: number | null;
+  /**
+   * Its name in the file, such as `qwen3`; null where it cannot be read.
+   */
+  architecture: string | null;
+  /**
+   * How its weights are stored, such as `Q4_K_M`; null likewise.
+   */
+  quantization: string | null;
+  /**
+   * null likewise.
+   */
+  parameters: number | null;
+  /**
+   * What it takes once it is loaded; null where the file cannot be read.
+   */
+  memory: MemoryNeed | null;
+  /**
+   * Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `reduced`: with a shorter context or fewer places; `waiting`: once models that work, or may not leave, have gone; `never`: it needs more memory than there is. null where it is loaded, or its need is not known.
+   */
+  fit: ("now" | "evicting" | "reduced" | "waiting" | "never") | null;
+  /**
+   * `failed`: it could not be loaded; the server's log says why, and a later request tries again.
+   */
+  use: "unloaded" | "loading" | "loaded" | "failed";
+  /**
+   * Requests that are with it, or wait for it.
+   */
+  in_use: number;
+}
+/**
+ * Bytes of memory, estimated from what the file says of itself.
+ */
+export interface MemoryNeed {
+  /**
+   * All of it.
+   */
+  bytes: number;
+  /**
+   * With the shortest context that it is loaded with.
+   */
+  least_bytes: number;
+  weights: number;
+  /**
+   * What attention keeps of the tokens of all places.
+   */
+  cache: number;
+  /**
+   * Buffers of a batch, and the process.
+   */
+  compute: number;
+  /**
+   * Tokens of one place for which `bytes` holds.
+   */
+  context_length: number;
+  /**
+   * Places for which `bytes` holds: requests that are computed at once.
+   */
+  parallel: number;
+}
+/**
+ * Memory that models of this server may have.
+ */
+export interface ModelMemory {
+  total_bytes: number;
+  free_bytes: number;
+  /**
+   * Held by models that are idle and would leave for another one.
+   */
+  evictable_bytes: number;
 }
 export interface DeletedPulledModel {
   object: "pulled_model";

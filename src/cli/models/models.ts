@@ -7,6 +7,7 @@ import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { CliError } from "../terminal/terminal.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
+import { listFiles } from "./model-files.ts";
 import { priceText, sourceNames, understoodModel } from "./model-records.ts";
 
 const listCommand = serverCommand({
@@ -17,15 +18,23 @@ const listCommand = serverCommand({
   options: {
     ...connectionOptions,
     all: ["-a, --all", "all models with price, state and who declares them; for operators"],
+    files: [
+      "--files",
+      "files on the server's disk: size, memory that they need, whether they are loaded; for operators",
+    ],
     json: ["--json", "print the list as the API gives it"],
   },
   examples: [
     "headrace models",
     "headrace models --json",
     "headrace models --all",
+    "headrace models list --files",
     "headrace models --base-url https://ai.example.com/v1 --api-key-stdin < key.txt",
   ],
-  run: (call) => (call.options.all ? listAllModels(call) : listModels(call)),
+  run(call) {
+    if (call.options.files) return listFiles(call);
+    return call.options.all ? listAllModels(call) : listModels(call);
+  },
 });
 
 export const modelsCommand = command({
@@ -39,7 +48,7 @@ export const modelsCommand = command({
     "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
     "headrace models remove fast",
   ],
-  help: ["Pulled files are listed by headrace list, and deleted by headrace rm."],
+  help: ["Without a server, pulled files are listed by headrace list, and deleted by headrace rm."],
   commands: [listCommand, showCommand, addCommand, setCommand, removeCommand],
 });
 

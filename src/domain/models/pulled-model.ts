@@ -1,5 +1,14 @@
 // Models in the data directory of this server that `headrace pull` fetched.
 import type { Capabilities } from "./capabilities.ts";
+import type { MemoryNeed } from "./memory-need.ts";
+
+/** What the files of a model say of it. */
+export interface ModelFileFacts {
+  architecture: string;
+  /** How its weights are stored, such as `Q4_K_M`; null where the file does not say, or it is not known here. */
+  quantization: string | null;
+  parameters: number;
+}
 
 export interface PulledModel {
   id: string;
@@ -14,6 +23,17 @@ export interface PulledModel {
   /** Tokens. */
   context: number | null;
   capabilities: Capabilities | null;
+  /** Null where it is incomplete, or its header cannot be read. */
+  facts: ModelFileFacts | null;
+  /** Likewise. An estimate. */
+  memory: MemoryNeed | null;
+}
+
+/** How a model that this server can load is used at the moment. */
+export interface ModelUse {
+  state: "unloaded" | "loading" | "loaded" | "failed";
+  /** Requests that are with it, or wait for it. */
+  inUse: number;
 }
 
 export interface RemovedModel extends PulledModel {

@@ -15,10 +15,13 @@ import {
   type EngineRequest,
   type EngineResponse,
 } from "../../domain/models/engine.ts";
+import type { MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
+import type { ModelUse } from "../../domain/models/pulled-model.ts";
 import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { getModels } from "../model-list.ts";
 import { TokenCounter } from "../token-count.ts";
+import { machineMemory } from "./machine-memory.ts";
 import { Slots } from "./slots.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
 
@@ -32,6 +35,8 @@ export interface LlamaModel {
   /** The facts that are known before it is loaded. */
   capabilities?: Capabilities;
   context?: number;
+  /** Left out where its file cannot be read. */
+  memory?: MemoryNeed;
   /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */
   eager: boolean;
 }
@@ -164,6 +169,22 @@ export class LlamaEngine implements Engine {
     } catch (error) {
       throw failed(error);
     }
+  }
+
+  use(id: string): ModelUse {
+    const entry = this.#loaded.get(id);
+    if (!entry) return { state: "unloaded", inUse: 0 };
+    const { state } = entry.worker;
+    const shown = state === "ready" ? "loaded" : state === "failed" ? "failed" : "loading";
+    return { state: shown, inUse: entry.inUse };
+  }
+
+  memory(): ModelMemory {
+    const idle = [...this.#loaded.values()].filter(({ model, inUse }) => !model.eager && inUse === 0);
+    return {
+      ...machineMemory(),
+      evictable: idle.reduce((sum, { model }) => sum + (model.memory?.bytes ?? 0), 0),
+    };
   }
 
   redact(text: string): string {

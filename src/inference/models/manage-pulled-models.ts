@@ -5,7 +5,8 @@ import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
-import type { PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
+import { type Fit, fitOf, type ModelMemory } from "../../domain/models/memory-need.ts";
+import type { ModelUse, PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
@@ -15,9 +16,22 @@ export interface PulledModelsOptions {
   store: PulledModelStore;
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
-  /** That serves them. */
-  engine: Engine;
+  engine: PulledModelEngine;
   log: Log;
+}
+
+/** The one that serves them. */
+export interface PulledModelEngine extends Engine {
+  /** How the model of this id is used at the moment. */
+  use(id: string): ModelUse;
+  /** What there is for models to be loaded into. */
+  memory(): ModelMemory;
+}
+
+export interface ListedPulledModel extends PulledModel {
+  use: ModelUse;
+  /** Whether it can be loaded; null where its need is not known, or where it is. */
+  fit: Fit | null;
 }
 
 export class PulledModels {
@@ -27,17 +41,29 @@ export class PulledModels {
     this.#options = options;
   }
 
-  list(): Promise<PulledModel[]> {
-    return this.#options.store.list();
+  async list(): Promise<ListedPulledModel[]> {
+    const { store, engine } = this.#options;
+    const memory = engine.memory();
+    return (await store.list()).map((model) => {
+      const use = engine.use(model.id);
+      const fit = model.memory && use.state === "unloaded" ? fitOf(model.memory, memory) : null;
+      return { ...model, use, fit };
+    });
+  }
+
+  memory(): ModelMemory {
+    return this.#options.engine.memory();
   }
 
   /**
-   * Resolves once it is offered no more. What works with it ends as usual. Rejects with `service_unavailable` while it is
-   * being pulled, and where not all of its files could be deleted.
+   * Resolves once it is offered no more. Rejects with `service_unavailable` while it is in use, unless `force`, with which
+   * what works with it ends as usual; while it is being pulled; and where not all of its files could be deleted.
    */
-  async remove(principal: Principal, id: string, origin: Origin): Promise<PulledModel> {
+  async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
     const { store, catalog, engine } = this.#options;
+    const { inUse } = engine.use(id);
+    if (inUse > 0 && !force) throw stillUsed(id, inUse);
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
     await this.#record(principal, removed, origin);
@@ -56,6 +82,15 @@ export class PulledModels {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });
     });
   }
+}
+
+function stillUsed(id: string, inUse: number): GatewayError {
+  const requests = inUse === 1 ? "1 request" : `${inUse} requests`;
+  return new GatewayError(
+    "service_unavailable",
+    `${requests} work with the model ${shown(id)} or wait for it. Delete it once they have ended, or with \`force=true\`: they end as usual then.`,
+    { retryAfterSeconds: 30 },
+  );
 }
 
 function notAllDeleted({ id, left }: RemovedModel): GatewayError {

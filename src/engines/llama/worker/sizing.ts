@@ -1,6 +1,7 @@
 // Chooses how long and how many the sequences of a context are, so that they fit into memory.
-import { freemem } from "node:os";
 import type { Llama, LlamaModel } from "node-llama-cpp";
+import { smallestContext, usualShape } from "../gguf/estimate.ts";
+import { availableMemoryBytes } from "../machine-memory.ts";
 
 export interface ContextShape {
   /** Tokens per sequence. */
@@ -8,19 +9,8 @@ export interface ContextShape {
   sequences: number;
 }
 
-const largestDefaultContext = 8192;
-const smallestContext = 512;
-const defaultSequences = 4;
-/** Small models answer so fast that more at once cost little. */
-const smallModelBytes = 100_000_000;
-const defaultSequencesOfSmallModel = 8;
 /** The rest is for the model's weights, the gateway, and whatever else runs. */
 const shareOfFreeMemory = 0.5;
-
-/** Bytes that this process can still take, a container's limit included. */
-export function availableMemoryBytes(): number {
-  return Math.min(freemem(), process.availableMemory());
-}
 
 /**
  * Sizes that were asked for are taken as they are; others are reduced, sequences first, until the library's estimate
@@ -31,11 +21,8 @@ export async function chooseShape(
   model: LlamaModel,
   asked: { contextSize: number | undefined; sequences: number | undefined },
 ): Promise<ContextShape> {
-  const small = model.size < smallModelBytes;
-  const shape = {
-    contextSize: asked.contextSize ?? Math.min(model.trainContextSize, largestDefaultContext),
-    sequences: asked.sequences ?? (small ? defaultSequencesOfSmallModel : defaultSequences),
-  };
+  const usual = usualShape(model.size, model.trainContextSize);
+  const shape = { contextSize: asked.contextSize ?? usual.context, sequences: asked.sequences ?? usual.parallel };
   const ramBytes = availableMemoryBytes() * shareOfFreeMemory;
   const vramBytes = llama.gpu === false ? 0 : (await llama.getVramState()).free * shareOfFreeMemory;
   while (!(await fits(model, shape, ramBytes, vramBytes))) {

@@ -1,0 +1,39 @@
+// How much memory a model takes, and whether a machine has it.
+
+export interface MemoryNeed {
+  /** All of it, in bytes, as everything else here. */
+  bytes: number;
+  /** With the shortest context that it is loaded with. */
+  leastBytes: number;
+  weights: number;
+  /** What attention keeps of the tokens of all places. */
+  cache: number;
+  /** Buffers of one batch, and the process itself. */
+  compute: number;
+  /** Tokens of one place, and places, for which `bytes` holds. */
+  context: number;
+  parallel: number;
+}
+
+/** Bytes of memory that models may have. */
+export interface ModelMemory {
+  total: number;
+  free: number;
+  /** Held by models that are idle and would leave for another one. */
+  evictable: number;
+}
+
+/**
+ * `now`; `evicting`: once idle models have left; `reduced`: with a shorter context, or fewer places; `waiting`: once
+ * models that work, or may not leave, have gone; `never`: it needs more than there is.
+ */
+export const fits = ["now", "evicting", "reduced", "waiting", "never"] as const;
+export type Fit = (typeof fits)[number];
+
+export function fitOf({ bytes, leastBytes }: Pick<MemoryNeed, "bytes" | "leastBytes">, memory: ModelMemory): Fit {
+  const { total, free, evictable } = memory;
+  if (bytes <= free) return "now";
+  if (bytes <= free + evictable) return "evicting";
+  if (leastBytes <= free + evictable) return "reduced";
+  return leastBytes <= total ? "waiting" : "never";
+}

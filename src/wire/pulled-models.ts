@@ -1,0 +1,62 @@
+// The shapes of models that were pulled to a server, as operators see, fetch and delete them.
+import { z } from "zod";
+import { fits } from "../domain/models/memory-need.ts";
+import { unixSeconds } from "./parts.ts";
+
+const memoryNeed = z
+  .object({
+    bytes: z.int().describe("All of it."),
+    least_bytes: z.int().describe("With the shortest context that it is loaded with."),
+    weights: z.int(),
+    cache: z.int().describe("What attention keeps of the tokens of all places."),
+    compute: z.int().describe("Buffers of a batch, and the process."),
+    context_length: z.int().describe("Tokens of one place for which `bytes` holds."),
+    parallel: z.int().describe("Places for which `bytes` holds: requests that are computed at once."),
+  })
+  .meta({ id: "MemoryNeed", description: "Bytes of memory, estimated from what the file says of itself." });
+
+const abilities = z
+  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+  .optional()
+  .describe("Left out where nobody says.");
+
+export const pulledModelShape = z
+  .object({
+    object: z.literal("pulled_model"),
+    id: z.string(),
+    bytes: z.int().describe("The size of its files on the disk."),
+    state: z
+      .enum(["ready", "incomplete"])
+      .describe("`incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again."),
+    source: z.string().nullable().describe("Where it came from; null where only parts of it are here."),
+    pulled_at: unixSeconds.nullable(),
+    capabilities: abilities,
+    context_length: z.int().nullable().describe("Tokens; null where the file does not say."),
+    architecture: z
+      .string()
+      .nullable()
+      .describe("Its name in the file, such as `qwen3`; null where it cannot be read."),
+    quantization: z.string().nullable().describe("How its weights are stored, such as `Q4_K_M`; null likewise."),
+    parameters: z.int().nullable().describe("null likewise."),
+    memory: memoryNeed.nullable().describe("What it takes once it is loaded; null where the file cannot be read."),
+    fit: z
+      .enum(fits)
+      .nullable()
+      .describe(
+        "Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `reduced`: with a shorter context or fewer places; `waiting`: once models that work, or may not leave, have gone; `never`: it needs more memory than there is. null where it is loaded, or its need is not known.",
+      ),
+    use: z
+      .enum(["unloaded", "loading", "loaded", "failed"])
+      .describe("`failed`: it could not be loaded; the server's log says why, and a later request tries again."),
+    in_use: z.int().describe("Requests that are with it, or wait for it."),
+  })
+  .meta({ id: "PulledModel" });
+export type PulledModelWire = z.infer<typeof pulledModelShape>;
+
+export const modelMemoryShape = z
+  .object({
+    total_bytes: z.int(),
+    free_bytes: z.int(),
+    evictable_bytes: z.int().describe("Held by models that are idle and would leave for another one."),
+  })
+  .meta({ id: "ModelMemory", description: "Memory that models of this server may have." });
