@@ -24,6 +24,7 @@ export const auditActions = [
   "model.created",
   "model.updated",
   "model.deleted",
+  "pulled_model.requested",
   "pulled_model.deleted",
   "node.joined",
   "node.updated",

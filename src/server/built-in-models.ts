@@ -1,14 +1,16 @@
 // The models of the built-in engine: the demo model, files named in the configuration, and pulled ones.
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { GatewayError } from "../base/errors.ts";
+import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, ConfigError, type Problem } from "../config/config.ts";
 import { environments } from "../domain/api-key.ts";
 import type { PulledModelStore } from "../domain/models/pulled-model.ts";
+import { BackgroundPulls } from "../engines/llama/background-pulls.ts";
 import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
 import { estimateMemory } from "../engines/llama/gguf/estimate.ts";
 import { readModelFile } from "../engines/llama/gguf/model-file.ts";
+import type { Hub } from "../engines/llama/hub-request.ts";
 import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
@@ -54,16 +56,38 @@ export async function createBuiltInEngine(config: Config, log: Log, onReady: () 
   });
 }
 
-export function pulledModelStore({ dataDir, engine }: Config): PulledModelStore {
+/** `hub`: from where models are pulled. */
+export function openPulledModels(
+  { dataDir, engine }: Config,
+  hub: () => Hub,
+  log: Log,
+): PulledModelStore & { close(): Promise<void> } {
+  const onFailed = (model: string, detail: string) => log.warn("pull_failed", { model, detail });
+  const pulls = new BackgroundPulls({ dataDir, hub, onFailed });
   return {
     list: () => listPulledModels(dataDir, engine),
-    remove: (id) =>
-      removePulledModel(dataDir, id).catch((error: unknown) => {
+    pulls: () => pulls.list(),
+    offer: (...asked) => pulls.offer(...asked).catch(refuse),
+    pull: (...asked) => pulls.start(...asked).catch(refuse),
+    async remove(id) {
+      await pulls.stop(id);
+      return await removePulledModel(dataDir, id).catch((error: unknown) => {
         if (!(error instanceof SetupError)) throw error;
         const message = `The model ${id} is being pulled on this server. Delete it once that has ended.`;
         throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 30, detail: error.message });
-      }),
+      });
+    },
+    close: () => pulls.close(),
   };
+}
+
+/** What cannot be pulled, as the client is told of it. */
+function refuse(error: unknown): never {
+  if (error instanceof ConfigError) throw new GatewayError("service_unavailable", error.message, { cause: error });
+  if (!(error instanceof SetupError)) throw error;
+  if (!error.transient) throw fieldError("source", error.message);
+  const retryAfterSeconds = Math.ceil((error.retryAfterMs ?? 30_000) / 1000);
+  throw new GatewayError("service_unavailable", error.message, { retryAfterSeconds });
 }
 
 /**

@@ -3,7 +3,8 @@ import packageJson from "../../package.json" with { type: "json" };
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config, ReloadableConfig } from "../config/config.ts";
+import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
@@ -32,7 +33,7 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
-import { checkModelFiles, pulledModelStore } from "./built-in-models.ts";
+import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
@@ -51,6 +52,8 @@ export interface ServeOptions {
   clock?: Clock;
   /** The places to look for model servers on this machine. */
   localServers?: readonly LocalServer[];
+  /** From where models are pulled; a test has a hub of its own. */
+  hub?: () => Hub;
   /** Silence of an engine after which a stream gets a comment line. */
   heartbeatMs?: number;
   /** Limits on slow and silent clients; those left out as usual. */
@@ -108,6 +111,7 @@ export interface RunningServer {
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
+const usualHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
 /** A load balancer that asks nobody whether he is ready learns it from refusals, which it passes on to another replica. */
 const refusingMs = 1_000;
 
@@ -193,7 +197,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
-      ...{ store: pulledModelStore(config), audit: governance.audit, catalog, engine, log },
+      store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
+      ...{ audit: governance.audit, catalog, engine, log },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,

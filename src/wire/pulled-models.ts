@@ -60,3 +60,46 @@ export const modelMemoryShape = z
     evictable_bytes: z.int().describe("Held by models that are idle and would leave for another one."),
   })
   .meta({ id: "ModelMemory", description: "Memory that models of this server may have." });
+
+export const pullRequest = z
+  .object({
+    source: z
+      .string()
+      .min(1)
+      .max(1024)
+      .describe(
+        "`hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization behind the colon.",
+      ),
+    name: z.string().max(128).nullish().describe("Id to serve it under. null: the file's name in lower case."),
+    dry_run: z.boolean().nullish().describe("true: only told what would be fetched. Default false."),
+  })
+  .meta({ id: "PullRequest" });
+
+export const pullOfferShape = z
+  .object({
+    object: z.literal("pull_offer"),
+    id: z.string().describe("The id under which it is served."),
+    file: z.string().describe("Its path in the repository."),
+    quantization: z.string().nullable(),
+    bytes: z.int(),
+    missing_bytes: z.int().describe("Those that are not on the disk yet."),
+    room_bytes: z.int().describe("Those that the disk has room for."),
+    least_memory_bytes: z.int().describe("Memory that any model of this size takes; its context takes more."),
+    fit: z.enum(fits).describe("Whether the least would fit, as with `PulledModel`."),
+    started: z.boolean().describe("false after a dry run."),
+  })
+  .meta({ id: "PullOffer" });
+
+export const pullShape = z
+  .object({
+    object: z.literal("pull"),
+    id: z.string(),
+    source: z.string(),
+    bytes: z.int().describe("Those on the disk."),
+    total_bytes: z.int(),
+    failure: z
+      .string()
+      .nullable()
+      .describe("Why it came to nothing; null while it goes on. Asked for again, it continues."),
+  })
+  .meta({ id: "Pull" });

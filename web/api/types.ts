@@ -1022,7 +1022,10 @@ export interface Shapes {
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
   MemoryNeed?: MemoryNeed;
+  Pull?: Pull;
   ModelMemory?: ModelMemory;
+  PullRequest?: PullRequest;
+  PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
   NodeList?: NodeList;
   Node?: Node;
@@ -6291,6 +6294,7 @@ export interface AuditEvent {
     | "model.created"
     | "model.updated"
     | "model.deleted"
+    | "pulled_model.requested"
     | "pulled_model.deleted"
     | "node.joined"
     | "node.updated"
@@ -7962,6 +7966,7 @@ export interface DeletedManagedModel {
 export interface PulledModelList {
   object: "list";
   data: PulledModel[];
+  pulls: Pull[];
   memory: ModelMemory;
 }
 export interface PulledModel {
@@ -8051,6 +8056,20 @@ export interface MemoryNeed {
    */
   parallel: number;
 }
+export interface Pull {
+  object: "pull";
+  id: string;
+  source: string;
+  /**
+   * Those on the disk.
+   */
+  bytes: number;
+  total_bytes: number;
+  /**
+   * Why it came to nothing; null while it goes on. Asked for again, it continues.
+   */
+  failure: string | null;
+}
 /**
  * Memory that models of this server may have.
  */
@@ -8061,6 +8080,53 @@ export interface ModelMemory {
    * Held by models that are idle and would leave for another one.
    */
   evictable_bytes: number;
+}
+export interface PullRequest {
+  /**
+   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization behind the colon.
+   */
+  source: string;
+  /**
+   * Id to serve it under. null: the file's name in lower case.
+   */
+  name?: string | null;
+  /**
+   * true: only told what would be fetched. Default false.
+   */
+  dry_run?: boolean | null;
+}
+export interface PullOffer {
+  object: "pull_offer";
+  /**
+   * The id under which it is served.
+   */
+  id: string;
+  /**
+   * Its path in the repository.
+   */
+  file: string;
+  quantization: string | null;
+  bytes: number;
+  /**
+   * Those that are not on the disk yet.
+   */
+  missing_bytes: number;
+  /**
+   * Those that the disk has room for.
+   */
+  room_bytes: number;
+  /**
+   * Memory that any model of this size takes; its context takes more.
+   */
+  least_memory_bytes: number;
+  /**
+   * Whether the least would fit, as with `PulledModel`.
+   */
+  fit: "now" | "evicting" | "reduced" | "waiting" | "never";
+  /**
+   * false after a dry run.
+   */
+  started: boolean;
 }
 export interface DeletedPulledModel {
   object: "pulled_model";

@@ -16,6 +16,12 @@ const model: RemovedModel = {
   ...{ facts: null, memory: null, left: [] },
 };
 
+const neverPulls = {
+  pulls: () => [],
+  offer: () => Promise.reject(new Error("unused")),
+  pull: () => Promise.reject(new Error("unused")),
+};
+
 interface Setup {
   append?: () => Promise<void>;
   inUse?: number;
@@ -30,7 +36,7 @@ function setup(
   const told: [event: string, fields: LogFields | undefined][] = [];
   let refreshed = 0;
   const models = new PulledModels({
-    store: { list: async () => [{ ...model, memory: need }], remove },
+    store: { ...neverPulls, list: async () => [{ ...model, memory: need }], remove },
     audit: { append: append ?? (async (all) => void events.push(...all)) },
     catalog: {
       refreshSource: async () => {

@@ -3,10 +3,17 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
-import type { AuditLog } from "../../domain/audit.ts";
+import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import { type Fit, fitOf, type ModelMemory } from "../../domain/models/memory-need.ts";
-import type { ModelUse, PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
+import type {
+  ModelUse,
+  Pull,
+  PulledModel,
+  PulledModelStore,
+  PullOffer,
+  RemovedModel,
+} from "../../domain/models/pulled-model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
@@ -34,6 +41,11 @@ export interface ListedPulledModel extends PulledModel {
   fit: Fit | null;
 }
 
+export interface FittedOffer extends PullOffer {
+  /** What is known of its need is the least; it may need more. */
+  fit: Fit;
+}
+
 export class PulledModels {
   readonly #options: PulledModelsOptions;
 
@@ -51,6 +63,30 @@ export class PulledModels {
     });
   }
 
+  pulls(): readonly Pull[] {
+    return this.#options.store.pulls();
+  }
+
+  /** What `source` names, and whether it fits; nothing is fetched. */
+  async offer(source: string, name: string | undefined): Promise<FittedOffer> {
+    return this.#fitted(await this.#options.store.offer(source, name));
+  }
+
+  /** Resolves once it is being pulled; it is on offer as soon as it is here. */
+  async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
+    requireOperator(principal);
+    const { store, catalog, engine } = this.#options;
+    const offer = await store.pull(source, name, () => void catalog.refreshSource(engine));
+    const about = aboutInstallation(offer.id, { bytes: offer.bytes, source });
+    await this.#record(offer.id, auditEvent("pulled_model.requested", principal, origin, about));
+    return this.#fitted(offer);
+  }
+
+  #fitted(offer: PullOffer): FittedOffer {
+    const bytes = offer.leastMemoryBytes;
+    return { ...offer, fit: fitOf({ bytes, leastBytes: bytes }, this.memory()) };
+  }
+
   memory(): ModelMemory {
     return this.#options.engine.memory();
   }
@@ -66,22 +102,25 @@ export class PulledModels {
     if (inUse > 0 && !force) throw stillUsed(id, inUse);
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
-    await this.#record(principal, removed, origin);
+    const about = aboutInstallation(id, deletionDetail(removed));
+    await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
     await catalog.refreshSource(engine);
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;
   }
 
-  /** Behind the deletion, as no transaction has both: what was refused or came to nothing must not stand there as done. */
-  async #record(principal: Principal, { id, bytes, source, left }: RemovedModel, origin: Origin): Promise<void> {
+  /** Behind what was done, as no transaction has both: what was refused or came to nothing must not stand there as done. */
+  async #record(id: string, event: AuditEvent): Promise<void> {
     const { audit, log } = this.#options;
-    const detail = { bytes, source, ...(left.length > 0 ? { files_left: left.length } : {}) };
-    const event = auditEvent("pulled_model.deleted", principal, origin, aboutInstallation(id, detail));
     const by = "id" in event.actor ? event.actor.id : event.actor.type;
     await audit.append([event]).catch((error) => {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });
     });
   }
+}
+
+function deletionDetail({ bytes, source, left }: RemovedModel) {
+  return { bytes, source, ...(left.length > 0 ? { files_left: left.length } : {}) };
 }
 
 function stillUsed(id: string, inUse: number): GatewayError {

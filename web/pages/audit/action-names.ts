@@ -71,6 +71,7 @@ const groupsOfAll: typeof groups = {
     "model.created": "Model declared",
     "model.updated": "Model changed",
     "model.deleted": "Declaration of a model removed",
+    "pulled_model.requested": "Pull of a model begun",
     "pulled_model.deleted": "Pulled model deleted",
     "node.joined": "Node joined",
     "node.updated": "Node changed",

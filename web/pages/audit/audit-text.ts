@@ -117,6 +117,10 @@ const phrases: Record<AuditAction, Phrase> = {
   "model.created": ({ target, detail }) => ({ did: `declared the model ${target}`, more: priceIn(detail) }),
   "model.updated": ({ target, detail }) => ({ did: `changed the model ${target}`, more: changesOf(detail) }),
   "model.deleted": ({ target }) => ({ did: `took back the declaration of the model ${target}` }),
+  "pulled_model.requested": ({ target, detail }) => ({
+    did: `began to pull the model ${target}`,
+    more: text(detail["source"]),
+  }),
   "pulled_model.deleted": ({ target, detail }) => ({
     did: `deleted the files of the model ${target}`,
     more: text(detail["source"]),

@@ -1,18 +1,31 @@
 // The operators' endpoints for the models that were pulled to this server.
 import { z } from "zod";
 import type { ModelMemory } from "../../../domain/models/memory-need.ts";
-import type { ListedPulledModel, PulledModels } from "../../../inference/models/manage-pulled-models.ts";
-import { modelMemoryShape, type PulledModelWire, pulledModelShape } from "../../../wire/pulled-models.ts";
+import type { Pull } from "../../../domain/models/pulled-model.ts";
+import type { FittedOffer, ListedPulledModel, PulledModels } from "../../../inference/models/manage-pulled-models.ts";
+import {
+  modelMemoryShape,
+  type PulledModelWire,
+  pulledModelShape,
+  pullOfferShape,
+  pullRequest,
+  pullShape,
+} from "../../../wire/pulled-models.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminPulledModelDeps extends EndpointDeps {
-  pulledModels: Pick<PulledModels, "list" | "memory" | "remove">;
+  pulledModels: Pick<PulledModels, "list" | "memory" | "offer" | "pull" | "pulls" | "remove">;
 }
 
 const pulledModelList = z
-  .object({ object: z.literal("list"), data: z.array(pulledModelShape), memory: modelMemoryShape })
+  .object({
+    object: z.literal("list"),
+    data: z.array(pulledModelShape),
+    pulls: z.array(pullShape),
+    memory: modelMemoryShape,
+  })
   .meta({ id: "PulledModelList" });
 const deletion = z.object({
   force: z
@@ -27,7 +40,7 @@ const deletedPulledModel = z
 const endpoint = adminEndpoints<AdminPulledModelDeps>();
 
 export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[] {
-  return [list(deps), remove(deps)];
+  return [list(deps), pull(deps), remove(deps)];
 }
 
 const list = endpoint("GET", "/v1/admin/pulled-models", {
@@ -38,8 +51,26 @@ const list = endpoint("GET", "/v1/admin/pulled-models", {
   answer: async ({ deps: { pulledModels } }) => ({
     object: "list",
     data: (await pulledModels.list()).map(toWire),
+    pulls: pulledModels.pulls().map(pullToWire),
     memory: memoryToWire(pulledModels.memory()),
   }),
+});
+
+const pull = endpoint("POST", "/v1/admin/pulled-models", {
+  operationId: "pullModel",
+  summary: "Pull a model from the Hugging Face hub to this server",
+  description:
+    "Answered once it has begun; the list tells how far it has come. With `dry_run` it is only told what would be fetched, and whether it fits. Refused where the disk has no room. Deleting the model stops it.",
+  requestBody: pullRequest,
+  response: { description: "What is fetched.", json: pullOfferShape },
+  errors: ["service_unavailable"],
+  async answer({ deps: { pulledModels }, principal, body, origin }) {
+    const { source, name, dry_run: isTry } = body;
+    const offer = isTry
+      ? await pulledModels.offer(source, name ?? undefined)
+      : await pulledModels.pull(principal, source, name ?? undefined, origin);
+    return { object: "pull_offer", ...offerToWire(offer), started: isTry !== true };
+  },
 });
 
 const remove = endpoint("DELETE", "/v1/admin/pulled-models/:id", {
@@ -87,4 +118,15 @@ function toWire(model: ListedPulledModel): PulledModelWire {
 
 function memoryToWire({ total, free, evictable }: ModelMemory): z.infer<typeof modelMemoryShape> {
   return { total_bytes: total, free_bytes: free, evictable_bytes: evictable };
+}
+
+function pullToWire({ id, source, bytes, totalBytes, failure }: Pull): z.infer<typeof pullShape> {
+  return { object: "pull", id, source, bytes, total_bytes: totalBytes, failure };
+}
+
+function offerToWire({ id, file, quantization, bytes, missingBytes, roomBytes, leastMemoryBytes, fit }: FittedOffer) {
+  return {
+    ...{ id, file, quantization, bytes, missing_bytes: missingBytes, room_bytes: roomBytes },
+    ...{ least_memory_bytes: leastMemoryBytes, fit },
+  };
 }
