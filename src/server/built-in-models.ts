@@ -136,7 +136,7 @@ function idOfFile(path: string): string {
 
 async function builtInModels(config: Config, onSkipped: (file: string, reason: string) => void): Promise<LlamaModel[]> {
   const models = new Map<string, LlamaModel>();
-  if (config.engine.demo) models.set(demoModel.id, demoModel);
+  if (config.engine.demo) models.set(demoModel.id, { ...demoModel, ...(await memoryOf([demoModel.path], config)) });
   for (const path of config.engine.models) {
     const id = idOfFile(path);
     models.set(id, { id, path, ownedBy: "local", ...(await memoryOf([path], config)), eager: true });

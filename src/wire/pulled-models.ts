@@ -58,6 +58,17 @@ export const modelMemoryShape = z
     total_bytes: z.int(),
     free_bytes: z.int(),
     evictable_bytes: z.int().describe("Held by models that are idle and would leave for another one."),
+    held: z
+      .array(
+        z.object({
+          id: z.string(),
+          bytes: z.int().describe("Set aside for it."),
+          state: z.enum(["loading", "loaded", "leaving", "failed"]),
+          in_use: z.int().describe("Requests that are with it, or wait for it."),
+          pinned: z.boolean().describe("Kept, whoever else wants its memory."),
+        }),
+      )
+      .describe("The models that memory is set aside for, pulled or not."),
   })
   .meta({ id: "ModelMemory", description: "Memory that models of this server may have." });
 

@@ -1,7 +1,5 @@
 // In a real browser: which models there are, where they run and how they do there, and what to do where there is none.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { type Browser, invite, setUp } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
@@ -224,21 +222,6 @@ test("a declared model whose upstream was removed is shown as running nowhere, w
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator sees what pulled models take of the disk, and deletes one", async () => {
-  const models = join(world.server.dataDir, "models");
-  mkdirSync(models, { recursive: true });
-  writeFileSync(join(models, "half-a-model.gguf.part"), "x".repeat(2_000_000));
-  await using visitor = await ada();
-  const { page } = visitor;
-  await page.getByText("incomplete: not served", { exact: false }).waitFor();
-  await look(visitor, "models-pulled");
-  await page.getByRole("button", { name: "Delete half-a-model" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the files", exact: true }).click();
-  await page.getByRole("heading", { name: "Pulled models" }).waitFor({ state: "detached" });
-  expect(readdirSync(models)).toEqual([]);
-  expect(visitor.trouble).toEqual([]);
-});
-
 test("while something is removed its question cannot be taken back, and what was opened meanwhile stays open", async () => {
   const add = (id: string) =>
     world.browser.ask("/v1/admin/models", { method: "POST", body: { id, deployments: [{ upstream: "north" }] } });
@@ -322,16 +305,6 @@ test("a form in a drawer is not thrown away by a click beside it, sends only wha
   }
   expect(visitor.trouble.splice(0)).toHaveLength(2);
 }, 20_000);
-
-test("that the pulled models cannot be listed is said, and not taken for none", async () => {
-  await using visitor = await ada("/settings");
-  const { page } = visitor;
-  await page.route("**/v1/admin/pulled-models", (route) =>
-    route.fulfill({ status: 400, json: { error: { message: "The disk cannot be read.", code: "x" } } }),
-  );
-  await page.goto(`${pagesOf(world.server)}/catalog`);
-  await page.getByRole("region", { name: "Pulled models" }).getByText("The disk cannot be read.").waitFor();
-});
 
 /** A visitor with the cookies of somebody who signed in without a screen. */
 async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {

@@ -8080,6 +8080,25 @@ export interface ModelMemory {
    * Held by models that are idle and would leave for another one.
    */
   evictable_bytes: number;
+  /**
+   * The models that memory is set aside for, pulled or not.
+   */
+  held: {
+    id: string;
+    /**
+     * Set aside for it.
+     */
+    bytes: number;
+    state: "loading" | "loaded" | "leaving" | "failed";
+    /**
+     * Requests that are with it, or wait for it.
+     */
+    in_use: number;
+    /**
+     * Kept, whoever else wants its memory.
+     */
+    pinned: boolean;
+  }[];
 }
 export interface PullRequest {
   /**

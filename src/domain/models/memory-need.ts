@@ -23,6 +23,17 @@ export interface ModelMemory {
   evictable: number;
 }
 
+/** A model that memory is set aside for. */
+export interface HeldMemory {
+  id: string;
+  bytes: number;
+  state: "loading" | "loaded" | "leaving" | "failed";
+  /** Requests that are with it, or wait for it. */
+  inUse: number;
+  /** Kept, whoever else wants its memory. */
+  pinned: boolean;
+}
+
 /**
  * `now`; `evicting`: once idle models have left; `reduced`: with a shorter context, or fewer places; `waiting`: once
  * models that work, or may not leave, have gone; `never`: it needs more than there is.

@@ -15,7 +15,7 @@ import {
   type EngineRequest,
   type EngineResponse,
 } from "../../domain/models/engine.ts";
-import type { MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
+import type { HeldMemory, MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
 import type { ModelUse } from "../../domain/models/pulled-model.ts";
 import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
@@ -177,6 +177,14 @@ export class LlamaEngine implements Engine {
     const { state } = entry.worker;
     const shown = state === "ready" ? "loaded" : state === "failed" ? "failed" : "loading";
     return { state: shown, inUse: entry.inUse };
+  }
+
+  held(): HeldMemory[] {
+    return [...this.#loaded.values()].map(({ model }) => {
+      const { state, inUse } = this.use(model.id);
+      const bytes = model.memory?.bytes ?? 0;
+      return { id: model.id, bytes, state: state === "unloaded" ? "leaving" : state, inUse, pinned: model.eager };
+    });
   }
 
   memory(): ModelMemory {

@@ -47,6 +47,7 @@ function setup(
       ...({} as Engine),
       use: () => ({ state: inUse > 0 ? "loaded" : "unloaded", inUse }),
       memory: () => memory,
+      held: () => [],
     },
     log: { info() {}, warn() {}, error: (event, fields) => void told.push([event, fields]) },
   });

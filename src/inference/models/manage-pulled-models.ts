@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
-import { type Fit, fitOf, type ModelMemory } from "../../domain/models/memory-need.ts";
+import { type Fit, fitOf, type HeldMemory, type ModelMemory } from "../../domain/models/memory-need.ts";
 import type {
   ModelUse,
   Pull,
@@ -33,6 +33,8 @@ export interface PulledModelEngine extends Engine {
   use(id: string): ModelUse;
   /** What there is for models to be loaded into. */
   memory(): ModelMemory;
+  /** The models that hold of it. */
+  held(): readonly HeldMemory[];
 }
 
 export interface ListedPulledModel extends PulledModel {
@@ -61,6 +63,10 @@ export class PulledModels {
       const fit = model.memory && use.state === "unloaded" ? fitOf(model.memory, memory) : null;
       return { ...model, use, fit };
     });
+  }
+
+  held(): readonly HeldMemory[] {
+    return this.#options.engine.held();
   }
 
   pulls(): readonly Pull[] {

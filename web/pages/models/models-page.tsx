@@ -18,7 +18,6 @@ import { type ShownModel, shownModels, useManagedModels, useSpendTiers } from ".
 import { ModelDrawer } from "./model-drawer.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
 import { ModelRow } from "./model-row.tsx";
-import { PulledModels } from "./pulled-models.tsx";
 
 const everyMs = 5_000;
 /** Rows. */
@@ -71,7 +70,6 @@ export function ModelsPage() {
       ) : (
         !failed && <Waiting heights={[84, 84, 84, 84]} gap="xs" />
       )}
-      {isOperator && (shown ? drawn === Infinity : failed) && <PulledModels />}
       {isOperator && (
         <ModelDrawer
           model={search.has("new") ? "new" : known.find(({ id }) => id === search.get("model"))}

@@ -1,6 +1,6 @@
 // The operators' endpoints for the models that were pulled to this server.
 import { z } from "zod";
-import type { ModelMemory } from "../../../domain/models/memory-need.ts";
+import type { HeldMemory, ModelMemory } from "../../../domain/models/memory-need.ts";
 import type { Pull } from "../../../domain/models/pulled-model.ts";
 import type { FittedOffer, ListedPulledModel, PulledModels } from "../../../inference/models/manage-pulled-models.ts";
 import {
@@ -16,7 +16,7 @@ import type { EndpointDeps } from "../endpoint.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminPulledModelDeps extends EndpointDeps {
-  pulledModels: Pick<PulledModels, "list" | "memory" | "offer" | "pull" | "pulls" | "remove">;
+  pulledModels: Pick<PulledModels, "held" | "list" | "memory" | "offer" | "pull" | "pulls" | "remove">;
 }
 
 const pulledModelList = z
@@ -52,7 +52,7 @@ const list = endpoint("GET", "/v1/admin/pulled-models", {
     object: "list",
     data: (await pulledModels.list()).map(toWire),
     pulls: pulledModels.pulls().map(pullToWire),
-    memory: memoryToWire(pulledModels.memory()),
+    memory: memoryToWire(pulledModels.memory(), pulledModels.held()),
   }),
 });
 
@@ -116,8 +116,11 @@ function toWire(model: ListedPulledModel): PulledModelWire {
   };
 }
 
-function memoryToWire({ total, free, evictable }: ModelMemory): z.infer<typeof modelMemoryShape> {
-  return { total_bytes: total, free_bytes: free, evictable_bytes: evictable };
+function memoryToWire({ total, free, evictable }: ModelMemory, held: readonly HeldMemory[]) {
+  return {
+    ...{ total_bytes: total, free_bytes: free, evictable_bytes: evictable },
+    held: held.map(({ inUse, ...one }) => ({ ...one, in_use: inUse })),
+  };
 }
 
 function pullToWire({ id, source, bytes, totalBytes, failure }: Pull): z.infer<typeof pullShape> {
