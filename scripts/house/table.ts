@@ -62,6 +62,11 @@ export const layers: Layers = {
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
+  "src/engines/memory": {
+    may: ["src/base"],
+    packages: ["node:*"],
+    because: "what is set aside does not depend on who runs models.",
+  },
   "src/engines/llama": {
     may: ["src/base", "src/domain", "src/engines", "src/installation", "package.json"],
     packages: ["node:*", "zod"],
