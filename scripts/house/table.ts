@@ -67,6 +67,11 @@ export const layers: Layers = {
     packages: ["node:*"],
     because: "what is set aside does not depend on who runs models.",
   },
+  "src/engines/commands": {
+    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation"],
+    packages: ["node:*"],
+    because: adapter,
+  },
   "src/engines/llama": {
     may: ["src/base", "src/domain", "src/engines", "src/installation", "package.json"],
     packages: ["node:*", "zod"],
@@ -183,7 +188,9 @@ export const layers: Layers = {
         "accounts",
         "config",
         "engines",
+        "engines/commands",
         "engines/llama",
+        "engines/memory",
         "http",
         "http1",
         "inference",
@@ -245,7 +252,9 @@ export const layers: Layers = {
   },
   "src/main.ts": {
     may: [
-      ...["cli", "engines/llama", "engines/llama/worker", "installation", "storage/sql"].map((name) => `src/${name}`),
+      ...["cli", "engines/commands", "engines/llama", "engines/llama/worker", "installation", "storage/sql"].map(
+        (name) => `src/${name}`,
+      ),
     ],
     because: "it starts a command, or a role.",
   },

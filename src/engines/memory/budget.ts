@@ -103,6 +103,10 @@ export class MemoryBudget {
 
   /** A tenant became idle, was pinned or unpinned: who waits may have its turn. */
   changed(): void {
+    if (this.#claims.length > 0) this.#plan();
+  }
+
+  #plan(): void {
     if (this.#isPlanning) {
       this.#planAgain = true;
       return;
@@ -149,7 +153,7 @@ export class MemoryBudget {
       const onAbort = () => {
         this.#drop(claim);
         reject(signal.reason);
-        this.changed();
+        this.#plan();
       };
       const claim: Claim = {
         ...{ tenant, need, holder },
@@ -164,7 +168,7 @@ export class MemoryBudget {
       };
       signal.addEventListener("abort", onAbort, { once: true });
       this.#claims.push(claim);
-      this.changed();
+      this.#plan();
     });
   }
 
@@ -192,7 +196,7 @@ export class MemoryBudget {
     clearTimeout(this.#timer);
     if (plan.lookAgainMs === undefined) return;
     // At least a millisecond: timers may be early by a fraction of one.
-    this.#timer = setTimeout(() => this.changed(), Math.max(1, plan.lookAgainMs - nowMs));
+    this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.lookAgainMs - nowMs));
     this.#timer.unref();
   }
 
@@ -211,7 +215,7 @@ export class MemoryBudget {
 
   readonly #ports: HoldingPorts = {
     nowMs: () => this.#clock.monotonicMs(),
-    changed: () => this.changed(),
+    changed: () => this.#plan(),
     want: (held, need, signal) => this.#want(held.tenant, need, held, signal),
     isLoadingBeside: (held) =>
       [...this.#leases].some(
@@ -222,7 +226,7 @@ export class MemoryBudget {
       ),
     ended: (held) => {
       this.#leases.delete(held);
-      this.changed();
+      this.#plan();
     },
   };
 }
