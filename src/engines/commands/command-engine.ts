@@ -12,7 +12,7 @@ import type {
   EngineResponse,
 } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
-import { speechOf } from "../../domain/models/upstream-speech.ts";
+import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
@@ -63,6 +63,11 @@ export class CommandEngine implements Engine {
       onReady: (run) => this.#meet(run),
       onOpen: () => options.onOpen(this),
     });
+  }
+
+  /** How its server is spoken to. */
+  get speech(): UpstreamSpeech {
+    return speechOf(this.#options.settings);
   }
 
   get formats(): EngineFormats | undefined {
