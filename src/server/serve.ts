@@ -4,6 +4,7 @@ import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
@@ -83,6 +84,7 @@ export interface RunningServer {
   firstKey: FirstKey;
   catalog: Catalog;
   engine: LlamaEngine;
+  commands: Commands;
   capacity: Capacity;
   governance: Governance;
   people: People;
@@ -238,6 +240,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   baseUrl = `${config.publicUrl ?? url}/v1`;
 
   engine.start();
+  routing.commands.start();
   network.start();
   // Only now, when nothing can keep the server from telling it: the key is shown once.
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
@@ -279,6 +282,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     firstKey,
     catalog,
     engine,
+    commands: routing.commands,
     capacity,
     governance,
     people,

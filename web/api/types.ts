@@ -6878,7 +6878,7 @@ export interface Upstream {
   /**
    * Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone.
    */
-  source: "built-in" | "file" | "database" | "found" | "node";
+  source: "built-in" | "command" | "file" | "database" | "found" | "node";
   /**
    * Whether one of this name was added here as well, which does not count while the file has the name.
    */

@@ -80,6 +80,14 @@ export interface EngineLoad {
  */
 export type EngineFormats = Readonly<Partial<Record<ConversationOperation, "whole" | "functions">>>;
 
+/** An engine whose server is started for requests, and stopped for others, as whoever gives places sees it. */
+export interface OnDemand {
+  /** Whether requests may be given places. While it is false they wait, as for a place that somebody else has. */
+  readonly open: boolean;
+  /** Called after each change, with the places that are taken and the requests that wait for one. */
+  demand(inFlight: number, waiting: number): void;
+}
+
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
@@ -87,6 +95,8 @@ export interface Engine {
   readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Most requests at once, where the operator set it. */
   readonly maxConcurrency?: number | undefined;
+  /** For an engine whose server is started for requests; left out: it is there, or is not, by itself. */
+  readonly onDemand?: OnDemand;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

@@ -127,6 +127,13 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
+  /** To be called when an engine that is started for requests is open: whoever waits for it gets its places. */
+  opened(engine: Engine): void {
+    const gates = this.#engines.get(engine);
+    if (!gates) return;
+    for (const gate of [gates.shared, ...gates.generation.values(), ...gates.embedding.values()]) gate?.wake();
+  }
+
   /** Requests that wait, at whichever engines. */
   get waiting(): number {
     return this.#waiting.size;
@@ -158,7 +165,7 @@ export class Capacity {
         clearTimeout(timer);
         this.#waiting.delete(waiting);
         cancellation.off(onCancel);
-        for (const gate of gates) gate.queue.remove(waiting);
+        for (const gate of gates) gate.delist(waiting);
       };
       const fail = (reason: () => unknown) => {
         leave();
@@ -233,7 +240,7 @@ export class Capacity {
       this.#engines.set(engine, gates);
     }
     if (engine.concurrency) return this.#gateOf(deployment, request, gates);
-    gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
+    gates.shared ??= this.#newGate(engine, undefined);
     return gates.shared;
   }
 
@@ -242,15 +249,15 @@ export class Capacity {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
     if (!gate) {
-      gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);
+      gate = this.#newGate(engine, () => engine.concurrency?.(model, operation));
       byModel.set(model, gate);
     }
     return gate;
   }
 
-  #newGate(declared: (() => number | undefined) | undefined, bound: number | undefined): Gate {
+  #newGate({ maxConcurrency, onDemand }: Engine, declared: (() => number | undefined) | undefined): Gate {
     const { clock } = this.#options;
-    return new Gate({ clock, declared, bound, onFree: (gate) => this.#serve(gate) });
+    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree: (gate) => this.#serve(gate) });
   }
 }
 
@@ -260,7 +267,7 @@ function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
   if (queue.waiting < maxWaiting) return true;
   const yielding = queue.yielding(accountId);
   if (!yielding) return false;
-  queue.remove(yielding);
+  gate.delist(yielding);
   yielding.options.delete(gate);
   if (yielding.options.size === 0) yielding.refuse();
   return true;

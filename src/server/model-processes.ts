@@ -1,0 +1,52 @@
+// Composes the commands that serve models, and the memory that they share.
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { type Config, processEnvironment } from "../config/config.ts";
+import type { CommandEngine } from "../engines/commands/command-engine.ts";
+import { Commands } from "../engines/commands/commands.ts";
+import { type Amounts, gpuPool, groupPool, ramPool } from "../engines/memory/amounts.ts";
+import { MemoryBudget } from "../engines/memory/budget.ts";
+import { machineMemory } from "../engines/memory/machine-memory.ts";
+
+export interface ModelProcessesOptions {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  /** It takes requests: who waits for it may go on. */
+  onOpen(engine: CommandEngine): void;
+  /** It was loaded: what it can do is known. */
+  onLoaded(engine: CommandEngine): void;
+}
+
+export interface ModelProcesses {
+  commands: Commands;
+  budget: MemoryBudget;
+}
+
+/** Nothing is started before `start` of the commands. */
+export async function openModelProcesses(options: ModelProcessesOptions): Promise<ModelProcesses> {
+  const { config, clock } = options;
+  const { commands, memory } = config.engine;
+  const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
+  const totals = { ...(await memoryOf(memory, commands.length > 0)), ...Object.fromEntries(groups) };
+  const budget = new MemoryBudget(totals, clock);
+  return {
+    budget,
+    commands: new Commands({
+      ...{ ...options, budget, totals, dataDir: config.dataDir, environment: processEnvironment() },
+      commands: commands.map(({ apis = null, ...settings }) => ({ ...settings, apis, keyHeader: null, query: {} })),
+      nowSeconds: () => clock.nowSeconds(),
+    }),
+  };
+}
+
+/** The machine is looked at only where it matters: it takes a moment to ask the drivers. */
+async function memoryOf({ ram, gpu }: Config["engine"]["memory"], isNeeded: boolean): Promise<Amounts> {
+  const stated = {
+    ...(ram === undefined ? {} : { [ramPool]: ram }),
+    ...Object.fromEntries(Object.entries(gpu ?? {}).map(([index, bytes]) => [gpuPool(Number(index)), bytes])),
+  };
+  const found = isNeeded && (ram === undefined || gpu === undefined) ? await machineMemory() : {};
+  if (gpu === undefined) return { ...found, ...stated };
+  return { ...(ram === undefined ? { [ramPool]: found[ramPool] ?? 0 } : {}), ...stated };
+}
