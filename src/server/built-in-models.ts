@@ -8,10 +8,10 @@ import { environments } from "../domain/api-key.ts";
 import type { PulledModelStore } from "../domain/models/pulled-model.ts";
 import { BackgroundPulls } from "../engines/llama/background-pulls.ts";
 import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
-import { estimateMemory } from "../engines/llama/gguf/estimate.ts";
+import { fittedMemory } from "../engines/llama/gguf/estimate.ts";
 import { readModelFile } from "../engines/llama/gguf/model-file.ts";
 import type { Hub } from "../engines/llama/hub-request.ts";
-import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
+import { LlamaEngine, type LlamaEngineOptions, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
 import { SetupError } from "../engines/llama/setup-error.ts";
@@ -27,8 +27,12 @@ const demoModel: LlamaModel = {
   eager: true,
 };
 
-/** `onReady` is called whenever a model was loaded and more is known of it. */
-export async function createBuiltInEngine(config: Config, log: Log, onReady: () => void): Promise<LlamaEngine> {
+export interface BuiltInEngineOptions extends Pick<LlamaEngineOptions, "budget" | "log" | "onOpen" | "onReady"> {
+  config: Config;
+}
+
+export async function createBuiltInEngine({ config, ...options }: BuiltInEngineOptions): Promise<LlamaEngine> {
+  const { log } = options;
   const installed = await installedEngine(config.dataDir);
   const platform = currentPlatform();
   if (installed === undefined && !(await defaultInstallComputes(platform))) {
@@ -51,8 +55,7 @@ export async function createBuiltInEngine(config: Config, log: Log, onReady: () 
     // macOS has Metal in the default install; elsewhere a GPU back-end is installed on purpose.
     gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
     libraryPath: installed?.libraryPath,
-    log,
-    onReady,
+    ...options,
   });
 }
 
@@ -161,5 +164,5 @@ async function builtInModels(config: Config, onSkipped: (file: string, reason: s
 /** Nothing where the files cannot be read: the worker says why, once it is to load them. */
 async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
   const facts = await readModelFile(files).catch(() => undefined);
-  return facts ? { memory: estimateMemory(facts, engine) } : {};
+  return facts ? { memory: (roomBytes) => fittedMemory(facts, engine, roomBytes) } : {};
 }

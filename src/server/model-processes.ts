@@ -40,13 +40,12 @@ export async function openModelProcesses(options: ModelProcessesOptions): Promis
   };
 }
 
-/** The machine is looked at only where it matters: it takes a moment to ask the drivers. */
-async function memoryOf({ ram, gpu }: Config["engine"]["memory"], isNeeded: boolean): Promise<Amounts> {
+async function memoryOf({ ram, gpu }: Config["engine"]["memory"], withGpus: boolean): Promise<Amounts> {
   const stated = {
     ...(ram === undefined ? {} : { [ramPool]: ram }),
     ...Object.fromEntries(Object.entries(gpu ?? {}).map(([index, bytes]) => [gpuPool(Number(index)), bytes])),
   };
-  const found = isNeeded && (ram === undefined || gpu === undefined) ? await machineMemory() : {};
+  const found = await machineMemory(withGpus && gpu === undefined);
   if (gpu === undefined) return { ...found, ...stated };
   return { ...(ram === undefined ? { [ramPool]: found[ramPool] ?? 0 } : {}), ...stated };
 }

@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
+import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { Catalog } from "../inference/models/catalog.ts";
 import { ManagedModels } from "../inference/models/manage-models.ts";
 import { Upstreams } from "../inference/models/manage-upstreams.ts";
@@ -46,7 +47,6 @@ export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
   const catalog = new Catalog({ log, clock });
-  const engine = opened.add(await createBuiltInEngine(config, log, () => void catalog.refresh()));
   const { commands, budget } = await openModelProcesses({
     ...{ config, clock, log },
     onOpen: (command) => capacity.opened(command),
@@ -54,6 +54,13 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     onLoaded: (command) => void catalog.refreshSource(command),
   });
   opened.add(commands);
+  const engine: LlamaEngine = opened.add(
+    await createBuiltInEngine({
+      ...{ config, budget, log },
+      onReady: () => void catalog.refresh(),
+      onOpen: () => capacity.opened(engine),
+    }),
+  );
   const sources = new EngineSources(engine, commands.engines, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   const router = new Router(clock);

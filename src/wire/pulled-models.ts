@@ -43,7 +43,7 @@ export const pulledModelShape = z
       .enum(fits)
       .nullable()
       .describe(
-        "Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `reduced`: with a shorter context or fewer places; `waiting`: once models that work, or may not leave, have gone; `never`: it needs more memory than there is. null where it is loaded, or its need is not known.",
+        "Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `waiting`: once models that work have had their time; `reduced`: with a shorter context or fewer places; `never`: it needs more memory than there is beside models that are kept. null where it is loaded, or its need is not known.",
       ),
     use: z
       .enum(["unloaded", "loading", "loaded", "failed"])
@@ -57,6 +57,7 @@ export const modelMemoryShape = z
   .object({
     total_bytes: z.int(),
     free_bytes: z.int(),
+    pinned_bytes: z.int().describe("Held by models that never leave for others."),
     evictable_bytes: z.int().describe("Held by models that are idle and would leave for another one."),
     held: z
       .array(

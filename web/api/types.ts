@@ -8014,9 +8014,9 @@ export interface PulledModel {
    */
   memory: MemoryNeed | null;
   /**
-   * Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `reduced`: with a shorter context or fewer places; `waiting`: once models that work, or may not leave, have gone; `never`: it needs more memory than there is. null where it is loaded, or its need is not known.
+   * Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `waiting`: once models that work have had their time; `reduced`: with a shorter context or fewer places; `never`: it needs more memory than there is beside models that are kept. null where it is loaded, or its need is not known.
    */
-  fit: ("now" | "evicting" | "reduced" | "waiting" | "never") | null;
+  fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
   /**
    * `failed`: it could not be loaded; the server's log says why, and a later request tries again.
    */
@@ -8076,6 +8076,10 @@ export interface Pull {
 export interface ModelMemory {
   total_bytes: number;
   free_bytes: number;
+  /**
+   * Held by models that never leave for others.
+   */
+  pinned_bytes: number;
   /**
    * Held by models that are idle and would leave for another one.
    */
@@ -8141,7 +8145,7 @@ export interface PullOffer {
   /**
    * Whether the least would fit, as with `PulledModel`.
    */
-  fit: "now" | "evicting" | "reduced" | "waiting" | "never";
+  fit: "now" | "evicting" | "waiting" | "reduced" | "never";
   /**
    * false after a dry run.
    */

@@ -12,8 +12,8 @@ import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 export const fitNames: Record<Fit, string> = {
   now: "yes",
   evicting: "once idle models leave",
+  waiting: "in its turn",
   reduced: "with less context",
-  waiting: "once others end",
   never: "no",
 };
 

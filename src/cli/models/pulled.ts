@@ -24,7 +24,7 @@ export const listCommand = command({
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
     // What a server has loaded is not known here: what other programs leave free counts.
-    const here = { ...machineMemory(), evictable: 0 };
+    const here = { ...machineMemory(), evictable: 0, pinned: 0 };
     const show = () => {
       if (models.length === 0) {
         return terminal.note(

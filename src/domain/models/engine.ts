@@ -97,6 +97,8 @@ export interface Engine {
   readonly maxConcurrency?: number | undefined;
   /** For an engine whose server is started for requests; left out: it is there, or is not, by itself. */
   readonly onDemand?: OnDemand;
+  /** The same of one of its models, for engines that load each by itself. */
+  onDemandFor?(model: string, operation: Operation): OnDemand | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

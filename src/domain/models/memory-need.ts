@@ -21,6 +21,8 @@ export interface ModelMemory {
   free: number;
   /** Held by models that are idle and would leave for another one. */
   evictable: number;
+  /** Held by models that never leave for others. */
+  pinned: number;
 }
 
 /** A model that memory is set aside for. */
@@ -35,16 +37,16 @@ export interface HeldMemory {
 }
 
 /**
- * `now`; `evicting`: once idle models have left; `reduced`: with a shorter context, or fewer places; `waiting`: once
- * models that work, or may not leave, have gone; `never`: it needs more than there is.
+ * `now`; `evicting`: once idle models have left; `waiting`: once models that work have had their time; `reduced`: with a
+ * shorter context, or fewer places; `never`: it needs more than there is beside what never leaves.
  */
-export const fits = ["now", "evicting", "reduced", "waiting", "never"] as const;
+export const fits = ["now", "evicting", "waiting", "reduced", "never"] as const;
 export type Fit = (typeof fits)[number];
 
 export function fitOf({ bytes, leastBytes }: Pick<MemoryNeed, "bytes" | "leastBytes">, memory: ModelMemory): Fit {
-  const { total, free, evictable } = memory;
+  const { total, free, evictable, pinned } = memory;
   if (bytes <= free) return "now";
   if (bytes <= free + evictable) return "evicting";
-  if (leastBytes <= free + evictable) return "reduced";
-  return leastBytes <= total ? "waiting" : "never";
+  if (bytes <= total - pinned) return "waiting";
+  return leastBytes <= total - pinned ? "reduced" : "never";
 }

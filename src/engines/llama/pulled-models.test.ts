@@ -109,7 +109,7 @@ test("a file that says what it is is listed with what it needs of memory, and wh
   const asked = await listPulledModels(dataDir, { context: 1024, parallel: 1 });
   expect(asked[0]?.memory).toMatchObject({ cache: 65_536 * 2 * 1024, context: 1024, parallel: 1 });
   const { stdout } = await runCommand(["list", "--data-dir", dataDir]);
-  expect(stdout).toMatch(/^small +\S+ kB +1.05 M +Q4_K_M +[\d.]+ GB +(yes|no|with less context|once others end) /m);
+  expect(stdout).toMatch(/^small +\S+ kB +1.05 M +Q4_K_M +[\d.]+ GB +(yes|no|with less context|in its turn) /m);
 });
 
 test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {

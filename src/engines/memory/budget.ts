@@ -70,7 +70,7 @@ export interface PoolView {
 
 export interface BudgetView {
   pools: PoolView[];
-  held: { name: string; amounts: Amounts; state: Held["state"]; pinned: boolean }[];
+  held: { name: string; amounts: Amounts; state: Held["state"]; pinned: boolean; idle: boolean }[];
   /** In the order in which they get it; `behind`: the models that have to end, leave or yield first. */
   waiting: { name: string; amounts: Amounts; behind: string[] }[];
   /** Who would leave first. */
@@ -133,7 +133,7 @@ export class MemoryBudget {
         .filter(isMemory)
         .map((pool) => ({ pool, total: amountOf(this.#totals, pool), used: amountOf(used, pool) })),
       held: [...this.#leases].map(({ tenant, amounts, state, pinned }) => ({
-        ...{ name: tenant.name, amounts, state, pinned },
+        ...{ name: tenant.name, amounts, state, pinned, idle: tenant.idleSinceMs !== undefined },
       })),
       waiting: this.#claims.map((claim) => ({
         ...{ name: claim.tenant.name, amounts: claim.need },

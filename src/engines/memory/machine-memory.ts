@@ -9,9 +9,9 @@ const ramPart = 0.8;
 /** Drivers and libraries take a little beside what each process counts. */
 const gpuPart = 0.95;
 
-/** Part of the RAM of this machine, or of what its container may have, and of what is free of each GPU. */
-export async function machineMemory(): Promise<Amounts> {
-  const gpus = await findGpus();
+/** `withGpus`: whether the drivers are asked, which takes a moment. Gives part of the RAM of this machine, or of what its container may have, and of what is free of each GPU. */
+export async function machineMemory(withGpus: boolean): Promise<Amounts> {
+  const gpus = withGpus ? await findGpus() : [];
   return {
     [ramPool]: Math.floor(ramPart * Math.min(totalmem(), ...containerLimits())),
     ...Object.fromEntries(gpus.map(({ index, free }) => [gpuPool(index), Math.floor(gpuPart * free)])),

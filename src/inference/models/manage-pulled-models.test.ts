@@ -30,7 +30,7 @@ interface Setup {
 
 function setup(
   remove: PulledModelStore["remove"],
-  { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0 } }: Setup = {},
+  { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0, pinned: 0 } }: Setup = {},
 ) {
   const events: AuditEvent[] = [];
   const told: [event: string, fields: LogFields | undefined][] = [];
@@ -111,11 +111,11 @@ test("one that requests are with is deleted by force alone", async () => {
 const need = { bytes: 100, leastBytes: 60, weights: 50, cache: 40, compute: 10, context: 8192, parallel: 4 };
 
 test.each([
-  ["now", { total: 200, free: 100, evictable: 0 }],
-  ["evicting", { total: 200, free: 10, evictable: 90 }],
-  ["reduced", { total: 200, free: 10, evictable: 50 }],
-  ["waiting", { total: 60, free: 10, evictable: 0 }],
-  ["never", { total: 59, free: 59, evictable: 0 }],
+  ["now", { total: 200, free: 100, evictable: 0, pinned: 0 }],
+  ["evicting", { total: 200, free: 10, evictable: 90, pinned: 0 }],
+  ["waiting", { total: 200, free: 10, evictable: 50, pinned: 100 }],
+  ["reduced", { total: 200, free: 10, evictable: 50, pinned: 140 }],
+  ["never", { total: 200, free: 10, evictable: 0, pinned: 141 }],
 ] as const)("whether one fits says %s where that is so", async (fit, memory) => {
   const { models } = setup(async () => undefined, { memory });
   const [listed] = await models.list();

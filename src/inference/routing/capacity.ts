@@ -3,7 +3,7 @@ import { Bag, nowhere } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Engine } from "../../domain/models/engine.ts";
+import type { Engine, OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
@@ -240,7 +240,7 @@ export class Capacity {
       this.#engines.set(engine, gates);
     }
     if (engine.concurrency) return this.#gateOf(deployment, request, gates);
-    gates.shared ??= this.#newGate(engine, undefined);
+    gates.shared ??= this.#newGate(engine, engine.onDemand, undefined);
     return gates.shared;
   }
 
@@ -249,13 +249,18 @@ export class Capacity {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
     if (!gate) {
-      gate = this.#newGate(engine, () => engine.concurrency?.(model, operation));
+      const onDemand = engine.onDemandFor?.(model, operation) ?? engine.onDemand;
+      gate = this.#newGate(engine, onDemand, () => engine.concurrency?.(model, operation));
       byModel.set(model, gate);
     }
     return gate;
   }
 
-  #newGate({ maxConcurrency, onDemand }: Engine, declared: (() => number | undefined) | undefined): Gate {
+  #newGate(
+    { maxConcurrency }: Engine,
+    onDemand: OnDemand | undefined,
+    declared: (() => number | undefined) | undefined,
+  ): Gate {
     const { clock } = this.#options;
     return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree: (gate) => this.#serve(gate) });
   }

@@ -11,7 +11,7 @@ export const fitWords: Record<Fit, readonly [kind: StateKind, word: string]> = {
   now: ["good", "Fits"],
   evicting: ["good", "Fits once idle ones leave"],
   reduced: ["waiting", "Fits with less context"],
-  waiting: ["waiting", "Fits once others end"],
+  waiting: ["waiting", "Fits in its turn"],
   never: ["bad", "Does not fit"],
 };
 
@@ -23,19 +23,17 @@ export const useWords: Record<PulledModel["use"], readonly [kind: StateKind, wor
 };
 
 /** The numbers behind `fit`. */
-export function whyFits(
-  { memory: need, fit }: PulledModel,
-  { free_bytes: free, evictable_bytes: idle, total_bytes: total }: Memory,
-): string {
+export function whyFits({ memory: need, fit }: PulledModel, memory: Memory): string {
   if (!need) return "What memory it needs is not known.";
+  const { free_bytes: free, evictable_bytes: idle, total_bytes: total, pinned_bytes: pinned } = memory;
   const needs = `It needs ${bytes(need.bytes)}`;
+  const most = `of ${bytes(total)}, models that are kept hold ${bytes(pinned)}`;
   if (fit === "now") return `${needs}; ${bytes(free)} are free.`;
   if (fit === "evicting") return `${needs}; ${bytes(free)} are free, and idle models hold ${bytes(idle)}.`;
-  if (fit === "reduced")
-    return `${needs}, and with the shortest context ${bytes(need.least_bytes)}; there are ${bytes(free + idle)}.`;
   if (fit === "waiting")
-    return `At the least it needs ${bytes(need.least_bytes)}; there are ${bytes(free + idle)} until others end.`;
-  if (fit === "never") return `At the least it needs ${bytes(need.least_bytes)}; this server has ${bytes(total)}.`;
+    return `${needs}; ${bytes(free + idle)} are free or held by idle models, the rest by those that work.`;
+  if (fit === "reduced") return `${needs}, and with the shortest context ${bytes(need.least_bytes)}; ${most}.`;
+  if (fit === "never") return `At the least it needs ${bytes(need.least_bytes)}; ${most}.`;
   return `${needs}: weights ${bytes(need.weights)}, context ${bytes(need.cache)}, the rest ${bytes(need.compute)}.`;
 }
 

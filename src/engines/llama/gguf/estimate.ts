@@ -47,6 +47,23 @@ export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed 
   return { ...parts, leastBytes: least.bytes, context, parallel };
 }
 
+/**
+ * The same, with fewer places, and then with a shorter context, so that `roomBytes` are enough where that can be; what was
+ * asked for stays.
+ */
+export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: number): MemoryNeed {
+  let need = estimateMemory(facts, asked);
+  while (need.bytes > roomBytes) {
+    let { context, parallel } = need;
+    if (asked.parallel === undefined && parallel > 1) parallel >>= 1;
+    else if (asked.context === undefined && context > smallestContext)
+      context = Math.max(smallestContext, context >> 1);
+    else break;
+    need = { ...need, ...partsOf(facts, context, parallel), context, parallel };
+  }
+  return need;
+}
+
 /** What any model of this size takes at the least, while nothing but the size is known of it. */
 export function leastMemory(fileBytes: number): number {
   return fileBytes + processBytes;

@@ -52,6 +52,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
     const { contextSize, sequences } = await chooseShape(llama, model, {
       contextSize: settings.context,
       sequences: facts.capabilities.completion ? settings.parallel : 1,
+      most: settings.most,
     });
     const tokens = model.fileInfo.metadata.tokenizer.ggml.tokens;
     const runtime: ModelRuntime = {

@@ -19,10 +19,18 @@ const shareOfFreeMemory = 0.5;
 export async function chooseShape(
   llama: Llama,
   model: LlamaModel,
-  asked: { contextSize: number | undefined; sequences: number | undefined },
+  asked: {
+    contextSize: number | undefined;
+    sequences: number | undefined;
+    most: { context: number; parallel: number } | undefined;
+  },
 ): Promise<ContextShape> {
   const usual = usualShape(model.size, model.trainContextSize);
-  const shape = { contextSize: asked.contextSize ?? usual.context, sequences: asked.sequences ?? usual.parallel };
+  const { most = usual } = asked;
+  const shape = {
+    contextSize: asked.contextSize ?? Math.min(usual.context, most.context),
+    sequences: asked.sequences ?? Math.min(usual.parallel, most.parallel),
+  };
   const ramBytes = availableMemoryBytes() * shareOfFreeMemory;
   const vramBytes = llama.gpu === false ? 0 : (await llama.getVramState()).free * shareOfFreeMemory;
   while (!(await fits(model, shape, ramBytes, vramBytes))) {

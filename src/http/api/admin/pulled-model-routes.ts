@@ -116,9 +116,9 @@ function toWire(model: ListedPulledModel): PulledModelWire {
   };
 }
 
-function memoryToWire({ total, free, evictable }: ModelMemory, held: readonly HeldMemory[]) {
+function memoryToWire({ total, free, evictable, pinned }: ModelMemory, held: readonly HeldMemory[]) {
   return {
-    ...{ total_bytes: total, free_bytes: free, evictable_bytes: evictable },
+    ...{ total_bytes: total, free_bytes: free, evictable_bytes: evictable, pinned_bytes: pinned },
     held: held.map(({ inUse, ...one }) => ({ ...one, in_use: inUse })),
   };
 }
