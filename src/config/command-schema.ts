@@ -1,4 +1,4 @@
-// The part of headrace.yaml about commands that serve models, and about the memory that they share.
+// The part of headrace.yaml about programs that serve models, by commands or by files, and about the memory that they share.
 import * as z from "zod";
 import { longestModelId } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
@@ -145,6 +145,42 @@ const command = field(
 );
 
 export const commands = field(z.array(command), list("Commands that serve models.", "commands"));
+
+const modelId = (doc: string, fix: string) =>
+  field(z.string().min(1).max(longestModelId).regex(printablePattern), { doc, must: "the id of a model", fix });
+
+const file = field(
+  z.strictObject({
+    model: modelId(
+      "Id of the model, as the built-in engine would serve it: one that was pulled, or of a file of `engine.models`.",
+      "Give an id as `headrace list` shows it, such as qwen3-vl-4b-q4_k_m.",
+    ),
+    engine: said("The program that runs it, found on the PATH.", oneOf(["llama-server"])),
+    projector: field(z.string().min(1), {
+      doc: "File by which it reads images and audio (mmproj). Left out: it reads text.",
+      must: "the path of a GGUF file",
+      fix: "Give a path; a relative one starts from the directory of the file.",
+    }).optional(),
+    draft: modelId(
+      "Id of a small model of the same vocabulary that guesses ahead (speculative decoding). Left out: none.",
+      "Give the id of another model of the built-in engine.",
+    ).optional(),
+    arguments: field(
+      z.string().refine((text) => splitWords(text) !== undefined),
+      {
+        doc: "Further arguments for the program. No shell reads them.",
+        must: "arguments in a line, with their quotes closed",
+        fix: "Write a line such as --flash-attn on --cache-type-k q8_0.",
+      },
+    ).optional(),
+  }),
+  entry("A model file that another program runs.", "model and engine"),
+);
+
+export const files = field(
+  z.array(file),
+  list("Model files that another program than the built-in engine runs.", "files"),
+);
 
 function namesPort(words: readonly string[]): boolean {
   return words.some((word) => word.includes(portMark));

@@ -10,7 +10,9 @@ import {
   changedKeys,
   commandConfigs,
   type MemoryConfig,
+  type ModelFileConfig,
   memoryConfig,
+  modelFileConfigs,
   type ReloadableConfig,
   reloadableConfig,
   type SsoConfig,
@@ -96,6 +98,8 @@ export interface Config extends ReloadableConfig {
     readonly memory: MemoryConfig;
     /** Commands that serve models. */
     readonly commands: readonly CommandConfig[];
+    /** Model files that another program runs. */
+    readonly files: readonly ModelFileConfig[];
   };
   readonly file: {
     /** Absolute; what to watch for a reload, even where no file exists yet. */
@@ -160,6 +164,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
       ...startup.engine,
       memory: memoryConfig(file.data),
       commands: commandConfigs(file.data, (path) => absolute(path, "file")),
+      files: modelFileConfigs(file.data, (path) => absolute(path, "file")),
     },
     dataDir: startup.dataDir ?? defaultDataDir(env),
     lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),

@@ -28,6 +28,12 @@ engine:
   memory:                              # what commands share; left out: most of what the machine has
     ram: 24GB
     gpu: { 0: 22GB }
+  files:                               # files that another program runs than the engine itself
+    - model: qwen3-vl-4b-q4_k_m        # as headrace list shows it
+      engine: llama-server             # found on the PATH
+      projector: ./models/mmproj.gguf  # to read images
+      draft: qwen3-0.6b-q8_0           # guesses ahead
+      arguments: --flash-attn on
   commands:                            # model servers that are started for requests
     - name: qwen3
       command: llama-server -m qwen3-8b.gguf --port \${PORT} -ngl 99

@@ -29,6 +29,18 @@ type FileCommand = NonNullable<FileData["engine"]>["commands"][number];
 type FileSizes = FileCommand["asleep_gpu"];
 /** Bytes of each GPU by its index. */
 type Sizes = Readonly<Record<string, number>>;
+/** A model file that another program than the built-in engine runs. */
+export interface ModelFileConfig {
+  readonly model: string;
+  readonly program: "llama-server";
+  /** Absolute. */
+  readonly projector: string | undefined;
+  /** Id of the model that guesses ahead. */
+  readonly draft: string | undefined;
+  /** Further arguments. */
+  readonly more: readonly string[];
+}
+
 /** Its directory is absolute, and its command split into words. */
 export type CommandConfig = Omit<InCode<FileCommand>, "command" | "env" | "memory" | "asleepGpu"> & {
   readonly command: readonly string[];
@@ -129,6 +141,14 @@ export function commandConfigs({ engine }: FileData, absolute: (path: string) =>
       asleepGpu: bytesOf(asleep_gpu),
     };
   });
+}
+
+export function modelFileConfigs({ engine }: FileData, absolute: (path: string) => string): ModelFileConfig[] {
+  return (engine?.files ?? []).map(({ model, engine: program, projector, draft, arguments: more }) => ({
+    ...{ model, program, draft },
+    projector: projector === undefined ? undefined : absolute(projector),
+    more: more === undefined ? [] : (splitWords(more) ?? []),
+  }));
 }
 
 export function memoryConfig({ engine }: FileData): MemoryConfig {

@@ -38,7 +38,7 @@ import {
   usualSpeech,
 } from "../domain/models/upstream-speech.ts";
 import { longestRequestTag, metadataNamePattern, mostMetadataTags } from "../domain/usage/request-tags.ts";
-import { commands, memory } from "./command-schema.ts";
+import { commands, files, memory } from "./command-schema.ts";
 import {
   entry,
   field,
@@ -510,6 +510,7 @@ export const fileSchema = field(
         demo: inFile(options.demo),
         memory: memory.optional(),
         commands: commands.default([]),
+        files: files.default([]),
       }),
       mapping("The built-in engine, and commands that serve models."),
     ).optional(),

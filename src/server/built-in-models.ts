@@ -29,9 +29,15 @@ const demoModel: LlamaModel = {
 
 export interface BuiltInEngineOptions extends Pick<LlamaEngineOptions, "budget" | "log" | "onOpen" | "onReady"> {
   config: Config;
+  /** Ids of models that another program runs. */
+  elsewhere: ReadonlySet<string>;
 }
 
-export async function createBuiltInEngine({ config, ...options }: BuiltInEngineOptions): Promise<LlamaEngine> {
+export async function createBuiltInEngine({
+  config,
+  elsewhere,
+  ...options
+}: BuiltInEngineOptions): Promise<LlamaEngine> {
   const { log } = options;
   const installed = await installedEngine(config.dataDir);
   const platform = currentPlatform();
@@ -48,7 +54,7 @@ export async function createBuiltInEngine({ config, ...options }: BuiltInEngineO
     log.warn("model_skipped", { file, detail: reason });
   };
   return new LlamaEngine({
-    models: () => builtInModels(config, onSkipped),
+    models: async () => (await builtInModels(config, onSkipped)).filter(({ id }) => !elsewhere.has(id)),
     context,
     parallel,
     threads,
@@ -137,7 +143,11 @@ function idOfFile(path: string): string {
   return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
 }
 
-async function builtInModels(config: Config, onSkipped: (file: string, reason: string) => void): Promise<LlamaModel[]> {
+/** All that there are files of, whatever runs them. */
+export async function builtInModels(
+  config: Config,
+  onSkipped: (file: string, reason: string) => void,
+): Promise<LlamaModel[]> {
   const models = new Map<string, LlamaModel>();
   if (config.engine.demo) models.set(demoModel.id, { ...demoModel, ...(await memoryOf([demoModel.path], config)) });
   for (const path of config.engine.models) {

@@ -7,6 +7,8 @@ import { Commands } from "../engines/commands/commands.ts";
 import { type Amounts, gpuPool, groupPool, ramPool } from "../engines/memory/amounts.ts";
 import { MemoryBudget } from "../engines/memory/budget.ts";
 import { machineMemory } from "../engines/memory/machine-memory.ts";
+import { builtInModels } from "./built-in-models.ts";
+import { fileCommands } from "./llama-server-files.ts";
 
 export interface ModelProcessesOptions {
   config: Config;
@@ -25,16 +27,27 @@ export interface ModelProcesses {
 
 /** Nothing is started before `start` of the commands. */
 export async function openModelProcesses(options: ModelProcessesOptions): Promise<ModelProcesses> {
-  const { config, clock } = options;
-  const { commands, memory } = config.engine;
+  const { config, clock, log } = options;
+  const { commands, files, memory } = config.engine;
   const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
-  const totals = { ...(await memoryOf(memory, commands.length > 0)), ...Object.fromEntries(groups) };
+  const totals = { ...(await memoryOf(memory, commands.length + files.length > 0)), ...Object.fromEntries(groups) };
   const budget = new MemoryBudget(totals, clock);
+  const environment = processEnvironment();
+  const ofFiles = await fileCommands({
+    config,
+    totals,
+    environment,
+    log,
+    models: await builtInModels(config, () => {}),
+  });
   return {
     budget,
     commands: new Commands({
-      ...{ ...options, budget, totals, dataDir: config.dataDir, environment: processEnvironment() },
-      commands: commands.map(({ apis = null, ...settings }) => ({ ...settings, apis, keyHeader: null, query: {} })),
+      ...{ ...options, budget, totals, dataDir: config.dataDir, environment },
+      commands: [
+        ...commands.map(({ apis = null, ...settings }) => ({ ...settings, apis, keyHeader: null, query: {} })),
+        ...ofFiles,
+      ],
       nowSeconds: () => clock.nowSeconds(),
     }),
   };

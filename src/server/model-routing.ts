@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
+import { fileEngineName } from "../domain/models/engine.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { Catalog } from "../inference/models/catalog.ts";
 import { ManagedModels } from "../inference/models/manage-models.ts";
@@ -57,6 +58,11 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   const engine: LlamaEngine = opened.add(
     await createBuiltInEngine({
       ...{ config, budget, log },
+      elsewhere: new Set(
+        config.engine.files
+          .filter(({ program, model }) => commands.find(fileEngineName(program, model)))
+          .map(({ model }) => model),
+      ),
       onReady: () => void catalog.refresh(),
       onOpen: () => capacity.opened(engine),
     }),

@@ -36,6 +36,7 @@ import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { useElsewhere } from "./llama-server-files.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
@@ -200,7 +201,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     managedModels,
     pulledModels: new PulledModels({
       store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
-      ...{ audit: governance.audit, catalog, engine, log },
+      ...{ audit: governance.audit, catalog, log },
+      ...{ engine, elsewhere: (id) => useElsewhere(id, config, routing.commands) },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,

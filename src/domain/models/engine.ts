@@ -88,6 +88,11 @@ export interface OnDemand {
   demand(inFlight: number, waiting: number): void;
 }
 
+/** The name of the engine that is one program with one model file. */
+export function fileEngineName(program: string, model: string): string {
+  return `${program}-${model}`;
+}
+
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;

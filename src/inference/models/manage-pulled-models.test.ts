@@ -43,6 +43,7 @@ function setup(
         refreshed++;
       },
     },
+    elsewhere: () => undefined,
     engine: {
       ...({} as Engine),
       use: () => ({ state: inUse > 0 ? "loaded" : "unloaded", inUse }),

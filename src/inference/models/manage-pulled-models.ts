@@ -24,6 +24,8 @@ export interface PulledModelsOptions {
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
+  /** How the model of this id is used where another program runs it; undefined: the engine does. */
+  elsewhere(id: string): ModelUse | undefined;
   log: Log;
 }
 
@@ -56,10 +58,10 @@ export class PulledModels {
   }
 
   async list(): Promise<ListedPulledModel[]> {
-    const { store, engine } = this.#options;
+    const { store, engine, elsewhere } = this.#options;
     const memory = engine.memory();
     return (await store.list()).map((model) => {
-      const use = engine.use(model.id);
+      const use = elsewhere(model.id) ?? engine.use(model.id);
       const fit = model.memory && use.state === "unloaded" ? fitOf(model.memory, memory) : null;
       return { ...model, use, fit };
     });
@@ -103,8 +105,8 @@ export class PulledModels {
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
-    const { store, catalog, engine } = this.#options;
-    const { inUse } = engine.use(id);
+    const { store, catalog, engine, elsewhere } = this.#options;
+    const { inUse } = elsewhere(id) ?? engine.use(id);
     if (inUse > 0 && !force) throw stillUsed(id, inUse);
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
