@@ -25,6 +25,7 @@ export const auditActions = [
   "model.updated",
   "model.deleted",
   "pulled_model.deleted",
+  "model_process.changed",
   "node.joined",
   "node.updated",
   "node.deleted",

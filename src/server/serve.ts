@@ -15,6 +15,7 @@ import { createRoutes } from "../http/routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Http1Limits } from "../http1/server/server-limits.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
+import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -35,6 +36,7 @@ import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import { checkModelFiles, pulledModelStore } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
@@ -196,6 +198,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     managedModels,
     pulledModels: new PulledModels({
       ...{ store: pulledModelStore(config.dataDir), audit: governance.audit, catalog, engine, log },
+    }),
+    modelProcesses: new ModelProcesses({
+      processes: routing.commands.engines.map((command) => command.control()),
+      memory: () => sharedMemory(routing.budget),
+      ...{ capacity, audit: governance.audit },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,

@@ -11,14 +11,14 @@ import type {
   EngineRequest,
   EngineResponse,
 } from "../../domain/models/engine.ts";
-import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
+import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../../domain/models/model-process.ts";
 import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
 import type { MemoryKnowledge } from "./memory-knowledge.ts";
 import { ModelProcess } from "./model-process.ts";
-import { Output, type OutputLine } from "./output.ts";
+import { Output } from "./output.ts";
 import type { ServerRun } from "./server-run.ts";
 import { type CommandSettings, secretsOf } from "./settings.ts";
 
@@ -116,6 +116,19 @@ export class CommandEngine implements Engine {
 
   close(): Promise<void> {
     return this.onDemand.close();
+  }
+
+  /** For those who look after it. */
+  control(): ModelProcessControl {
+    const { settings } = this.#options;
+    return {
+      ...{ name: this.name, engine: this, models: settings.models },
+      figures: () => this.figures(),
+      outputAfter: (number) => this.outputAfter(number),
+      load: () => this.onDemand.load(),
+      unload: () => this.onDemand.unload(),
+      pin: (on) => this.onDemand.pin(on),
+    };
   }
 
   async #meet(run: ServerRun): Promise<void> {

@@ -122,14 +122,14 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
-    this.#lookSoon();
+    this.#look();
   }
 
   /** Stops it once nothing is in flight; requests that come start it again. */
   unload(): void {
     this.#wanted = false;
     this.#unloading = this.#state === "loaded" || this.#state === "asleep" || this.#state === "loading";
-    this.#lookSoon();
+    this.#look();
   }
 
   pin(on: boolean): void {

@@ -72,6 +72,7 @@ const groupsOfAll: typeof groups = {
     "model.updated": "Model changed",
     "model.deleted": "Declaration of a model removed",
     "pulled_model.deleted": "Pulled model deleted",
+    "model_process.changed": "Model process loaded, stopped or pinned",
     "node.joined": "Node joined",
     "node.updated": "Node changed",
     "node.deleted": "Node removed",
