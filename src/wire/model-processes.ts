@@ -1,6 +1,6 @@
 // The shapes of processes that serve models and are started for requests, as operators see and change them.
 import { z } from "zod";
-import { modelProcessStates } from "../domain/models/model-process.ts";
+import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { unixSeconds } from "./parts.ts";
 
 const pool = z.string().describe("`ram`, or `gpu0` and the like.");

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { joinNode, startGateway } from "../support/nodes.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
 const program = join(import.meta.dir, "..", "support", "model-server.ts");
@@ -102,5 +103,23 @@ models:
     const missing = await run("load", "three");
     expect(missing.stderr).toContain("There is no model process");
     expect((await server.request("/v1/admin/model-processes")).status).toBe(403);
+  });
+
+  test("of a node is served by its gateway, which sees what state it is in", async () => {
+    await using gateway = await startGateway();
+    const yaml = `engine:\n  memory: { ram: 6GB }\n  commands:${command("far", { args: "--load-ms 200" })}`;
+    await using node = await joinNode(gateway, { yaml, models: ["far"] });
+    const seen = async () => {
+      const [row] = (await gateway.admin("GET", "/nodes")).body.data;
+      return row.announced_models[0]?.process;
+    };
+    expect(await seen()).toBe("off");
+    const messages = [{ role: "user", content: "hi" }];
+    const answers = [1, 2, 3].map(() => gateway.request("/v1/chat/completions", { body: { model: "far", messages } }));
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    await until(async () => (await seen()) === "loaded", "the gateway sees that it is loaded");
+    const status = (await (await gateway.request("/v1/model-status")).json()) as { data: { deployments: unknown[] }[] };
+    expect(status.data[0]?.deployments).toMatchObject([{ kind: "node", process: "loaded" }]);
+    expect(node.commands.find("far")?.figures().starts).toBe(1);
   });
 });

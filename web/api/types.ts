@@ -2934,6 +2934,11 @@ export interface DeploymentStatus {
    */
   state: "ok" | "unreachable" | "cooling_down" | "draining";
   /**
+   * The state of the process that serves it, where that is started for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
+  /**
    * Requests that it works on; of all its models where it has one limit for all of them.
    */
   running: number;
@@ -8204,6 +8209,11 @@ export interface NodeModel {
    * Whether it may serve it.
    */
   approved: boolean;
+  /**
+   * The state of the process that serves it, where the node starts that for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
 }
 /**
  * What is left out stays as it is.

@@ -9,6 +9,7 @@ import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { MessageHeaders } from "./message-headers.ts";
+import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
@@ -97,6 +98,8 @@ export interface Engine {
   readonly maxConcurrency?: number | undefined;
   /** For an engine whose server is started for requests; left out: it is there, or is not, by itself. */
   readonly onDemand?: OnDemand;
+  /** The state of the process that serves a model, where that is started for requests; undefined: it is just there. */
+  processState?(model: string): ModelProcessState | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

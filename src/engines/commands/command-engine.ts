@@ -12,6 +12,7 @@ import type {
   EngineResponse,
 } from "../../domain/models/engine.ts";
 import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../../domain/models/model-process.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
@@ -82,6 +83,10 @@ export class CommandEngine implements Engine {
   /** What the configuration names, with what the server told of it when it ran. */
   async models(): Promise<EngineModel[]> {
     return this.#options.settings.models.map((id) => this.#listed.find((model) => model.id === id) ?? { id });
+  }
+
+  processState(): ModelProcessState {
+    return this.onDemand.figures().state;
   }
 
   /** One that is not loaded is not loaded for that: the estimate stands. */
