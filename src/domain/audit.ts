@@ -26,6 +26,7 @@ export const auditActions = [
   "model.deleted",
   "pulled_model.requested",
   "pulled_model.deleted",
+  "model_process.changed",
   "node.joined",
   "node.updated",
   "node.deleted",

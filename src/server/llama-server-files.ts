@@ -2,7 +2,7 @@
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { fileEngineName } from "../domain/models/engine.ts";
-import type { ModelUse } from "../domain/models/pulled-model.ts";
+import { type ModelUse, modelUse } from "../domain/models/pulled-model.ts";
 import { upstreamDefaults } from "../domain/models/upstream.ts";
 import { usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { Commands } from "../engines/commands/commands.ts";
@@ -43,10 +43,7 @@ export function useElsewhere(id: string, { engine }: Config, commands: Commands)
   const file = engine.files.find(({ model }) => model === id);
   const figures = file && commands.find(fileEngineName(file.program, id))?.figures();
   if (!figures) return undefined;
-  const { state, inFlight, waiting } = figures;
-  const inUse = inFlight + waiting;
-  if (state === "loaded" || state === "failed") return { state, inUse };
-  return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
+  return modelUse(figures.state, figures.inFlight + figures.waiting);
 }
 
 /** The command, or why there is none. */

@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, processEnvironment } from "../config/config.ts";
+import type { SharedMemory } from "../domain/models/model-process.ts";
 import type { CommandEngine } from "../engines/commands/command-engine.ts";
 import { Commands } from "../engines/commands/commands.ts";
 import { type Amounts, gpuPool, groupPool, ramPool } from "../engines/memory/amounts.ts";
@@ -20,13 +21,8 @@ export interface ModelProcessesOptions {
   onLoaded(engine: CommandEngine): void;
 }
 
-export interface ModelProcesses {
-  commands: Commands;
-  budget: MemoryBudget;
-}
-
 /** Nothing is started before `start` of the commands. */
-export async function openModelProcesses(options: ModelProcessesOptions): Promise<ModelProcesses> {
+export async function openModelProcesses(options: ModelProcessesOptions) {
   const { config, clock, log } = options;
   const { commands, files, memory } = config.engine;
   const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
@@ -51,6 +47,12 @@ export async function openModelProcesses(options: ModelProcessesOptions): Promis
       nowSeconds: () => clock.nowSeconds(),
     }),
   };
+}
+
+/** The memory as operators see it. */
+export function sharedMemory(budget: MemoryBudget): SharedMemory {
+  const { pools, waiting, next } = budget.view();
+  return { pools, next, behind: new Map(waiting.map(({ name, behind }) => [name, behind])) };
 }
 
 async function memoryOf({ ram, gpu }: Config["engine"]["memory"], withGpus: boolean): Promise<Amounts> {

@@ -16,6 +16,7 @@ import { createRoutes } from "../http/routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Http1Limits } from "../http1/server/server-limits.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
+import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -37,6 +38,7 @@ import type { ExportBounds } from "../tracing/export.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { useElsewhere } from "./llama-server-files.ts";
+import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
@@ -203,6 +205,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
       ...{ audit: governance.audit, catalog, log },
       ...{ engine, elsewhere: (id) => useElsewhere(id, config, routing.commands) },
+    }),
+    modelProcesses: new ModelProcesses({
+      processes: routing.commands.engines.map((command) => command.control()),
+      memory: () => sharedMemory(routing.budget),
+      ...{ capacity, audit: governance.audit },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,

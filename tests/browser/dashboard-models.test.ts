@@ -1,5 +1,6 @@
 // In a real browser: which models there are, where they run and how they do there, and what to do where there is none.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import { type Browser, invite, setUp } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
 import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
@@ -331,4 +332,26 @@ test("where there is no model an operator is led to the upstreams, and a member 
   await member.page.getByText("ask whoever operates this server", { exact: false }).waitFor();
   expect(await member.page.getByRole("link", { name: "Add an upstream" }).count()).toBe(0);
   expect([...visitor.trouble, ...member.trouble]).toEqual([]);
+});
+
+test("an operator sees what is loaded of the commands that serve models, loads and pins one, and reads what it writes", async () => {
+  const program = join(import.meta.dir, "..", "support", "model-server.ts");
+  const command = `${process.execPath} ${program} --port \${PORT} --model small`;
+  const commands = `- { name: small, command: "${command}", models: [small], memory: { ram: 4GB } }`;
+  await using server = await startHeadrace({ yaml: `engine:\n  memory: { ram: 6GB }\n  commands:\n    ${commands}\n` });
+  const desk = await setUp(server, { person: operator });
+  await using visitor = await visitorAs(desk, server);
+  await visitor.go("/catalog");
+  const { page } = visitor;
+  const part = page.getByRole("region", { name: "Model processes" });
+  await part.getByText("Not loaded", { exact: true }).waitFor();
+  await part.getByRole("button", { name: "Load small" }).click();
+  await part.getByText("Loaded", { exact: true }).waitFor();
+  await part.getByRole("button", { name: "Pin small" }).click();
+  await part.getByText("pinned", { exact: false }).waitFor();
+  await part.getByRole("button", { name: "Output of small" }).click();
+  await part.getByText("loading small, with 0 bytes", { exact: false }).waitFor();
+  await part.getByText(/set aside: RAM 4.* GB of 6.* GB/).waitFor();
+  await look(visitor, "models-processes");
+  expect(visitor.trouble).toEqual([]);
 });

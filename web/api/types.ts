@@ -1027,6 +1027,10 @@ export interface Shapes {
   PullRequest?: PullRequest;
   PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
+  ModelProcessList?: ModelProcessList;
+  ModelProcess?: ModelProcess;
+  ChangeModelProcessRequest?: ChangeModelProcessRequest;
+  ModelProcessOutput?: ModelProcessOutput;
   NodeList?: NodeList;
   Node?: Node;
   NodeModel?: NodeModel;
@@ -2934,6 +2938,11 @@ export interface DeploymentStatus {
    * `unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.
    */
   state: "ok" | "unreachable" | "cooling_down" | "draining";
+  /**
+   * The state of the process that serves it, where that is started for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
   /**
    * Requests that it works on; of all its models where it has one limit for all of them.
    */
@@ -6296,6 +6305,7 @@ export interface AuditEvent {
     | "model.deleted"
     | "pulled_model.requested"
     | "pulled_model.deleted"
+    | "model_process.changed"
     | "node.joined"
     | "node.updated"
     | "node.deleted"
@@ -8157,6 +8167,108 @@ export interface DeletedPulledModel {
   bytes: number;
   deleted: true;
 }
+export interface ModelProcessList {
+  object: "list";
+  data: ModelProcess[];
+  /**
+   * The memory that they share.
+   */
+  memory: {
+    /**
+     * `ram`, or `gpu0` and the like.
+     */
+    pool: string;
+    total: number;
+    /**
+     * What is set aside, in bytes.
+     */
+    used: number;
+  }[];
+}
+export interface ModelProcess {
+  object: "model_process";
+  /**
+   * The upstream that it is.
+   */
+  name: string;
+  models: string[];
+  /**
+   * `waiting`: for memory. `restarting`: it ended, and is tried again in a moment. `failed`: it ended too often or can never fit; requests are refused for some seconds.
+   */
+  state: "off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed";
+  /**
+   * Unix time in seconds.
+   */
+  since: number;
+  /**
+   * Why it failed last; null: it did not since it was loaded.
+   */
+  failure: string | null;
+  /**
+   * It is never stopped for others.
+   */
+  pinned: boolean;
+  /**
+   * Bytes by pool that are set aside for it, or would be.
+   */
+  memory: {
+    [k: string]: number;
+  };
+  /**
+   * Requests that it works on.
+   */
+  running: number;
+  /**
+   * Requests that wait for it.
+   */
+  waiting: number;
+  /**
+   * Whose those are.
+   */
+  waiting_by: {
+    account_id: string;
+    requests: number;
+  }[];
+  /**
+   * While it waits for memory: the processes that have to end or to yield first.
+   */
+  behind: string[];
+  /**
+   * Whether it would be stopped first, were memory needed.
+   */
+  is_next: boolean;
+  starts: number;
+  /**
+   * How often it was stopped or put to sleep for others.
+   */
+  evictions: number;
+  failures: number;
+  /**
+   * Seconds that its loading took, of all starts together.
+   */
+  load_seconds: number;
+}
+export interface ChangeModelProcessRequest {
+  /**
+   * true: load it now, as soon as there is memory. false: stop it once nothing is in flight.
+   */
+  loaded?: boolean;
+  /**
+   * Until the server ends: true loads it, and keeps it from being stopped.
+   */
+  pinned?: boolean;
+}
+export interface ModelProcessOutput {
+  object: "list";
+  data: {
+    number: number;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    text: string;
+  }[];
+}
 export interface NodeList {
   object: "list";
   data: Node[];
@@ -8258,6 +8370,11 @@ export interface NodeModel {
    * Whether it may serve it.
    */
   approved: boolean;
+  /**
+   * The state of the process that serves it, where the node starts that for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
 }
 /**
  * What is left out stays as it is.

@@ -8,6 +8,7 @@ import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { CliError } from "../terminal/terminal.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
 import { listFiles } from "./model-files.ts";
+import { loadCommand, logCommand, pinCommand, psCommand, stopCommand, unpinCommand } from "./model-processes.ts";
 import { priceText, sourceNames, understoodModel } from "./model-records.ts";
 
 const listCommand = serverCommand({
@@ -47,9 +48,14 @@ export const modelsCommand = command({
     "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
     "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
     "headrace models remove fast",
+    "headrace models ps                           what is loaded, loading or waiting for memory",
+    "headrace models log qwen3 --follow",
   ],
   help: ["Without a server, pulled files are listed by headrace list, and deleted by headrace rm."],
-  commands: [listCommand, showCommand, addCommand, setCommand, removeCommand],
+  commands: [
+    ...[listCommand, showCommand, addCommand, setCommand, removeCommand],
+    ...[psCommand, loadCommand, stopCommand, pinCommand, unpinCommand, logCommand],
+  ],
 });
 
 const modelList = z.object({

@@ -9,6 +9,7 @@ import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { MessageHeaders } from "./message-headers.ts";
+import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
@@ -104,6 +105,8 @@ export interface Engine {
   readonly onDemand?: OnDemand;
   /** The same of one of its models, for engines that load each by itself. */
   onDemandFor?(model: string, operation: Operation): OnDemand | undefined;
+  /** The state of the process that serves a model, where that is started for requests; undefined: it is just there. */
+  processState?(model: string): ModelProcessState | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

@@ -1,6 +1,7 @@
 // Models in the data directory of this server that `headrace pull` fetched.
 import type { Capabilities } from "./capabilities.ts";
 import type { MemoryNeed } from "./memory-need.ts";
+import type { ModelProcessState } from "./model-process-state.ts";
 
 /** What the files of a model say of it. */
 export interface ModelFileFacts {
@@ -34,6 +35,12 @@ export interface ModelUse {
   state: "unloaded" | "loading" | "loaded" | "failed";
   /** Requests that are with it, or wait for it. */
   inUse: number;
+}
+
+/** The state of its process, as far as whoever looks after files needs it. */
+export function modelUse(state: ModelProcessState, inUse: number): ModelUse {
+  if (state === "loaded" || state === "failed") return { state, inUse };
+  return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
 }
 
 export interface RemovedModel extends PulledModel {

@@ -11,14 +11,15 @@ import type {
   EngineRequest,
   EngineResponse,
 } from "../../domain/models/engine.ts";
-import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
+import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../../domain/models/model-process.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
 import type { MemoryKnowledge } from "./memory-knowledge.ts";
 import { ModelProcess } from "./model-process.ts";
-import { Output, type OutputLine } from "./output.ts";
+import { Output } from "./output.ts";
 import type { ServerRun } from "./server-run.ts";
 import { type CommandSettings, secretsOf } from "./settings.ts";
 
@@ -84,6 +85,10 @@ export class CommandEngine implements Engine {
     return this.#options.settings.models.map((id) => this.#listed.find((model) => model.id === id) ?? { id });
   }
 
+  processState(): ModelProcessState {
+    return this.onDemand.figures().state;
+  }
+
   /** One that is not loaded is not loaded for that: the estimate stands. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     return this.onDemand.serving ? await this.#server?.countTokens(request, cancellation) : undefined;
@@ -116,6 +121,19 @@ export class CommandEngine implements Engine {
 
   close(): Promise<void> {
     return this.onDemand.close();
+  }
+
+  /** For those who look after it. */
+  control(): ModelProcessControl {
+    const { settings } = this.#options;
+    return {
+      ...{ name: this.name, engine: this, models: settings.models },
+      figures: () => this.figures(),
+      outputAfter: (number) => this.outputAfter(number),
+      load: () => this.onDemand.load(),
+      unload: () => this.onDemand.unload(),
+      pin: (on) => this.onDemand.pin(on),
+    };
   }
 
   async #meet(run: ServerRun): Promise<void> {

@@ -3,7 +3,8 @@ import { exactMs, wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
-import type { ModelProcessFigures, ModelProcessState } from "../../domain/models/model-process.ts";
+import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { type Amounts, groupPool, ramPool, sum } from "../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
 import type { Leaving } from "../memory/plan.ts";
@@ -122,14 +123,14 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
-    this.#lookSoon();
+    this.#look();
   }
 
   /** Stops it once nothing is in flight; requests that come start it again. */
   unload(): void {
     this.#wanted = false;
     this.#unloading = this.#state === "loaded" || this.#state === "asleep" || this.#state === "loading";
-    this.#lookSoon();
+    this.#look();
   }
 
   pin(on: boolean): void {

@@ -1,13 +1,6 @@
 // The last lines that a command wrote, for the operator: bounded, and without secrets.
+import type { OutputLine } from "../../domain/models/model-process.ts";
 import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
-
-export interface OutputLine {
-  /** Rises by one with each line, over all starts of the command. */
-  readonly number: number;
-  /** Unix seconds. */
-  readonly at: number;
-  readonly text: string;
-}
 
 const mostLines = 1_000;
 /** Longer ones are cut: a progress bar is one line for minutes. */

@@ -16,8 +16,9 @@ import {
   type OnDemand,
 } from "../../domain/models/engine.ts";
 import type { HeldMemory, MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
-import type { ModelUse } from "../../domain/models/pulled-model.ts";
+import { type ModelUse, modelUse } from "../../domain/models/pulled-model.ts";
 import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { type Amounts, amountOf, isGpu, ramPool } from "../memory/amounts.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
@@ -167,13 +168,20 @@ export class LlamaEngine implements Engine {
   }
 
   use(id: string): ModelUse {
-    return this.#loaded.get(id)?.use ?? { state: "unloaded", inUse: 0 };
+    const model = this.#loaded.get(id);
+    return modelUse(model?.state ?? "off", model?.inUse ?? 0);
+  }
+
+  /** Those that are kept are just there. */
+  processState(id: string): ModelProcessState | undefined {
+    if (this.#known.get(id)?.eager !== false) return undefined;
+    return this.#loaded.get(id)?.state ?? "off";
   }
 
   /** The models that hold memory, whoever runs them. */
   held(): HeldMemory[] {
     return this.#options.budget.view().held.map(({ name, amounts, state, pinned, idle }) => {
-      const own = this.#loaded.get(name)?.use.inUse;
+      const own = this.#loaded.get(name)?.inUse;
       return { id: name, bytes: amountOf(amounts, ramPool), state, inUse: own ?? (idle ? 0 : 1), pinned };
     });
   }

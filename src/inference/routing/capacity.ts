@@ -127,6 +127,11 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
+  /** Requests that wait at an engine whose limit is one for all of its models, by account. */
+  waitingByAccount(engine: Engine): ReadonlyMap<string, number> {
+    return this.#engines.get(engine)?.shared?.queue.waitingByAccount ?? new Map();
+  }
+
   /** To be called when an engine that is started for requests is open: whoever waits for it gets its places. */
   opened(engine: Engine): void {
     const gates = this.#engines.get(engine);

@@ -73,6 +73,7 @@ const groupsOfAll: typeof groups = {
     "model.deleted": "Declaration of a model removed",
     "pulled_model.requested": "Pull of a model begun",
     "pulled_model.deleted": "Pulled model deleted",
+    "model_process.changed": "Model process loaded, stopped or pinned",
     "node.joined": "Node joined",
     "node.updated": "Node changed",
     "node.deleted": "Node removed",

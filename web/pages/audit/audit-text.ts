@@ -125,6 +125,13 @@ const phrases: Record<AuditAction, Phrase> = {
     did: `deleted the files of the model ${target}`,
     more: text(detail["source"]),
   }),
+  "model_process.changed": ({ target, detail }) => ({
+    did: `changed the model process ${target}`,
+    more: [
+      ...(detail["loaded"] === undefined ? [] : [detail["loaded"] === true ? "loaded" : "stopped"]),
+      ...(detail["pinned"] === undefined ? [] : [detail["pinned"] === true ? "pinned" : "not pinned"]),
+    ].join(", "),
+  }),
   "node.joined": (told) => ({
     who: `The machine ${text(told.detail["name"])}`,
     did: "joined as a node",

@@ -3,7 +3,7 @@ import { exactMs } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
 import type { EngineModel, OnDemand } from "../../../domain/models/engine.ts";
-import type { ModelUse } from "../../../domain/models/pulled-model.ts";
+import type { ModelProcessState } from "../../../domain/models/model-process-state.ts";
 import type { Amounts } from "../../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../../memory/budget.ts";
 import { formatBytes } from "../byte-size.ts";
@@ -103,11 +103,13 @@ export class LoadedModel implements Tenant {
     return (this.#state === "loaded" && !this.#yielding) || this.#state === "failed";
   }
 
-  get use(): ModelUse {
-    const states = { off: "unloaded", waiting: "loading", leaving: "unloaded" } as const;
-    const state = this.#state;
-    const shown = state === "off" || state === "waiting" || state === "leaving" ? states[state] : state;
-    return { state: shown, inUse: this.inFlight + this.#waiting };
+  get state(): ModelProcessState {
+    return this.#state === "leaving" ? "stopping" : this.#state;
+  }
+
+  /** Requests that are with it, or wait for it. */
+  get inUse(): number {
+    return this.inFlight + this.#waiting;
   }
 
   /** The view of it that whoever gives places for one kind of work has. */
