@@ -23,7 +23,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const need = { bytes: 1e9, leastBytes: 5e8, weights: 4e8, cache: 5e8, compute: 1e8, context: 4096, parallel: 2 };
-const models = (): LlamaModel[] => [
+const models = async (): Promise<LlamaModel[]> => [
   { id: "vl", path: join(folder, "model.gguf"), ownedBy: "local", eager: false, memory: () => need },
   { id: "tiny", path: join(folder, "draft.gguf"), ownedBy: "local", eager: true, memory: () => need },
 ];
@@ -34,7 +34,7 @@ async function commands(files: string, { path = join(folder, "bin"), gpu = false
   writeFileSync(file, `engine: { threads: 3, files: [${files}] }`);
   const config = await loadConfig({ flags: { config: file }, env: {}, cwd: folder });
   const totals = { ram: 8e9, ...(gpu ? { gpu0: 8e9 } : {}) };
-  return await fileCommands({ config, models: models(), totals, environment: { PATH: `${path}:/usr/bin:/bin` }, log });
+  return await fileCommands({ config, models, totals, environment: { PATH: `${path}:/usr/bin:/bin` }, log });
 }
 
 test("a file becomes a command with its id, its places, projector and draft, and the memory of all three", async () => {

@@ -13,8 +13,8 @@ import { type Amounts, amountOf, isGpu, ramPool } from "../engines/memory/amount
 
 export interface FileCommandsOptions {
   config: Config;
-  /** What the built-in engine would serve. */
-  models: readonly LlamaModel[];
+  /** Reads what the built-in engine would serve. */
+  models(): Promise<readonly LlamaModel[]>;
   /** The memory that models may have. */
   totals: Amounts;
   environment: Readonly<Record<string, string | undefined>>;
@@ -29,9 +29,11 @@ const helpTimeoutMs = 10_000;
 /** Those whose files are here; of others the log says so. */
 export async function fileCommands(options: FileCommandsOptions): Promise<CommandSettings[]> {
   const { config, log } = options;
+  const { files } = config.engine;
+  const models = files.length > 0 ? await options.models() : [];
   const commands: CommandSettings[] = [];
-  for (const file of config.engine.files) {
-    const made = await commandOf(file, options);
+  for (const file of files) {
+    const made = await commandOf(file, models, options);
     if (typeof made === "string") log.warn("model_file_skipped", { model: file.model, detail: made });
     else commands.push(made);
   }
@@ -49,9 +51,10 @@ export function useElsewhere(id: string, { engine }: Config, commands: Commands)
 /** The command, or why there is none. */
 async function commandOf(
   file: Config["engine"]["files"][number],
+  models: readonly LlamaModel[],
   options: FileCommandsOptions,
 ): Promise<CommandSettings | string> {
-  const { config, models, totals, environment } = options;
+  const { config, totals, environment } = options;
   const model = models.find(({ id }) => id === file.model);
   const draft = file.draft === undefined ? undefined : models.find(({ id }) => id === file.draft);
   const absent = "was not pulled, nor is it a file of engine.models; it is looked for again at the next start";

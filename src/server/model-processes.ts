@@ -34,7 +34,7 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
     totals,
     environment,
     log,
-    models: await builtInModels(config, () => {}),
+    models: () => builtInModels(config, () => {}),
   });
   return {
     budget,
