@@ -7,33 +7,28 @@ import { loadConfig } from "../config/config.ts";
 import { engineChecks } from "./engine.ts";
 import type { Subject } from "./subject.ts";
 
-const path = process.env["PATH"];
 let folder: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "headrace-doctor-engine-"));
 });
 
-afterAll(() => {
-  process.env["PATH"] = path;
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 async function findings() {
   const file = join(folder, "headrace.yaml");
   writeFileSync(file, "engine: { files: [{ model: m, engine: llama-server }] }");
   const config = await loadConfig({ flags: { config: file, dataDir: folder }, env: {}, cwd: folder });
-  const subject: Pick<Subject, "config"> = { config };
+  const subject: Pick<Subject, "config" | "env"> = { config, env: { PATH: folder } };
   return await engineChecks(subject)
     .find(({ name }) => name === "llama-server")
     ?.run(new AbortController().signal);
 }
 
 test("a llama-server that is not on the PATH is a failure where a file is given to it, and one that is there is named", async () => {
-  process.env["PATH"] = folder;
-  expect(await findings()).toMatchObject([{ level: "failure", found: expect.stringContaining("is not on the PATH") }]);
+  expect(await findings()).toMatchObject({ level: "failure", found: expect.stringContaining("is not on the PATH") });
   const program = join(folder, "llama-server");
   writeFileSync(program, "#!/bin/sh\n");
   chmodSync(program, 0o755);
-  expect(await findings()).toMatchObject([{ level: "ok", found: `${program} runs 1 file` }]);
+  expect(await findings()).toMatchObject({ level: "ok", found: `${program} runs 1 file` });
 });

@@ -1,7 +1,7 @@
 // Looks at the built-in engine: whether its library is here, and whether the files of its models can be read.
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Config, ConfigError, processEnvironment } from "../config/config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import {
   currentPlatform,
   defaultInstallComputes,
@@ -17,12 +17,12 @@ import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
-export function engineChecks({ config }: Pick<Subject, "config">): Check[] {
+export function engineChecks({ config, env }: Pick<Subject, "config" | "env">): Check[] {
   if (!config) return [];
   return [
     { name: "engine", run: () => engine(config) },
     { name: "models", run: () => models(config) },
-    ...(config.engine.files.length > 0 ? [{ name: "llama-server", run: async () => [llamaServer(config)] }] : []),
+    ...(config.engine.files.length > 0 ? [{ name: "llama-server", run: () => llamaServer(config, env) }] : []),
   ];
 }
 
@@ -51,8 +51,8 @@ async function engine({ dataDir }: Config): Promise<Finding[]> {
   return [warning("engine", `there is no engine for ${currentPlatform()}`, remedy), ...old];
 }
 
-function llamaServer({ engine: { files } }: Config): Finding {
-  const path = Bun.which("llama-server", { PATH: processEnvironment()["PATH"] ?? "" });
+function llamaServer({ engine: { files } }: Config, env: Subject["env"]): Finding {
+  const path = Bun.which("llama-server", { PATH: env["PATH"] ?? "" });
   if (path !== null) return ok("llama-server", `${path} runs ${count(files.length, "file")}`);
   const remedy = "Install llama.cpp for the user who runs the server, or leave out engine.files.";
   return failure("llama-server", "llama-server is not on the PATH, and engine.files names it", remedy);
