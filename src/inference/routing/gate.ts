@@ -86,8 +86,13 @@ export class Gate {
     return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
   }
 
+  /** False where a server has to be started first. */
+  get isOpen(): boolean {
+    return this.#onDemand?.open !== false;
+  }
+
   fits(width: number): boolean {
-    return this.#onDemand?.open !== false && this.#inFlight + this.#weightOf(width) <= this.limit;
+    return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
   /** Takes places, whether they are free or not. */
