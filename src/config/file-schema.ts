@@ -509,7 +509,7 @@ export const fileSchema = field(
         threads: inFile(options.threads),
         demo: inFile(options.demo),
         memory: memory.optional(),
-        commands: commands.default([]),
+        commands: commands.optional(),
       }),
       mapping("The built-in engine, and commands that serve models."),
     ).optional(),

@@ -25,7 +25,8 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
   const { commands, memory } = config.engine;
   const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
   const totals = { ...(await memoryOf(memory, commands.length > 0)), ...Object.fromEntries(groups) };
-  if (commands.length > 0) await endLeftProcesses({ dataDir: config.dataDir, log: options.log });
+  // Those of before may have been of commands that are configured no more.
+  await endLeftProcesses({ dataDir: config.dataDir, log: options.log });
   const budget = new MemoryBudget(totals, clock);
   return {
     budget,

@@ -169,7 +169,9 @@ export class Gate {
     if (this.#patience !== undefined) return;
     const timer = setTimeout(() => {
       this.#patience = undefined;
-      if (this.queue.waiting === 0 || !this.#measured.waitedASecond()) return;
+      if (this.queue.waiting === 0) return;
+      // Nothing is learned of a server that is not there yet.
+      if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
     }, 1_000);
