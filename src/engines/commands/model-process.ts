@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
-import { type Amounts, groupPool, ramPool, sum } from "../memory/amounts.ts";
+import { type Amounts, gpuPool, groupPool, ramPool, sum } from "../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
 import type { Leaving } from "../memory/plan.ts";
 import type { Output } from "./output.ts";
@@ -97,7 +97,7 @@ export class ModelProcess implements Tenant, OnDemand {
   get asleep(): Amounts | undefined {
     const { asleepGpu } = this.#options.settings;
     if (!asleepGpu || !this.#lease) return undefined;
-    const gpu = Object.entries(asleepGpu).map(([index, bytes]) => [`gpu${index}`, bytes] as const);
+    const gpu = Object.entries(asleepGpu).map(([index, bytes]) => [gpuPool(Number(index)), bytes] as const);
     return { [ramPool]: this.#lease.amounts[ramPool] ?? 0, ...Object.fromEntries(gpu) };
   }
 
@@ -397,7 +397,8 @@ export class ModelProcess implements Tenant, OnDemand {
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
-      if (this.#run !== run) return;
+      // It had to go meanwhile, for others or by itself.
+      if (this.#run !== run || this.#state !== "waking") return;
       this.#failure = textOf(error);
       await run.stop();
     }
