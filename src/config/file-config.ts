@@ -25,7 +25,7 @@ export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
 };
-type FileCommand = NonNullable<FileData["engine"]>["commands"][number];
+type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
 type FileSizes = FileCommand["asleep_gpu"];
 /** Bytes of each GPU by its index. */
 type Sizes = Readonly<Record<string, number>>;

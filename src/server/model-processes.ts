@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { type Config, processEnvironment } from "../config/config.ts";
 import type { SharedMemory } from "../domain/models/model-process.ts";
 import type { CommandEngine } from "../engines/commands/command-engine.ts";
-import { Commands } from "../engines/commands/commands.ts";
+import { Commands, endLeftProcesses } from "../engines/commands/commands.ts";
 import { type Amounts, gpuPool, groupPool, ramPool } from "../engines/memory/amounts.ts";
 import { MemoryBudget } from "../engines/memory/budget.ts";
 import { machineMemory } from "../engines/memory/machine-memory.ts";
@@ -27,6 +27,8 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
   const { commands, files, memory } = config.engine;
   const groups = commands.flatMap(({ group }) => (group === undefined ? [] : [[groupPool(group), 1]]));
   const totals = { ...(await memoryOf(memory, commands.length + files.length > 0)), ...Object.fromEntries(groups) };
+  // Those of before may have been of commands that are configured no more.
+  await endLeftProcesses({ dataDir: config.dataDir, log: options.log });
   const budget = new MemoryBudget(totals, clock);
   const environment = processEnvironment();
   const ofFiles = await fileCommands({

@@ -51,7 +51,7 @@ models:
     const refused = await ask(server, "bad");
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("15");
-    expect(refused.text).toContain("The model server `bad` could not be started.");
+    expect(refused.text).toContain("The server of this model could not be started.");
     expect(refused.text).not.toContain("no such layer");
     expect((await ask(server, "either")).status).toBe(200);
   });
@@ -86,7 +86,7 @@ models:
     expect(listed.stderr).toContain("Set aside: ram 4.00 GB of 6.00 GB.");
     expect((await run("log", "one")).stdout).toContain("loading one, with 0 bytes and HF_TOKEN=none");
     const refused = await ask(server, "two");
-    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("could not be started")]);
+    expect([refused.status, refused.text]).toEqual([503, expect.stringContaining("needs more memory than there is")]);
     const two = JSON.parse((await run("ps", "--json")).stdout).data[1];
     expect(two).toMatchObject({
       ...{ name: "two", state: "failed", starts: 0 },

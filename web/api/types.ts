@@ -7347,6 +7347,11 @@ export interface ManagedModel {
      */
     state: "ok" | "unreachable" | "cooling_down" | "draining" | "missing";
     /**
+     * The state of the process that serves it, where that is started for requests; else null.
+     */
+    process:
+      ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
+    /**
      * Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.
      */
     listed: boolean | null;

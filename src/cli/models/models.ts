@@ -1,5 +1,6 @@
 // `headrace models`: lists what a running server serves; what operators change of it is in model-changes.ts.
 import { z } from "zod";
+import type { ManagedModelWire } from "../../wire/models.ts";
 import { command, type Outcome, printRows } from "../command.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";
 import { connectionOptions } from "../login/client.ts";
@@ -118,13 +119,19 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
     const models = raw.map((entry) => understoodModel(entry, connection));
     printRows(terminal, models, [
       ["MODEL", ({ id }) => id],
-      ["STATE", ({ status }) => status],
+      ["STATE", stateText],
       ["USD/M TOKENS", ({ price }) => priceText(price)],
       ["RUNS AT", ({ deployments }) => [...new Set(deployments.map(({ upstream }) => upstream))].join(", ") || "-"],
       ["FROM", ({ source }) => sourceNames[source]],
     ]);
   };
   return { json: raw, show };
+}
+
+/** With what is loaded of it, where its servers are started for requests. */
+function stateText({ status, deployments }: ManagedModelWire): string {
+  const states = new Set(deployments.flatMap(({ process }) => process ?? []));
+  return [status, ...states].join(", ");
 }
 
 function capabilitiesOf({ capabilities = {} }: ListedModel): string {

@@ -1,4 +1,4 @@
-// All commands of this server: made from the configuration, with one budget; what an earlier run left is ended first.
+// All commands of this server: made from the configuration, with one budget.
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Amounts } from "../memory/amounts.ts";
@@ -27,14 +27,18 @@ export interface CommandsOptions {
 /** Caches grow while a server works. */
 const measureMs = 30_000;
 
+/** Ends what an earlier server on this data directory, which is locked by now, has left. */
+export async function endLeftProcesses({ dataDir, log }: Pick<CommandsOptions, "dataDir" | "log">): Promise<void> {
+  const ended = await endMarked(markOf(dataDir, ""));
+  if (ended > 0) log.warn("model_processes_left", { ended, detail: "an earlier server did not end in order" });
+}
+
 export class Commands {
   readonly engines: readonly CommandEngine[];
   readonly #timer: ReturnType<typeof setInterval> | undefined;
 
   constructor(options: CommandsOptions) {
-    const { commands, dataDir, totals, log } = options;
-    const left = commands.length > 0 ? endMarked(markOf(dataDir, "")) : 0;
-    if (left > 0) log.warn("model_processes_left", { ended: left, detail: "an earlier server did not end in order" });
+    const { commands, dataDir, totals } = options;
     const knowledge = new MemoryKnowledge(join(dataDir, "model-memory.json"), totals);
     this.engines = commands.map((settings) => new CommandEngine({ ...options, settings, knowledge }));
     if (commands.length === 0) return;

@@ -37,7 +37,7 @@ export async function guardProcess(): Promise<void> {
   void readToEnd(reader).then(stop);
   const code = await exited;
   if (child.pid !== undefined) signalGroup(child, "SIGKILL");
-  endMarked(guarded.mark);
+  await endMarked(guarded.mark);
   process.exit(code);
 }
 

@@ -160,8 +160,8 @@ describe("a command", () => {
     expect(diary()).toEqual(["started a", "started a", "started a"]);
     expect(engine.onDemand.open).toBe(true);
     const { message, detail, retryAfterSeconds } = engine.onDemand.refusal();
-    expect(message).toBe("The model server `a` could not be started.");
-    expect(detail).toBe("the process ended with code 7 before it was ready; its last line: no such layer: blk.0");
+    expect(message).toBe("The server of this model could not be started. Retry in 15 s.");
+    expect(detail).toBe("a: the process ended with code 7 before it was ready; its last line: no such layer: blk.0");
     expect(retryAfterSeconds).toBe(15);
     engine.onDemand.load();
     await until(() => diary().length === 4, "it is tried again");
@@ -172,7 +172,8 @@ describe("a command", () => {
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
     expect(engine.figures().starts).toBe(0);
-    expect(engine.onDemand.refusal().detail).toBe("It needs 0.00 GB of RAM, and the budget has 0.00 GB.");
+    expect(engine.onDemand.refusal().message).toContain("needs more memory than there is for models");
+    expect(engine.onDemand.refusal().detail).toBe("a: It needs 0.00 GB of RAM, and the budget has 0.00 GB.");
   });
 
   test("is started again after it died, without anybody losing its turn", async () => {

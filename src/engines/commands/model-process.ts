@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
-import { type Amounts, groupPool, ramPool, sum } from "../memory/amounts.ts";
+import { type Amounts, gpuPool, groupPool, ramPool, sum } from "../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
 import type { Leaving } from "../memory/plan.ts";
 import type { Output } from "./output.ts";
@@ -64,6 +64,8 @@ export class ModelProcess implements Tenant, OnDemand {
   #isLooking = false;
   #failures = 0;
   #failure = "";
+  /** False where it needs more than it can ever get. */
+  #fits = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loadedMs = 0;
   #counts = { starts: 0, evictions: 0, failures: 0, loadSeconds: 0 };
@@ -95,7 +97,7 @@ export class ModelProcess implements Tenant, OnDemand {
   get asleep(): Amounts | undefined {
     const { asleepGpu } = this.#options.settings;
     if (!asleepGpu || !this.#lease) return undefined;
-    const gpu = Object.entries(asleepGpu).map(([index, bytes]) => [`gpu${index}`, bytes] as const);
+    const gpu = Object.entries(asleepGpu).map(([index, bytes]) => [gpuPool(Number(index)), bytes] as const);
     return { [ramPool]: this.#lease.amounts[ramPool] ?? 0, ...Object.fromEntries(gpu) };
   }
 
@@ -126,8 +128,9 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#look();
   }
 
-  /** Stops it once nothing is in flight; requests that come start it again. */
+  /** Stops it once nothing is in flight, pinned or not; requests that come start it again. */
   unload(): void {
+    this.pinned = false;
     this.#wanted = false;
     this.#unloading = this.#state === "loaded" || this.#state === "asleep" || this.#state === "loading";
     this.#look();
@@ -136,6 +139,7 @@ export class ModelProcess implements Tenant, OnDemand {
   pin(on: boolean): void {
     this.pinned = on;
     if (on) this.load();
+    else this.#look();
     this.#options.budget.changed();
   }
 
@@ -158,16 +162,16 @@ export class ModelProcess implements Tenant, OnDemand {
 
   /** Why a request that came nevertheless cannot be answered. */
   refusal(): GatewayError {
-    const model = this.name;
-    if (this.#state === "failed") {
-      return new GatewayError("service_unavailable", `The model server \`${model}\` could not be started.`, {
-        detail: this.#failure,
-        retryAfterSeconds: Math.ceil(restMs / 1000),
-      });
-    }
-    return new GatewayError("service_unavailable", `The model server \`${model}\` has just stopped. Retry in 2 s.`, {
-      retryAfterSeconds: 2,
-    });
+    const hasFailed = this.#state === "failed";
+    const retryAfterSeconds = hasFailed ? Math.ceil(restMs / 1000) : 2;
+    const why = !hasFailed
+      ? "has just stopped"
+      : this.#fits
+        ? "could not be started"
+        : "needs more memory than there is for models, of which the server's log says more";
+    const message = `The server of this model ${why}. Retry in ${retryAfterSeconds} s.`;
+    const detail = `${this.name}: ${hasFailed ? this.#failure : this.#state}`;
+    return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds });
   }
 
   /** The memory turned out to be another than was set aside. */
@@ -241,12 +245,15 @@ export class ModelProcess implements Tenant, OnDemand {
 
   async #start(): Promise<void> {
     this.#set("waiting");
+    this.#fits = true;
     this.#claim = new AbortController();
     try {
       this.#lease = await this.#options.budget.claim(this, this.#amounts, this.#claim.signal);
     } catch (error) {
-      if (error instanceof NeverFits) this.#fail(textOf(error));
-      else this.#rest();
+      if (error instanceof NeverFits) {
+        this.#fits = false;
+        this.#fail(textOf(error));
+      } else this.#rest();
       return;
     }
     if (this.#closed) return;
@@ -390,7 +397,8 @@ export class ModelProcess implements Tenant, OnDemand {
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
-      if (this.#run !== run) return;
+      // It had to go meanwhile, for others or by itself.
+      if (this.#run !== run || this.#state !== "waking") return;
       this.#failure = textOf(error);
       await run.stop();
     }

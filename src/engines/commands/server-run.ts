@@ -46,10 +46,10 @@ export class ServerRun {
     void this.#guard.stdin.flush();
     void output.read(this.#guard.stdout);
     void output.read(this.#guard.stderr);
-    this.gone = this.#guard.exited.then((code) => {
-      this.#isGone = true;
+    this.gone = this.#guard.exited.then(async (code) => {
       // What killed the guard alone has left its command.
-      if (this.#guard.signalCode !== null) endMarked(mark);
+      if (this.#guard.signalCode !== null) await endMarked(mark);
+      this.#isGone = true;
       return code;
     });
   }
@@ -69,7 +69,8 @@ export class ServerRun {
     const untilMs = exactMs() + readySeconds * 1000;
     for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, longestLookMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
-      if (this.#isGone) throw new Error(`the process ended with code ${this.#guard.exitCode} before it was ready`);
+      if (this.#isGone)
+        throw new Error(`the process ended with code ${this.#guard.exitCode ?? "of a signal"} before it was ready`);
       if (await this.#isReady()) return;
       if (exactMs() > untilMs) throw new Error(`it was not ready within ${readySeconds} s`);
     }

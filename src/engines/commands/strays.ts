@@ -1,5 +1,6 @@
 // Finds the processes that a command started, whatever became of their parents, by a variable that only they have.
 import { readdirSync, readFileSync } from "node:fs";
+import { exactMs } from "../../base/clock.ts";
 
 /** Inherited by all that a command starts. Its value: the data directory, `#`, and the id of that one start. */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
@@ -17,16 +18,20 @@ export function markedProcesses(mark: string): number[] {
   return processIds().filter((pid) => pid !== process.pid && `\0${environmentOf(pid)}`.includes(wanted));
 }
 
-/** Ends them at once, also what they start meanwhile. Gives how many there were. */
-export function endMarked(mark: string): number {
+const lookMs = 5;
+/** What the system itself cannot end, as it waits for a broken disk, is not waited for any longer. */
+const mostWaitMs = 10_000;
+
+/** Ends them, also what they start meanwhile, and resolves once they are gone. Gives how many there were. */
+export async function endMarked(mark: string): Promise<number> {
   const ended = new Set<number>();
-  for (let pids = markedProcesses(mark); pids.length > 0; pids = markedProcesses(mark)) {
-    // One that was killed keeps its environment for a moment.
-    if (pids.every((pid) => ended.has(pid))) break;
+  const untilMs = exactMs() + mostWaitMs;
+  for (let pids = markedProcesses(mark); pids.length > 0 && exactMs() < untilMs; pids = markedProcesses(mark)) {
     for (const pid of pids) {
       ended.add(pid);
       kill(pid, "SIGKILL");
     }
+    await Bun.sleep(lookMs);
   }
   return ended.size;
 }

@@ -181,6 +181,31 @@ describe("the budget of memory", () => {
     expect(world.used("gpu0")).toBe(8);
   });
 
+  test("lets one that sleeps and waits to wake go for another, and does not wake it then", async () => {
+    const world = new World({ ram: 30, gpu0: 10 });
+    const [sleeper, busy] = [new Model("sleeper", { ram: 20, gpu0: 8 }), new Model("busy", { gpu0: 9 })];
+    sleeper.asleep = { ram: 20, gpu0: 1 };
+    await world.load(sleeper, 1);
+    await world.claim(busy);
+    sleeper.lease?.slept({ ram: 20, gpu0: 1 });
+    await Bun.sleep(0);
+    busy.lease?.loaded();
+    busy.idleSinceMs = undefined;
+    busy.pinned = false;
+    let refused: unknown;
+    sleeper.lease?.grow({ ram: 20, gpu0: 8 }, new AbortController().signal).catch((error: unknown) => {
+      refused = error;
+    });
+    const next = new Model("next", { ram: 15 });
+    await world.claim(next);
+    expect(sleeper.left).toEqual(["asleep", "gone"]);
+    expect(String(refused)).toContain("has to leave");
+    sleeper.gone();
+    await Bun.sleep(0);
+    expect(next.lease).toBeDefined();
+    expect(world.budget.view().held.map(({ name }) => name)).toEqual(["busy", "next"]);
+  });
+
   test("keeps members of a group from each other", async () => {
     const world = new World({ ram: 100, "group:chat": 1 });
     const one = new Model("one", { ram: 1, "group:chat": 1 });

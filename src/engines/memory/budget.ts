@@ -38,7 +38,10 @@ export interface Lease {
   readonly mayLeave: boolean;
   /** It sleeps, and holds this much. */
   slept(amounts: Amounts): void;
-  /** Sets aside what it needs to be awake, as `claim` does; it counts as loading from then on. */
+  /**
+   * Sets aside what it needs to be awake, as `claim` does; it counts as loading from then on. Rejects as well where it has
+   * to leave before that.
+   */
   grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
   /** Its process is gone; the lease ends. */
   release(): void;
@@ -224,7 +227,14 @@ export class MemoryBudget {
           other.state === "loading" &&
           poolsOf(other.amounts).some((pool) => isGpu(pool) && amountOf(held.amounts, pool) > 0),
       ),
+    goes: (held) => {
+      for (const claim of this.#claims.filter(({ holder }) => holder === held)) {
+        this.#drop(claim);
+        claim.refuse(new Error("It has to leave, and wakes no more."));
+      }
+    },
     ended: (held) => {
+      this.#ports.goes(held);
       this.#leases.delete(held);
       this.#plan();
     },
@@ -234,7 +244,7 @@ export class MemoryBudget {
 interface Claim extends Wanted<Holding> {
   readonly tenant: Tenant;
   grant(held: Holding): void;
-  refuse(error: NeverFits): void;
+  refuse(error: Error): void;
 }
 
 interface HoldingPorts {
@@ -242,6 +252,8 @@ interface HoldingPorts {
   changed(): void;
   want(held: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
   isLoadingBeside(held: Holding): boolean;
+  /** It goes: what it wanted to have when it wakes is wanted no more. */
+  goes(held: Holding): void;
   ended(held: Holding): void;
 }
 
@@ -301,6 +313,7 @@ class Holding implements Held, Lease {
   leaves(): void {
     this.state = "leaving";
     this.leavesBehind = {};
+    this.#ports.goes(this);
     this.#ports.changed();
   }
 
@@ -330,6 +343,7 @@ class Holding implements Held, Lease {
     this.#yields = false;
     this.state = "leaving";
     this.leavesBehind = to === "asleep" ? (this.asleep ?? {}) : {};
+    if (to === "gone") this.#ports.goes(this);
     this.tenant.leave(to);
   }
 }

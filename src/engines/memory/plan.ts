@@ -184,6 +184,7 @@ class Planning<H extends Held, W extends Wanted<H>> {
         short.some((pool) => amountOf(held.amounts, pool) > 0) &&
         !poolsOf(held.amounts).some((pool) => this.#loadingOn.has(pool)) &&
         !this.plan.yields.has(held) &&
+        !this.plan.grants.some(({ holder }) => holder === held) &&
         !this.plan.leaves.some((leave) => leave.held === held),
     );
   }

@@ -300,6 +300,7 @@ function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]):
   const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
   const count = Math.max(...gates.map(({ queue }) => queue.waiting));
   const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
-  const message = `The model \`${model}\` has no free capacity now${wait}. Retry in ${retryAfterSeconds} s.`;
+  const why = gates.some(({ isOpen }) => isOpen) ? "has no free capacity now" : "is not loaded yet";
+  const message = `The model \`${model}\` ${why}${wait}. Retry in ${retryAfterSeconds} s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
 }

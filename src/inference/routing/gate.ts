@@ -86,8 +86,13 @@ export class Gate {
     return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
   }
 
+  /** False where a server has to be started first. */
+  get isOpen(): boolean {
+    return this.#onDemand?.open !== false;
+  }
+
   fits(width: number): boolean {
-    return this.#onDemand?.open !== false && this.#inFlight + this.#weightOf(width) <= this.limit;
+    return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
   /** Takes places, whether they are free or not. */
@@ -164,7 +169,9 @@ export class Gate {
     if (this.#patience !== undefined) return;
     const timer = setTimeout(() => {
       this.#patience = undefined;
-      if (this.queue.waiting === 0 || !this.#measured.waitedASecond()) return;
+      if (this.queue.waiting === 0) return;
+      // Nothing is learned of a server that is not there yet.
+      if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
     }, 1_000);
