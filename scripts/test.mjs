@@ -77,7 +77,8 @@ const runs =
 const withWorkers = chosen.length > 0 || long ? [] : [[...together, ...workerTests]];
 // Who runs one other file has no use for some hundred megabytes of programs.
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
-if (isRun(agents) || isRun(join("tests", "e2e", "guides"))) ensureTestPrograms();
+const llamaServer = join("tests", "e2e", "llama-server.test.ts");
+if ([agents, join("tests", "e2e", "guides"), llamaServer].some(isRun)) ensureTestPrograms();
 if (isRun(deploy)) ensureDeployTools();
 if (isRun(join("tests", "install"))) ensureSmallDebians();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.

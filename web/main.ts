@@ -8,6 +8,7 @@ import "./shell/shell.css";
 import "./parts/parts.css";
 import "./parts/answer/answer-text.css";
 import "./parts/chart/chart.css";
+import "./pages/model-files/model-files.css";
 import "./pages/models/models.css";
 import "./pages/playground/playground.css";
 import "./pages/statement/statement.css";

@@ -67,13 +67,35 @@ export const layers: Layers = {
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
+  "src/engines/memory": {
+    may: ["src/base"],
+    packages: ["node:*"],
+    because: "what is set aside does not depend on who runs models.",
+  },
+  "src/engines/commands": {
+    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation"],
+    packages: ["node:*"],
+    because: adapter,
+  },
   "src/engines/llama": {
-    may: ["src/base", "src/domain", "src/engines", "src/installation", "package.json"],
+    may: [
+      ...["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation", "package.json"],
+      ...["src/engines/llama/gguf", "src/engines/llama/loading"],
+    ],
     packages: ["node:*", "zod"],
     because: adapter,
   },
+  "src/engines/llama/gguf": {
+    may: ["src/domain"],
+    packages: ["node:fs"],
+    because: "what a file says of itself does not depend on who runs it.",
+  },
+  "src/engines/llama/loading": {
+    may: ["src/base", "src/domain", "src/engines/llama", "src/engines/memory"],
+    because: "when a model is in memory does not depend on what it is asked.",
+  },
   "src/engines/llama/worker": {
-    may: ["src/base", "src/domain", "src/engines/llama", "src/installation"],
+    may: ["src/base", "src/domain", "src/engines/llama", "src/engines/llama/gguf", "src/installation"],
     packages: ["node:*", "node-llama-cpp", "zod"],
     because: "it is a process of its own, the only one with llama.cpp in it.",
   },
@@ -193,7 +215,10 @@ export const layers: Layers = {
         "accounts",
         "config",
         "engines",
+        "engines/commands",
         "engines/llama",
+        "engines/llama/gguf",
+        "engines/memory",
         "http",
         "http1",
         "inference",
@@ -254,6 +279,7 @@ export const layers: Layers = {
         "doctor/clients",
         "engines",
         "engines/llama",
+        "engines/llama/gguf",
         "installation",
         "prices",
         "logging",
@@ -269,7 +295,7 @@ export const layers: Layers = {
   },
   "src/main.ts": {
     may: [
-      ...["cli", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map(
+      ...["cli", "engines/commands", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map(
         (name) => `src/${name}`,
       ),
     ],

@@ -67,7 +67,10 @@ describe("where values come from", () => {
       trustedProxies: [],
       secretsHex: undefined,
       discoverLocal: true,
-      engine: { demo: true, models: [], context: undefined, parallel: undefined, threads: undefined },
+      engine: {
+        ...{ demo: true, models: [], context: undefined, parallel: undefined, threads: undefined },
+        ...{ memory: { ram: undefined, gpu: undefined }, commands: [] },
+      },
       upstreams: [],
       models: [],
       tiers: [],

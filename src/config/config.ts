@@ -7,7 +7,13 @@ import { trimSlashes } from "../base/text/http-url.ts";
 import { findConfigFile, openFile } from "./config-file.ts";
 import { exposureProblems, exposureWarnings } from "./exposure.ts";
 import {
+  type CommandConfig,
   changedKeys,
+  commandConfigs,
+  type MemoryConfig,
+  type ModelFileConfig,
+  memoryConfig,
+  modelFileConfigs,
   type ReloadableConfig,
   reloadableConfig,
   type SsoConfig,
@@ -24,6 +30,7 @@ import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./s
 import { readTracing, type TracingConfig } from "./tracing.ts";
 
 export type {
+  CommandConfig,
   DeploymentConfig,
   ModelConfig,
   ReloadableConfig,
@@ -90,6 +97,12 @@ export interface Config extends ReloadableConfig {
     readonly context: number | undefined;
     readonly parallel: number | undefined;
     readonly threads: number | undefined;
+    /** What models may have. */
+    readonly memory: MemoryConfig;
+    /** Commands that serve models. */
+    readonly commands: readonly CommandConfig[];
+    /** Model files that another program runs. */
+    readonly files: readonly ModelFileConfig[];
   };
   readonly file: {
     /** Absolute; what to watch for a reload, even where no file exists yet. */
@@ -150,6 +163,12 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
   ];
   return deepFreeze({
     ...startup,
+    engine: {
+      ...startup.engine,
+      memory: memoryConfig(file.data),
+      commands: commandConfigs(file.data, (path) => absolute(path, "file")),
+      files: modelFileConfigs(file.data, (path) => absolute(path, "file")),
+    },
     dataDir: startup.dataDir ?? defaultDataDir(env),
     lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
     sso: ssoConfig(file.data),

@@ -2,7 +2,7 @@
 
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { quotaFault } from "../domain/limits/quota-rules.ts";
-import { builtInEngineName } from "../domain/models/engine.ts";
+import { builtInEngineName, fileEngineName } from "../domain/models/engine.ts";
 import { aliasFaults, deploymentFaults, type EntryFault, fallbackFaults } from "../domain/models/model-entry.ts";
 import { speechFault } from "../domain/models/upstream-speech.ts";
 import { listedPriceFault } from "../prices/price-list.ts";
@@ -19,6 +19,8 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...duplicates(file, "tiers", "name", data.tiers),
     ...quotaProblems(file, data),
     ...reservedNames(file, data),
+    ...commandProblems(file, data),
+    ...fileProblems(file, data),
     ...speechProblems(file, data),
     ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
     ...originProblems(file, data.cors.origins),
@@ -80,6 +82,43 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
+/** No model is given to a program twice. */
+function fileProblems(file: YamlFile, data: FileData): Problem[] {
+  const seen = new Set<string>();
+  return (data.engine?.files ?? []).flatMap(({ model, draft }, index) => {
+    const at = (key: string) => ["engine", "files", index, key];
+    const twice = seen.has(model);
+    seen.add(model);
+    return [
+      ...(twice ? [problemAt(file, at("model"), "is the model of another entry", "Leave one of them out.")] : []),
+      ...(draft === model
+        ? [problemAt(file, at("draft"), "is the model itself", "Give a smaller model of the same vocabulary.")]
+        : []),
+    ];
+  });
+}
+
+/** The name of a command is one of an engine, as that of an upstream. */
+function commandProblems(file: YamlFile, data: FileData): Problem[] {
+  const commands = data.engine?.commands ?? [];
+  const taken = [builtInEngineName, ...data.upstreams.map(({ name }) => name)];
+  return commands.flatMap(({ name, api, apis = null, memory, asleep_gpu }, index) => {
+    const path = ["engine", "commands", index];
+    const problems: Problem[] = [];
+    const tell = (key: string, message: string, fix: string) =>
+      problems.push(problemAt(file, [...path, key], message, fix));
+    if (taken.includes(name))
+      tell("name", "is the name of another engine or upstream", "Give the command another name.");
+    taken.push(name);
+    const fault = speechFault({ api, apis });
+    if (fault) tell("apis", fault.message, fault.fix);
+    if (asleep_gpu && !memory) {
+      tell("asleep_gpu", "needs memory beside it", "Say under memory what it holds while it is awake.");
+    }
+    return problems;
+  });
+}
+
 /** By alias, the index of the first model that has it. */
 function firstOwners({ models }: FileData): ReadonlyMap<string, number> {
   const owners = new Map<string, number>();
@@ -105,7 +144,11 @@ function modelProblems(
 ): Problem[] {
   const model = data.models[index];
   if (!model) return [];
-  const upstreams = [...data.upstreams.map((upstream) => upstream.name), builtInEngineName];
+  const commands = [
+    ...(data.engine?.commands ?? []).map(({ name }) => name),
+    ...(data.engine?.files ?? []).map(({ model, engine }) => fileEngineName(engine, model)),
+  ];
+  const upstreams = [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
   const capabilitiesOf = (id: string) => data.models.find((other) => other.id === id)?.capabilities;
   const ownerOf = (alias: string) => {
     const owner = aliasOwners.get(alias) ?? index;

@@ -25,6 +25,40 @@ engine:
   parallel: 4                          # requests computed at once
   threads: 1
   demo: false                          # no tiny demo model
+  memory:                              # what commands share; left out: most of what the machine has
+    ram: 24GB
+    gpu: { 0: 22GB }
+  files:                               # files that another program runs than the engine itself
+    - model: qwen3-vl-4b-q4_k_m        # as headrace list shows it
+      engine: llama-server             # found on the PATH
+      projector: ./models/mmproj.gguf  # to read images
+      draft: qwen3-0.6b-q8_0           # guesses ahead
+      arguments: --flash-attn on
+  commands:                            # model servers that are started for requests
+    - name: qwen3
+      command: llama-server -m qwen3-8b.gguf --port \${PORT} -ngl 99
+      models: [qwen3-8b]
+      directory: ./models              # relative to this file
+      env: { CUDA_VISIBLE_DEVICES: "0" }   # beside PATH, HOME and the like
+      memory: { ram: 2GB, gpu: { 0: 8GB } }   # left out: measured
+      path: /v1
+      api: openai
+      apis: [chat]
+      ready_path: /health              # left out: /health, or the list of models
+      ready_seconds: 120
+      keep_seconds: 600                # null: until its memory is needed
+      preload: true                    # started with the server
+      pinned: false                    # true: never stopped for others
+      group: large                     # one of them at a time
+      parallel: 4                      # requests at once; left out: measured
+      timeout_seconds: 600
+      idle_seconds: 900
+    - name: vllm
+      command: [vllm, serve, Qwen/Qwen3-32B, --port, "\${PORT}", --enable-sleep-mode]
+      models: [Qwen/Qwen3-32B]
+      env: { VLLM_SERVER_DEV_MODE: "1" }
+      memory: { ram: 40GB, gpu: { 1: 44GB } }
+      asleep_gpu: { 1: 2GB }           # sleeps in place of being stopped
 
 # Servers whose models are served: with an OpenAI-compatible API, or Anthropic's.
 upstreams:

@@ -7,6 +7,7 @@ import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
 import type { TagSettings } from "../domain/usage/request-tags.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
+import { byteSize, splitWords } from "./command-text.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 
@@ -24,6 +25,34 @@ export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
 };
+type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
+type FileSizes = FileCommand["asleep_gpu"];
+/** Bytes of each GPU by its index. */
+type Sizes = Readonly<Record<string, number>>;
+/** A model file that another program than the built-in engine runs. */
+export interface ModelFileConfig {
+  readonly model: string;
+  readonly program: "llama-server";
+  /** Absolute. */
+  readonly projector: string | undefined;
+  /** Id of the model that guesses ahead. */
+  readonly draft: string | undefined;
+  /** Further arguments. */
+  readonly more: readonly string[];
+}
+
+/** Its directory is absolute, and its command split into words. */
+export type CommandConfig = Omit<InCode<FileCommand>, "command" | "env" | "memory" | "asleepGpu"> & {
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly memory: { readonly ram: number; readonly gpu: Sizes } | undefined;
+  readonly asleepGpu: Sizes | undefined;
+};
+/** Bytes; undefined: as much as this machine has. */
+export interface MemoryConfig {
+  readonly ram: number | undefined;
+  readonly gpu: Sizes | undefined;
+}
 /** Without a secret it is a public client; without an account, people of its domains join the first. */
 export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & {
   readonly accountId: string | undefined;
@@ -97,6 +126,38 @@ export function ssoConfig({ sso }: FileData): SsoConfig | undefined {
   if (!sso) return undefined;
   const { account, ...others } = sso;
   return { ...inCode(others), accountId: account };
+}
+
+/** `absolute` makes a path of the file absolute. */
+export function commandConfigs({ engine }: FileData, absolute: (path: string) => string): CommandConfig[] {
+  return (engine?.commands ?? []).map(({ command, env = {}, memory, asleep_gpu, ...others }) => {
+    const { directory, ...settings } = inCode(others);
+    return {
+      ...settings,
+      env,
+      command: typeof command === "string" ? (splitWords(command) ?? []) : command,
+      directory: directory === undefined ? undefined : absolute(directory),
+      memory: memory && { ram: byteSize(memory.ram), gpu: bytesOf(memory.gpu) ?? {} },
+      asleepGpu: bytesOf(asleep_gpu),
+    };
+  });
+}
+
+export function modelFileConfigs({ engine }: FileData, absolute: (path: string) => string): ModelFileConfig[] {
+  return (engine?.files ?? []).map(({ model, engine: program, projector, draft, arguments: more }) => ({
+    ...{ model, program, draft },
+    projector: projector === undefined ? undefined : absolute(projector),
+    more: more === undefined ? [] : (splitWords(more) ?? []),
+  }));
+}
+
+export function memoryConfig({ engine }: FileData): MemoryConfig {
+  const { ram, gpu } = engine?.memory ?? {};
+  return { ram: ram === undefined ? undefined : byteSize(ram), gpu: bytesOf(gpu) };
+}
+
+function bytesOf(sizes: FileSizes): Sizes | undefined {
+  return sizes && Object.fromEntries(Object.entries(sizes).map(([index, size]) => [index, byteSize(size)]));
 }
 
 function inCode<Mapping extends object>(mapping: Mapping): InCode<Mapping> {

@@ -38,6 +38,7 @@ import {
   usualSpeech,
 } from "../domain/models/upstream-speech.ts";
 import { longestRequestTag, metadataNamePattern, mostMetadataTags } from "../domain/usage/request-tags.ts";
+import { commands, files, memory } from "./command-schema.ts";
 import {
   entry,
   field,
@@ -508,8 +509,11 @@ export const fileSchema = field(
         parallel: inFile(options.parallel),
         threads: inFile(options.threads),
         demo: inFile(options.demo),
+        memory: memory.optional(),
+        commands: commands.optional(),
+        files: files.optional(),
       }),
-      mapping("The built-in engine."),
+      mapping("The built-in engine, and commands that serve models."),
     ).optional(),
     upstreams: field(z.array(upstream), list("Servers whose models are served.", "upstreams")).default([]),
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),

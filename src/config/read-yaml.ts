@@ -1,5 +1,6 @@
 // YAML text to plain data with variables filled in, remembering the line and column of every value.
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
+import { portMark } from "./command-text.ts";
 import type { Env } from "./formats.ts";
 import { type Path, renderPath } from "./paths.ts";
 import type { Place, Problem } from "./problems.ts";
@@ -51,7 +52,7 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
       resolvable = false;
       problems.push({ ...placeAt(startOf(node), renderPath(path)), ...unknownAnchor });
     } else if (isScalar(node) && typeof node.value === "string") {
-      const result = substitute(node.value, env);
+      const result = substitute(node.value, isOfCommand(path) ? { ...env, PORT: portMark } : env);
       if (!result.ok) problems.push({ ...file.place(path), message: result.message, fix: result.fix });
       else if (result.names.length > 0) substituted.set(node, result.names);
       if (result.ok) node.value = result.text;
@@ -64,6 +65,11 @@ export function readYaml(text: string, label: string, env: Env): YamlFile {
     // The only error left is the alias limit, which keeps a small file from growing into gigabytes.
     return { ...file, data: undefined, problems: [{ ...placeAt(0, ""), ...tooManyAliases }] };
   }
+}
+
+/** There the port is one that the server chooses, whatever the environment has under the name. */
+function isOfCommand([section, key]: Path): boolean {
+  return section === "engine" && key === "commands";
 }
 
 const unknownAnchor = {

@@ -17,11 +17,12 @@ import { withoutStop } from "./examine.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
-export function engineChecks({ config }: Subject): Check[] {
+export function engineChecks({ config, env }: Pick<Subject, "config" | "env">): Check[] {
   if (!config) return [];
   return [
     { name: "engine", run: () => engine(config) },
     { name: "models", run: () => models(config) },
+    ...(config.engine.files.length > 0 ? [{ name: "llama-server", run: () => llamaServer(config, env) }] : []),
   ];
 }
 
@@ -48,6 +49,13 @@ async function engine({ dataDir }: Config): Promise<Finding[]> {
   const remedy =
     "headrace engine install cpu, where there is one: for musl (Alpine) there is none. Models of upstreams do without it.";
   return [warning("engine", `there is no engine for ${currentPlatform()}`, remedy), ...old];
+}
+
+function llamaServer({ engine: { files } }: Config, env: Subject["env"]): Finding {
+  const path = Bun.which("llama-server", { PATH: env["PATH"] ?? "" });
+  if (path !== null) return ok("llama-server", `${path} runs ${count(files.length, "file")}`);
+  const remedy = "Install llama.cpp for the user who runs the server, or leave out engine.files.";
+  return failure("llama-server", "llama-server is not on the PATH, and engine.files names it", remedy);
 }
 
 async function models(config: Config): Promise<Finding[]> {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** What a process of its own does beside the server; `src/main.ts` has its module. */
-export type Role = "check-database" | "probe-engine" | "run-model" | "serve-requests";
+export type Role = "check-database" | "guard-process" | "probe-engine" | "run-model" | "serve-requests";
 
 export type Thread = "checkpoint" | "copy-database";
 

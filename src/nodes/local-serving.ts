@@ -184,11 +184,13 @@ function speaksChat({ formats }: Engine): boolean {
 function announced(model: Model): AnnouncedModel {
   const { id, created, ownedBy, capabilities, context } = model;
   const concurrency = concurrencyOf(model);
+  const process = model.deployments.map(({ engine, model: own }) => engine.processState?.(own)).find(Boolean);
   return {
     ...{ id, created, ownedBy },
     ...(capabilities ? { capabilities } : {}),
     ...(context === undefined ? {} : { context }),
     ...(Object.keys(concurrency).length > 0 ? { concurrency } : {}),
+    ...(process === undefined ? {} : { process }),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type { ModelProcessState } from "../domain/models/model-process-state.ts";
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
 
@@ -63,6 +64,10 @@ export class NodeEngine implements Engine {
     return this.#ways.send(this.nodeId, request, cancellation);
   }
 
+  processState(model: string): ModelProcessState | undefined {
+    return this.#ways.record(this.nodeId)?.announced.find(({ id }) => id === model)?.process;
+  }
+
   redact(text: string): string {
     return text;
   }
@@ -81,7 +86,7 @@ function servedModels(record: NodeRecord): EngineModel[] {
   const { environments } = record;
   return record.announced
     .filter(({ id }) => isApproved(record, id))
-    .map(({ concurrency: _, ...model }: AnnouncedModel) => ({ ...model, environments }));
+    .map(({ concurrency: _, process: __, ...model }: AnnouncedModel) => ({ ...model, environments }));
 }
 
 export function nodeIsAway(name: string): GatewayError {

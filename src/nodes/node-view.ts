@@ -26,6 +26,7 @@ export function nodeToWire(
     context: model.context ?? null,
     capabilities: model.capabilities ?? null,
     approved: isApproved(record, model.id),
+    process: model.process ?? null,
   }));
   const figures = capacity.figures(engine);
   return {

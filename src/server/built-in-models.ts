@@ -1,13 +1,17 @@
 // The models of the built-in engine: the demo model, files named in the configuration, and pulled ones.
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { GatewayError } from "../base/errors.ts";
+import { fieldError, GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, ConfigError, type Problem } from "../config/config.ts";
 import { environments } from "../domain/api-key.ts";
 import type { PulledModelStore } from "../domain/models/pulled-model.ts";
+import { BackgroundPulls } from "../engines/llama/background-pulls.ts";
 import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
-import { LlamaEngine, type LlamaModel } from "../engines/llama/llama-engine.ts";
+import { fittedMemory } from "../engines/llama/gguf/estimate.ts";
+import { readModelFile } from "../engines/llama/gguf/model-file.ts";
+import type { Hub } from "../engines/llama/hub-request.ts";
+import { LlamaEngine, type LlamaEngineOptions, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../engines/llama/pulled-models.ts";
 import { SetupError } from "../engines/llama/setup-error.ts";
@@ -23,8 +27,18 @@ const demoModel: LlamaModel = {
   eager: true,
 };
 
-/** `onReady` is called whenever a model was loaded and more is known of it. */
-export async function createBuiltInEngine(config: Config, log: Log, onReady: () => void): Promise<LlamaEngine> {
+export interface BuiltInEngineOptions extends Pick<LlamaEngineOptions, "budget" | "log" | "onOpen" | "onReady"> {
+  config: Config;
+  /** Ids of models that another program runs. */
+  elsewhere: ReadonlySet<string>;
+}
+
+export async function createBuiltInEngine({
+  config,
+  elsewhere,
+  ...options
+}: BuiltInEngineOptions): Promise<LlamaEngine> {
+  const { log } = options;
   const installed = await installedEngine(config.dataDir);
   const platform = currentPlatform();
   if (installed === undefined && !(await defaultInstallComputes(platform))) {
@@ -40,28 +54,49 @@ export async function createBuiltInEngine(config: Config, log: Log, onReady: () 
     log.warn("model_skipped", { file, detail: reason });
   };
   return new LlamaEngine({
-    models: () => builtInModels(config, onSkipped),
+    models: async () => (await builtInModels(config, onSkipped)).filter(({ id }) => !elsewhere.has(id)),
     context,
     parallel,
     threads,
     // macOS has Metal in the default install; elsewhere a GPU back-end is installed on purpose.
     gpu: process.platform === "darwin" || (installed && installed.gpu !== false) ? "auto" : false,
     libraryPath: installed?.libraryPath,
-    log,
-    onReady,
+    ...options,
   });
 }
 
-export function pulledModelStore(dataDir: string): PulledModelStore {
+/** `hub`: from where models are pulled. */
+export function openPulledModels(
+  { dataDir, engine }: Config,
+  hub: () => Hub,
+  log: Log,
+): PulledModelStore & { close(): Promise<void> } {
+  const onFailed = (model: string, detail: string) => log.warn("pull_failed", { model, detail });
+  const pulls = new BackgroundPulls({ dataDir, hub, onFailed });
   return {
-    list: () => listPulledModels(dataDir),
-    remove: (id) =>
-      removePulledModel(dataDir, id).catch((error: unknown) => {
+    list: () => listPulledModels(dataDir, engine),
+    pulls: () => pulls.list(),
+    offer: (...asked) => pulls.offer(...asked).catch(refuse),
+    pull: (...asked) => pulls.start(...asked).catch(refuse),
+    async remove(id) {
+      await pulls.stop(id);
+      return await removePulledModel(dataDir, id).catch((error: unknown) => {
         if (!(error instanceof SetupError)) throw error;
         const message = `The model ${id} is being pulled on this server. Delete it once that has ended.`;
         throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 30, detail: error.message });
-      }),
+      });
+    },
+    close: () => pulls.close(),
   };
+}
+
+/** What cannot be pulled, as the client is told of it. */
+function refuse(error: unknown): never {
+  if (error instanceof ConfigError) throw new GatewayError("service_unavailable", error.message, { cause: error });
+  if (!(error instanceof SetupError)) throw error;
+  if (!error.transient) throw fieldError("source", error.message);
+  const retryAfterSeconds = Math.ceil((error.retryAfterMs ?? 30_000) / 1000);
+  throw new GatewayError("service_unavailable", error.message, { retryAfterSeconds });
 }
 
 /**
@@ -108,15 +143,19 @@ function idOfFile(path: string): string {
   return modelIdFrom(basename(path).replace(/\.gguf$/i, ""));
 }
 
-async function builtInModels(config: Config, onSkipped: (file: string, reason: string) => void): Promise<LlamaModel[]> {
+/** All that there are files of, whatever runs them. */
+export async function builtInModels(
+  config: Config,
+  onSkipped: (file: string, reason: string) => void,
+): Promise<LlamaModel[]> {
   const models = new Map<string, LlamaModel>();
-  if (config.engine.demo) models.set(demoModel.id, demoModel);
+  if (config.engine.demo) models.set(demoModel.id, { ...demoModel, ...(await memoryOf([demoModel.path], config)) });
   for (const path of config.engine.models) {
     const id = idOfFile(path);
-    models.set(id, { id, path, ownedBy: "local", eager: true });
+    models.set(id, { id, path, ownedBy: "local", ...(await memoryOf([path], config)), eager: true });
   }
   for (const manifest of await listModels(config.dataDir, onSkipped)) {
-    const { id, file, capabilities, context } = manifest;
+    const { id, file, otherFiles, capabilities, context } = manifest;
     // The model that was named for this start is meant.
     if (models.has(id)) continue;
     models.set(id, {
@@ -125,8 +164,15 @@ async function builtInModels(config: Config, onSkipped: (file: string, reason: s
       ownedBy: "local",
       capabilities,
       ...(context === undefined ? {} : { context }),
+      ...(await memoryOf([file, ...otherFiles], config)),
       eager: false,
     });
   }
   return [...models.values()];
+}
+
+/** Nothing where the files cannot be read: the worker says why, once it is to load them. */
+async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
+  const facts = await readModelFile(files).catch(() => undefined);
+  return facts ? { memory: (roomBytes) => fittedMemory(facts, engine, roomBytes) } : {};
 }

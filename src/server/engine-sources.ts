@@ -8,6 +8,7 @@ import type { StoredModel } from "../domain/models/model-entry.ts";
 import type { NodeRecord } from "../domain/models/node.ts";
 import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "../domain/models/upstream.ts";
 import { speechOf, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
+import type { CommandEngine } from "../engines/commands/command-engine.ts";
 import type { HttpClientKind } from "../engines/http-engine.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import type { FoundServer } from "../engines/local-servers.ts";
@@ -45,17 +46,24 @@ export class EngineSources implements UpstreamSources, ModelSources {
   storedModels: readonly StoredModel[] = [];
   /** Gives the nodes as they are now. */
   nodes: () => readonly { record: NodeRecord; engine: Engine }[] = () => [];
-  readonly #builtIn: KnownUpstream;
+  /** The built-in engine, and commands: they are the same as long as the server runs. */
+  readonly #own: readonly KnownUpstream[];
   #known: readonly KnownUpstream[] = [];
   #engines = new Map<string, UpstreamEngine>();
   #former: readonly Engine[] = [];
   #direct: ReadonlyMap<Engine, DirectEngine> = new Map();
   #local: readonly FoundServer[] = [];
 
-  constructor(engine: LlamaEngine, config: ReloadableConfig) {
+  constructor(engine: LlamaEngine, commands: readonly CommandEngine[], config: ReloadableConfig) {
     this.config = config;
-    // Its models run on this machine, by what they are.
-    this.#builtIn = { ...unnamed, ...nowhere, name: engine.name, local: true, source: "built-in", engine };
+    // Their models run on this machine, by what they are.
+    const here = { ...unnamed, ...nowhere, local: true };
+    this.#own = [
+      { ...here, name: engine.name, source: "built-in", engine },
+      ...commands.map(
+        (command): KnownUpstream => ({ ...here, ...command.speech, ...placeOf(command), engine: command }),
+      ),
+    ];
   }
 
   /** Whether something is new. A server that is gone for now stays: it may only be restarting. */
@@ -85,9 +93,9 @@ export class EngineSources implements UpstreamSources, ModelSources {
     });
     this.#engines = kept;
     this.#direct = direct;
-    this.#replace([this.#builtIn, ...upstreams, ...this.#ofNodes(upstreams)]);
+    this.#replace([...this.#own, ...upstreams, ...this.#ofNodes(upstreams)]);
     return this.#known.map(({ engine, source, discover, local, environments }) => {
-      const configured = source === "file" || source === "database" || source === "node";
+      const configured = source !== "built-in" && source !== "found";
       const what = { configured, isNode: source === "node", local };
       return { engine, discover, environments, ...what, replaces: replaced.get(engine) };
     });
@@ -102,7 +110,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   /** Those whose name no upstream has: one of the file may have been added after the node joined. */
   #ofNodes(upstreams: readonly KnownUpstream[]): KnownUpstream[] {
-    const taken = new Set(upstreams.map(({ name }) => name));
+    const taken = new Set([...this.#own, ...upstreams].map(({ name }) => name));
     return this.nodes()
       .filter(({ record }) => !taken.has(record.name))
       .map(({ record, engine }) => {
@@ -158,18 +166,23 @@ export class EngineSources implements UpstreamSources, ModelSources {
 
   /** The file before the database; what was found is left out where either has its name or its place. */
   #wanted(): Wanted[] {
+    // A file that names an upstream like a command is refused; in the database one may have been there before.
+    const own = new Set(this.#own.map(({ name }) => name));
     const ofFile = this.config.upstreams.map(
       ({ maxConcurrency = null, ...upstream }): Wanted => ({
         ...{ ...upstream, ...speechOf(upstream), maxConcurrency, environments: defaultEnvironments, source: "file" },
       }),
     );
     const stored = this.stored
-      .filter(({ name }) => !ofFile.some((upstream) => upstream.name === name))
+      .filter(({ name }) => !own.has(name) && !ofFile.some((upstream) => upstream.name === name))
       .map((upstream): Wanted => ({ ...upstream, httpClient: "own", source: "database" }));
     const named = [...ofFile, ...stored];
     const nodes = new Set(this.nodes().map(({ record }) => record.name));
     const found = this.#local
-      .filter(({ name, url }) => !nodes.has(name) && !named.some((one) => one.name === name || samePlace(one.url, url)))
+      .filter(
+        ({ name, url }) =>
+          !own.has(name) && !nodes.has(name) && !named.some((one) => one.name === name || samePlace(one.url, url)),
+      )
       .map(
         ({ name, url }): Wanted => ({
           ...unnamed,
@@ -180,8 +193,12 @@ export class EngineSources implements UpstreamSources, ModelSources {
   }
 }
 
+function placeOf({ name, maxConcurrency }: CommandEngine) {
+  return { name, maxConcurrency: maxConcurrency ?? null, source: "command" } as const;
+}
+
 interface Wanted extends Connection {
-  source: Exclude<UpstreamSource, "built-in" | "node">;
+  source: Exclude<UpstreamSource, "built-in" | "command" | "node">;
   discover: boolean;
   local: boolean;
   environments: UpstreamSettings["environments"];

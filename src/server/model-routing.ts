@@ -4,6 +4,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
+import { fileEngineName } from "../domain/models/engine.ts";
+import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { Catalog } from "../inference/models/catalog.ts";
 import { ManagedModels } from "../inference/models/manage-models.ts";
 import { Upstreams } from "../inference/models/manage-upstreams.ts";
@@ -20,6 +22,7 @@ import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
 import { createBuiltInEngine } from "./built-in-models.ts";
 import { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
+import { openModelProcesses } from "./model-processes.ts";
 import { openNodeNetwork } from "./node-network.ts";
 import type { Opened } from "./opened.ts";
 
@@ -45,8 +48,26 @@ export type ModelRouting = Awaited<ReturnType<typeof openModelRouting>>;
 export async function openModelRouting(options: ModelRoutingOptions) {
   const { db, config, governance, feed, replicas, clock, log, version, baseUrl, opened } = options;
   const catalog = new Catalog({ log, clock });
-  const engine = opened.add(await createBuiltInEngine(config, log, () => void catalog.refresh()));
-  const sources = new EngineSources(engine, config);
+  const { commands, budget } = await openModelProcesses({
+    ...{ config, clock, log },
+    onOpen: (command) => capacity.opened(command),
+    // The catalog tells the router that it is there: what failed before says nothing of the process of now.
+    onLoaded: (command) => void catalog.refreshSource(command),
+  });
+  opened.add(commands);
+  const engine: LlamaEngine = opened.add(
+    await createBuiltInEngine({
+      ...{ config, budget, log },
+      elsewhere: new Set(
+        config.engine.files
+          .filter(({ program, model }) => commands.find(fileEngineName(program, model)))
+          .map(({ model }) => model),
+      ),
+      onReady: () => void catalog.refresh(),
+      onOpen: () => capacity.opened(engine),
+    }),
+  );
+  const sources = new EngineSources(engine, commands.engines, config);
   const configure = () => catalog.configure(sources.list(), sources.declaredModels());
   const router = new Router(clock);
   router.gateways = () => replicas.count;
@@ -86,18 +107,27 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   await Promise.all([upstreams.load(), managedModels.load()]);
   configure();
   // Known before the first request can come; loading waits until it is clear that the port is free.
-  await catalog.refreshSource(engine);
+  await catalog.refreshSource(engine, ...commands.engines);
 
   // A file of SQLite has no other writer of what is routed by.
   if (config.databaseUrl !== undefined) {
-    const reload = async () => {
+    followOthers({ store, feed, log, opened }, async () => {
       await managedModels.load();
       await upstreams.reload();
       await network.directory.refresh();
-    };
-    const watcher = new RoutingWatcher({ store, feed, reload, log });
-    watcher.start();
-    opened.add(watcher);
+    });
   }
-  return { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure };
+  return {
+    ...{ engine, commands, budget, sources, catalog, router, capacity },
+    ...{ upstreams, managedModels, modelStatus, network, configure },
+  };
+}
+
+/** Reads anew what another replica has changed. */
+function followOthers(
+  { opened, ...parts }: Pick<ModelRoutingOptions, "feed" | "log" | "opened"> & { store: SqlUpstreamStore },
+  reload: () => Promise<void>,
+): void {
+  const watcher = opened.add(new RoutingWatcher({ ...parts, reload }));
+  watcher.start();
 }

@@ -32,7 +32,7 @@ export interface ObservationOptions {
   replicas: Replicas;
   governance: Governance;
   people: Pick<People, "failures">;
-  routing: Pick<ModelRouting, "catalog" | "router" | "capacity" | "sources" | "network">;
+  routing: Pick<ModelRouting, "budget" | "catalog" | "router" | "capacity" | "commands" | "sources" | "network">;
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
   notices: ServerMetricsOptions["notices"];
@@ -57,7 +57,7 @@ export interface Observation {
 
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
   const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
-  const { catalog, router, capacity, sources, network } = options.routing;
+  const { budget, catalog, router, capacity, commands, sources, network } = options.routing;
   const memory = new MemoryWatch(heldBytes, clock);
   const checked = {
     authenticator: governance.authenticator,
@@ -72,6 +72,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   };
   const metrics = new ServerMetrics({
     ...{ version, startedAt, clock, governance, catalog, router, capacity, sources, replicas },
+    ...{ commands, budget },
     mode: config.mode,
     database: dialectOf(db),
     failedSignIns: people.failures,

@@ -3,7 +3,9 @@ import packageJson from "../../package.json" with { type: "json" };
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config, ReloadableConfig } from "../config/config.ts";
+import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import type { Commands } from "../engines/commands/commands.ts";
+import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
@@ -14,6 +16,7 @@ import { createFirstRoutes } from "../http/first-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Http1Limits } from "../http1/server/server-limits.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
+import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -32,8 +35,10 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
-import { checkModelFiles, pulledModelStore } from "./built-in-models.ts";
+import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { useElsewhere } from "./llama-server-files.ts";
+import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
 import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
@@ -54,6 +59,8 @@ export interface ServeOptions {
   clock?: Clock;
   /** The places to look for model servers on this machine. */
   localServers?: readonly LocalServer[];
+  /** From where models are pulled; a test has a hub of its own. */
+  hub?: () => Hub;
   /** Silence of an engine after which a stream gets a comment line. */
   heartbeatMs?: number;
   /** Limits on slow and silent clients; those left out as usual. */
@@ -83,6 +90,7 @@ export interface RunningServer {
   firstKey: FirstKey;
   catalog: Catalog;
   engine: LlamaEngine;
+  commands: Commands;
   capacity: Capacity;
   governance: Governance;
   people: People;
@@ -113,6 +121,7 @@ export interface RunningServer {
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
+const usualHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
 /** A load balancer that asks nobody whether he is ready learns it from refusals, which it passes on to another replica. */
 const refusingMs = 1_000;
 
@@ -205,7 +214,14 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
-      ...{ store: pulledModelStore(config.dataDir), audit: governance.audit, catalog, engine, log },
+      store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
+      ...{ audit: governance.audit, catalog, log },
+      ...{ engine, elsewhere: (id) => useElsewhere(id, config, routing.commands) },
+    }),
+    modelProcesses: new ModelProcesses({
+      processes: routing.commands.engines.map((command) => command.control()),
+      memory: () => sharedMemory(routing.budget),
+      ...{ capacity, audit: governance.audit },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     clock,
@@ -247,6 +263,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   baseUrl = `${config.publicUrl ?? url}/v1`;
 
   engine.start();
+  routing.commands.start();
   network.start();
   // Only now, when nothing can keep the server from telling it: the key is shown once.
   const accountId = await accounts.ensureFirstAccount(clock.nowSeconds());
@@ -299,6 +316,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     firstKey,
     catalog,
     engine,
+    commands: routing.commands,
     capacity,
     governance,
     people,

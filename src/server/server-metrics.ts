@@ -3,6 +3,8 @@
 import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Observer } from "../domain/usage/observer.ts";
+import type { Commands } from "../engines/commands/commands.ts";
+import type { MemoryBudget } from "../engines/memory/budget.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -21,6 +23,7 @@ import type { Notices } from "../notices/notices.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
+import { writeModelProcesses } from "./model-process-metrics.ts";
 import type { People } from "./people.ts";
 
 export interface ServerMetricsOptions {
@@ -39,6 +42,8 @@ export interface ServerMetricsOptions {
   router: Router;
   capacity: Capacity;
   sources: Pick<EngineSources, "known" | "former">;
+  commands: Pick<Commands, "engines">;
+  budget: Pick<MemoryBudget, "view">;
   nodes: NodeDirectory;
   replicas: Pick<Replicas, "live">;
   /** The readiness as far as it is known without asking anybody. */
@@ -99,6 +104,7 @@ export class ServerMetrics {
     this.#traffic.write(out, capacity.waitingByModel);
     this.#writeServer(out);
     this.#writeUpstreams(out);
+    writeModelProcesses(out, this.#options.commands.engines, this.#options.budget);
     this.#writeStores(out);
     this.#writeNotices(out);
     const delay = "headrace_event_loop_delay_seconds";

@@ -11,6 +11,7 @@ import {
   mostFallbacks,
   mostWeight,
 } from "../domain/models/model-entry.ts";
+import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { unixSeconds } from "./parts.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
@@ -123,6 +124,10 @@ const shownDeployment = z.object({
   state: z
     .enum([...deploymentStates, "missing"])
     .describe("`missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`."),
+  process: z
+    .enum(modelProcessStates)
+    .nullable()
+    .describe("The state of the process that serves it, where that is started for requests; else null."),
   listed: z
     .boolean()
     .nullable()

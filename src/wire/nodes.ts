@@ -1,6 +1,7 @@
 // The shapes of nodes and join tokens on the wire: as operators manage them, and as a node joins.
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { everyModel, mostNodeModels } from "../domain/models/node.ts";
 import { modelId, unixSeconds } from "./parts.ts";
 
@@ -35,6 +36,11 @@ const local = z
   .describe("Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.");
 const draining = z.boolean().describe("While true, it finishes what it has and gets nothing new. Kept over a restart.");
 
+const processState = z
+  .enum(modelProcessStates)
+  .nullable()
+  .describe("The state of the process that serves it, where the node starts that for requests; else null.");
+
 export const nodeModelShape = z
   .object({
     id: z.string(),
@@ -45,6 +51,7 @@ export const nodeModelShape = z
       .nullable()
       .describe("What it can do; null, or left out, where it does not say."),
     approved: z.boolean().describe("Whether it may serve it."),
+    process: processState,
   })
   .meta({ id: "NodeModel" });
 

@@ -1,6 +1,5 @@
 // In a real browser: which models there are, where they run and how they do there, and what to do where there is none.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Browser, invite, setUp } from "../support/browser.ts";
 import { operator, pagesOf } from "../support/browser-world.ts";
@@ -224,21 +223,6 @@ test("a declared model whose upstream was removed is shown as running nowhere, w
   expect(visitor.trouble).toEqual([]);
 });
 
-test("an operator sees what pulled models take of the disk, and deletes one", async () => {
-  const models = join(world.server.dataDir, "models");
-  mkdirSync(models, { recursive: true });
-  writeFileSync(join(models, "half-a-model.gguf.part"), "x".repeat(2_000_000));
-  await using visitor = await ada();
-  const { page } = visitor;
-  await page.getByText("incomplete: not served", { exact: false }).waitFor();
-  await look(visitor, "models-pulled");
-  await page.getByRole("button", { name: "Delete half-a-model" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the files", exact: true }).click();
-  await page.getByRole("heading", { name: "Pulled models" }).waitFor({ state: "detached" });
-  expect(readdirSync(models)).toEqual([]);
-  expect(visitor.trouble).toEqual([]);
-});
-
 test("while something is removed its question cannot be taken back, and what was opened meanwhile stays open", async () => {
   const add = (id: string) =>
     world.browser.ask("/v1/admin/models", { method: "POST", body: { id, deployments: [{ upstream: "north" }] } });
@@ -323,16 +307,6 @@ test("a form in a drawer is not thrown away by a click beside it, sends only wha
   expect(visitor.trouble.splice(0)).toHaveLength(2);
 }, 20_000);
 
-test("that the pulled models cannot be listed is said, and not taken for none", async () => {
-  await using visitor = await ada("/settings");
-  const { page } = visitor;
-  await page.route("**/v1/admin/pulled-models", (route) =>
-    route.fulfill({ status: 400, json: { error: { message: "The disk cannot be read.", code: "x" } } }),
-  );
-  await page.goto(`${pagesOf(world.server)}/catalog`);
-  await page.getByRole("region", { name: "Pulled models" }).getByText("The disk cannot be read.").waitFor();
-});
-
 /** A visitor with the cookies of somebody who signed in without a screen. */
 async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {
   const at = pagesOf(server);
@@ -358,4 +332,26 @@ test("where there is no model an operator is led to the upstreams, and a member 
   await member.page.getByText("ask whoever operates this server", { exact: false }).waitFor();
   expect(await member.page.getByRole("link", { name: "Add an upstream" }).count()).toBe(0);
   expect([...visitor.trouble, ...member.trouble]).toEqual([]);
+});
+
+test("an operator sees what is loaded of the commands that serve models, loads and pins one, and reads what it writes", async () => {
+  const program = join(import.meta.dir, "..", "support", "model-server.ts");
+  const command = `${process.execPath} ${program} --port \${PORT} --model small`;
+  const commands = `- { name: small, command: "${command}", models: [small], memory: { ram: 4GB } }`;
+  await using server = await startHeadrace({ yaml: `engine:\n  memory: { ram: 6GB }\n  commands:\n    ${commands}\n` });
+  const desk = await setUp(server, { person: operator });
+  await using visitor = await visitorAs(desk, server);
+  await visitor.go("/catalog");
+  const { page } = visitor;
+  const part = page.getByRole("region", { name: "Model processes" });
+  await part.getByText("Not loaded", { exact: true }).waitFor();
+  await part.getByRole("button", { name: "Load small" }).click();
+  await part.getByText("Loaded", { exact: true }).waitFor();
+  await part.getByRole("button", { name: "Pin small" }).click();
+  await part.getByText("pinned", { exact: false }).waitFor();
+  await part.getByRole("button", { name: "Output of small" }).click();
+  await part.getByText("loading small, with 0 bytes", { exact: false }).waitFor();
+  await part.getByText(/set aside: RAM 4.* GB of 6.* GB/).waitFor();
+  await look(visitor, "models-processes");
+  expect(visitor.trouble).toEqual([]);
 });

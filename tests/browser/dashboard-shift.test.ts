@@ -42,7 +42,7 @@ const paths = [
   ],
   ...["/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log", "/admin/upstreams"],
   ...["/admin/nodes", "/admin/accounts", "/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log"],
-  ...["/admin/system", "/settings/webhooks", "/admin/webhooks"],
+  ...["/admin/system", "/admin/model-files", "/settings/webhooks", "/admin/webhooks"],
 ];
 /** Tall enough that all of most pages is in view. */
 const tall = { ...desktop, height: 2_000 };

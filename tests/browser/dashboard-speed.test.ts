@@ -31,7 +31,7 @@ const paths = [
     "/settings/limits",
   ],
   ...["/settings/members", "/settings/audit-log", "/admin/upstreams", "/admin/tiers", "/admin/signing-keys"],
-  ...["/admin/system", "/settings/webhooks", "/docs/api"],
+  ...["/admin/system", "/admin/model-files", "/settings/webhooks", "/docs/api"],
 ];
 /** In the long form what was promised; beside other tests, on a shared machine at its own speed, only that it is no multiple. */
 const mostBlockingMs = long ? 500 : 5_000;

@@ -1,5 +1,10 @@
 // `headrace models` and `headrace status` as operators use them, against a real server and in a narrow terminal.
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { saveManifest } from "../../src/engines/llama/model-store.ts";
+import { demoModelFile } from "../../src/installation/places.ts";
 import { type CommandOutcome, type CommandSurroundings, runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
@@ -26,6 +31,20 @@ function run(args: readonly string[], surroundings: CommandSurroundings = {}): P
   const { env, ...others } = surroundings;
   const own = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: operator, LANG: "C.UTF-8" };
   return runCommand([...args], { env: { ...own, ...env }, ...others });
+}
+
+/** The demo model's file, as if it had been pulled as `id`. */
+async function pulled(id: string): Promise<string> {
+  const folder = join(server.dataDir, "models");
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${id}.gguf`);
+  copyFileSync(demoModelFile, file);
+  await saveManifest(server.dataDir, {
+    ...{ id, file, otherFiles: [], bytes: statSync(file).size, sha256: "0".repeat(64), source: `hf:acme/x:${id}.gguf` },
+    ...{ pulledAt: 1, context: 1024, capabilities: { chat: true, completion: true, embeddings: true }, tools: false },
+  });
+  await server.catalog.refresh();
+  return file;
 }
 
 const json = (outcome: CommandOutcome) => JSON.parse(outcome.stdout);
@@ -102,4 +121,33 @@ test("in a terminal of 80 columns no line of models or status is longer, and not
     const letters = (text: string) => [...text.replace(/\s/g, "")].sort().join("");
     expect(letters(narrow)).toBe(letters(wide));
   }
+});
+
+test("files are listed and shown with what they need of memory and whether they fit, and deleted apart from what was declared", async () => {
+  const file = await pulled("small");
+  const listed = await run(["models", "list", "--files"]);
+  expect(listed.stdout).toMatch(/^small +unloaded +4.64 MB +4.3 M +Q8_0 +159 MB +yes$/m);
+  expect(listed.stderr).toMatch(/Memory for models: .+ of .+ are free/);
+  const shown = await run(["models", "show", "small"]);
+  expect(shown.stdout).toContain("4.64 MB, stored as Q8_0");
+  expect(shown.stdout).toContain("159 MB with 8 × 1,024 tokens (weights 4.64 MB, context 41.9 MB, the rest 113 MB)");
+  expect(json(await run(["models", "show", "small", "--json"])).file).toMatchObject({
+    architecture: "llama",
+    fit: "now",
+  });
+
+  // What was declared goes first; the file stays until it is named.
+  await run(["models", "set", "small", "--price", "input=1,output=1"]);
+  expect((await run(["models", "remove", "small", "--yes"])).stdout).toContain(
+    "What was declared of small is removed.",
+  );
+  expect(existsSync(file)).toBe(true);
+  await run(["models", "set", "small", "--price", "input=1,output=1"]);
+  const removed = await run(["models", "remove", "small", "--file", "--yes"]);
+  expect(removed.stdout).toBe("small is deleted, 4.64 MB of the disk are free again.\n");
+  expect(existsSync(file)).toBe(false);
+  expect((await run(["models", "remove", "small", "--file", "--yes"])).stderr).toContain("No model small was pulled");
+
+  await pulled("plain");
+  expect((await run(["models", "remove", "plain", "--yes"])).stdout).toContain("plain is deleted");
 });

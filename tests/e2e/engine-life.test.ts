@@ -29,11 +29,9 @@ test("a death while the model loads is a crash: whoever waits is served by the s
   expect(server.logged("engine_crashed").length).toBeGreaterThanOrEqual(2);
 });
 
-test("more models than are kept loaded take turns, and none is taken from under a request that waits for it", async () => {
-  using directory = temporaryDirectory();
-  const dataDir = join(directory.path, "data");
+/** The demo model's file under each of these ids, as if they had been pulled. */
+async function pulled(dataDir: string, ids: readonly string[]): Promise<void> {
   mkdirSync(join(dataDir, "models"), { recursive: true });
-  const ids = ["one", "two", "three", "four"];
   for (const id of ids) {
     const file = join(dataDir, "models", `${id}.gguf`);
     copyFileSync(gguf, file);
@@ -41,19 +39,64 @@ test("more models than are kept loaded take turns, and none is taken from under 
     const facts = { bytes: 4_636_352, sha256: "0".repeat(64), source: "test", pulledAt: 1, capabilities, tools: false };
     await saveManifest(dataDir, { id, file, otherFiles: [], ...facts });
   }
-  await using server = await startHeadrace({ dataDir });
+}
+
+test("more models than memory has room for take turns: every request is answered, and the budget is never exceeded", async () => {
+  using directory = temporaryDirectory();
+  const dataDir = join(directory.path, "data");
+  const ids = ["one", "two", "three", "four"];
+  await pulled(dataDir, ids);
+  // Each needs 159 MB: two at a time.
+  await using server = await startHeadrace({ dataDir, yaml: "engine: { memory: { ram: 400MB } }" });
   const ask = (id: string) => server.request("/v1/chat/completions", { body: body(id) });
-  const together = await Promise.all(ids.map(ask));
-  const statuses = together.map((response) => response.status).sort();
-  expect(statuses.slice(0, 3)).toEqual([200, 200, 200]);
-  for (const response of together) {
-    if (response.status === 200) continue;
-    expect(response.status).toBe(503);
-    expect(response.headers.get("retry-after")).toBe("10");
-    expect((await response.json()).error.message).toContain("busy");
-  }
+  let most = 0;
+  const watching = setInterval(() => {
+    most = Math.max(
+      most,
+      server.engine.held().reduce((sum, { bytes }) => sum + bytes, 0),
+    );
+  }, 5);
+  const together = await Promise.all([...ids, ...ids].map(ask));
+  expect(together.map(({ status }) => status)).toEqual(together.map(() => 200));
   for (const id of ids) expect((await ask(id)).status).toBe(200);
-  expect(server.engine.status().length).toBeLessThanOrEqual(3);
+  clearInterval(watching);
+  expect(most).toBeGreaterThan(300_000_000);
+  expect(most).toBeLessThanOrEqual(400_000_000);
+  expect(server.engine.status().length).toBeLessThanOrEqual(2);
+  expect(server.engine.memory()).toMatchObject({ total: 400_000_000, pinned: 0 });
+});
+
+test("as many models are in memory as it has room for; one that can never fit is refused with the numbers in the log", async () => {
+  using directory = temporaryDirectory();
+  const dataDir = join(directory.path, "data");
+  const ids = ["one", "two", "three", "four", "five"];
+  await pulled(dataDir, ids);
+  await using server = await startHeadrace({ dataDir, yaml: "engine: { memory: { ram: 1GB } }" });
+  const ask = (id: string) => server.request("/v1/chat/completions", { body: body(id) });
+  for (const id of ids) expect((await ask(id)).status).toBe(200);
+  expect(server.engine.status()).toHaveLength(5);
+
+  await using small = await startHeadrace({
+    dataDir: `${dataDir}`.replace("data", "other"),
+    yaml: "engine: { memory: { ram: 100MB } }",
+    demo: true,
+  });
+  const refused = await small.request("/v1/chat/completions", { body: body("tiny-demo") });
+  expect([refused.status, (await refused.json()).error.message]).toEqual([
+    503,
+    "The model `tiny-demo` does not fit into the memory of this server.",
+  ]);
+  expect(small.logged("engine_failed")[0]?.["detail"]).toMatch(
+    /^it needs \d+ MB of memory, and models may have 100 MB$/,
+  );
+});
+
+test("with too little memory for all of its context a model gets fewer places and a shorter one", async () => {
+  await using server = await startHeadrace({ demo: true, yaml: "engine: { memory: { ram: 130MB } }" });
+  expect((await server.request("/v1/chat/completions", { body: { ...body("tiny-demo"), max_tokens: 1 } })).status).toBe(
+    200,
+  );
+  expect(server.logged("engine_ready")[0]).toMatchObject({ parallel: 2, context: 1024 });
 });
 
 test("a pulled model that an operator deletes is offered no more and leaves memory and disk, and the audit log has it", async () => {
@@ -73,9 +116,12 @@ test("a pulled model that an operator deletes is offered no more and leaves memo
   expect(listed.data).toEqual([
     {
       ...{ object: "pulled_model", id: "mine", bytes: statSync(gguf).size, state: "ready", source: "test" },
-      ...{ pulled_at: 1, capabilities, context_length: null },
+      ...{ pulled_at: 1, capabilities, context_length: null, architecture: "llama", quantization: "Q8_0" },
+      ...{ parameters: 4_295_424, fit: "now", use: "unloaded", in_use: 0 },
+      memory: expect.objectContaining({ weights: statSync(gguf).size, context_length: 1024, parallel: 8 }),
     },
   ]);
+  expect(listed.memory.free_bytes).toBeLessThanOrEqual(listed.memory.total_bytes);
   expect((await server.request("/v1/chat/completions", { body: body("mine") })).status).toBe(200);
   await until(() => server.engine.status().every(({ busy }) => busy === 0), "it is idle");
 

@@ -163,8 +163,8 @@ test("a new id with deployments and a fallback is served at once, says where it 
       ...{ object: "managed_model", id, source: "database", overrides_database: false, status: "ok" },
       ...settings,
       deployments: [
-        { upstream: "up", model: "upstream-model", weight: 3, state: "ok", listed: true },
-        { upstream: "spare", model: "mistyped", weight: 1, state: "ok", listed: false },
+        { upstream: "up", model: "upstream-model", weight: 3, state: "ok", process: null, listed: true },
+        { upstream: "spare", model: "mistyped", weight: 1, state: "ok", process: null, listed: false },
       ],
       ...{ settings: { ...settings, price_of: null }, created_at: expect.any(Number) },
     },
@@ -178,7 +178,9 @@ test("a new id with deployments and a fallback is served at once, says where it 
 
   // Its upstream goes: it says so, and the model that stands in answers.
   await admin("DELETE", "/upstreams/up");
-  const missing = [{ upstream: "up", model: "upstream-model", weight: 1, state: "missing", listed: null }];
+  const missing = [
+    { upstream: "up", model: "upstream-model", weight: 1, state: "missing", process: null, listed: null },
+  ];
   expect((await admin("GET", path)).body).toMatchObject({ status: "nowhere", deployments: missing });
   expect((await ask(server, id)).body).toMatchObject({ model: "spare-model" });
   await admin("PATCH", path, { fallbacks: null, price: null });

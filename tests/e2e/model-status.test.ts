@@ -49,7 +49,7 @@ models:
       id: "mine",
       environments: ["dev"],
       price: { input: 0.5, output: 1.5 },
-      deployments: [{ ...own, concurrency: null, first_token_ms: null, tokens_per_second: null }],
+      deployments: [{ ...own, process: null, concurrency: null, first_token_ms: null, tokens_per_second: null }],
     },
   ]);
   const live = await mintKey(server.dataDir, { scopes: ["models:read"], environment: "test" });

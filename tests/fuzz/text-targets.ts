@@ -6,10 +6,12 @@ import { editObject, JsonTextError, scanObject } from "../../src/base/text/json-
 import { SseError, SseReader } from "../../src/base/text/sse.ts";
 import { scanAnswer } from "../../src/dialects/answer-scan.ts";
 import { ChunkTranslator } from "../../src/dialects/openai/chunks.ts";
+import { GgufIncomplete, GgufRefused, readGgufHeader } from "../../src/engines/llama/gguf/header.ts";
 import { readServerLoad } from "../../src/engines/server-load.ts";
 import { decodeRequest, parsedRequest } from "../../src/http/decode/decode-request.ts";
 import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
+import { ggufHeader } from "../support/gguf-file.ts";
 import type { Target } from "./targets.ts";
 
 function readEvents(pieces: readonly Buffer[]): unknown {
@@ -231,4 +233,26 @@ export const textTargets: readonly Target[] = [
     read: (pieces) => readServerLoad(Buffer.concat(pieces).toString("latin1")),
     whole: true,
   },
+  {
+    name: "gguf-headers",
+    files: ["src/engines/llama/gguf/header.ts"],
+    seeds: [
+      ggufHeader({ "general.architecture": "a", "a.block_count": 2, b: true, c: ["x", "y"], d: [1, 2] }, [
+        [2, 3],
+        [],
+      ]).toString("latin1"),
+    ],
+    read: (pieces) => readHeader(Buffer.concat(pieces)),
+    whole: true,
+  },
 ];
+
+function readHeader(bytes: Buffer): unknown {
+  try {
+    const { metadata, lengths, parameters, bytes: length } = readGgufHeader(bytes);
+    return { metadata: [...metadata], lengths: [...lengths], parameters, length };
+  } catch (error) {
+    if (error instanceof GgufIncomplete || error instanceof GgufRefused) return error.name;
+    throw error;
+  }
+}

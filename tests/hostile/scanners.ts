@@ -160,6 +160,14 @@ const nodeMessages = [
   filled(message(messageTypes.announce, 0, '{"version":"1","models":[{"id":"m"},{"id":"n"}]}')),
 ];
 
+/** Texts of a length each, in a list or as metadata, and tensors without dimensions. */
+const ggufHead = "GGUF\x03\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0";
+const ggufHeaders = [
+  filled("\x01\0\0\0\0\0\0\0x", `${ggufHead}\0\0\0\0\0\0\0\0\x09\0\0\0\x08\0\0\0\0\0\0\x01\0\0\0\0`),
+  filled("\x01\0\0\0\0\0\0\0k\x07\0\0\0\0", ggufHead),
+  filled("\x02\0\0\0\0\0\0\0kk\x08\0\0\0\0\0\0\0\0\0\0\0", ggufHead),
+];
+
 const blanks = [" ", "\t", ";", ",", "=", "a ", "a=", "a;", " ;", ", ", "\xa0", '"', "q=0;"];
 
 export const scanners: readonly Scanner[] = [
@@ -309,6 +317,7 @@ export const scanners: readonly Scanner[] = [
     cuts: whole,
   },
   { name: "slashes", scan: text(trimSlashes), inputs: each(["/", "a/"], "http://h", "a"), length: 32_000, cuts: whole },
+  { name: "headers of GGUF files", scan: read("gguf-headers"), inputs: ggufHeaders, length: 400_000, cuts: whole },
   { name: "zstd frames", scan: read("zstd-frames"), inputs: zstdFrames, length: 4_000_000, cuts: whole },
   {
     name: "base64",

@@ -1021,7 +1021,16 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
+  MemoryNeed?: MemoryNeed;
+  Pull?: Pull;
+  ModelMemory?: ModelMemory;
+  PullRequest?: PullRequest;
+  PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
+  ModelProcessList?: ModelProcessList;
+  ModelProcess?: ModelProcess;
+  ChangeModelProcessRequest?: ChangeModelProcessRequest;
+  ModelProcessOutput?: ModelProcessOutput;
   NodeList?: NodeList;
   Node?: Node;
   NodeModel?: NodeModel;
@@ -2929,6 +2938,11 @@ export interface DeploymentStatus {
    * `unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.
    */
   state: "ok" | "unreachable" | "cooling_down" | "draining";
+  /**
+   * The state of the process that serves it, where that is started for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
   /**
    * Requests that it works on; of all its models where it has one limit for all of them.
    */
@@ -6289,7 +6303,9 @@ export interface AuditEvent {
     | "model.created"
     | "model.updated"
     | "model.deleted"
+    | "pulled_model.requested"
     | "pulled_model.deleted"
+    | "model_process.changed"
     | "node.joined"
     | "node.updated"
     | "node.deleted"
@@ -6872,7 +6888,7 @@ export interface Upstream {
   /**
    * Where it comes from. Those of `database` are changed here, those of `file` in headrace.yaml alone.
    */
-  source: "built-in" | "file" | "database" | "found" | "node";
+  source: "built-in" | "command" | "file" | "database" | "found" | "node";
   /**
    * Whether one of this name was added here as well, which does not count while the file has the name.
    */
@@ -7330,6 +7346,11 @@ export interface ManagedModel {
      * `missing`: there is no upstream of this name any more; the others as in `GET /v1/model-status`.
      */
     state: "ok" | "unreachable" | "cooling_down" | "draining" | "missing";
+    /**
+     * The state of the process that serves it, where that is started for requests; else null.
+     */
+    process:
+      ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
     /**
      * Whether the upstream listed the model when it was last reached; null: it never was. Some list less than they serve.
      */
@@ -7960,6 +7981,8 @@ export interface DeletedManagedModel {
 export interface PulledModelList {
   object: "list";
   data: PulledModel[];
+  pulls: Pull[];
+  memory: ModelMemory;
 }
 export interface PulledModel {
   object: "pulled_model";
@@ -7989,12 +8012,267 @@ export interface PulledModel {
    * Tokens; null where the file does not say.
    */
   context_length: number | null;
+  /**
+   * Its name in the file, such as `qwen3`; null where it cannot be read.
+   */
+  architecture: string | null;
+  /**
+   * How its weights are stored, such as `Q4_K_M`; null likewise.
+   */
+  quantization: string | null;
+  /**
+   * null likewise.
+   */
+  parameters: number | null;
+  /**
+   * What it takes once it is loaded; null where the file cannot be read.
+   */
+  memory: MemoryNeed | null;
+  /**
+   * Whether it can be loaded. `now`; `evicting`: once idle models have left for it; `waiting`: once models that work have had their time; `reduced`: with a shorter context or fewer places; `never`: it needs more memory than there is beside models that are kept. null where it is loaded, or its need is not known.
+   */
+  fit: ("now" | "evicting" | "waiting" | "reduced" | "never") | null;
+  /**
+   * `failed`: it could not be loaded; the server's log says why, and a later request tries again.
+   */
+  use: "unloaded" | "loading" | "loaded" | "failed";
+  /**
+   * Requests that are with it, or wait for it.
+   */
+  in_use: number;
+}
+/**
+ * Bytes of memory, estimated from what the file says of itself.
+ */
+export interface MemoryNeed {
+  /**
+   * All of it.
+   */
+  bytes: number;
+  /**
+   * With the shortest context that it is loaded with.
+   */
+  least_bytes: number;
+  weights: number;
+  /**
+   * What attention keeps of the tokens of all places.
+   */
+  cache: number;
+  /**
+   * Buffers of a batch, and the process.
+   */
+  compute: number;
+  /**
+   * Tokens of one place for which `bytes` holds.
+   */
+  context_length: number;
+  /**
+   * Places for which `bytes` holds: requests that are computed at once.
+   */
+  parallel: number;
+}
+export interface Pull {
+  object: "pull";
+  id: string;
+  source: string;
+  /**
+   * Those on the disk.
+   */
+  bytes: number;
+  total_bytes: number;
+  /**
+   * Why it came to nothing; null while it goes on. Asked for again, it continues.
+   */
+  failure: string | null;
+}
+/**
+ * Memory that models of this server may have.
+ */
+export interface ModelMemory {
+  total_bytes: number;
+  free_bytes: number;
+  /**
+   * Held by models that never leave for others.
+   */
+  pinned_bytes: number;
+  /**
+   * Held by models that are idle and would leave for another one.
+   */
+  evictable_bytes: number;
+  /**
+   * The models that memory is set aside for, pulled or not.
+   */
+  held: {
+    id: string;
+    /**
+     * Set aside for it.
+     */
+    bytes: number;
+    state: "loading" | "loaded" | "leaving" | "failed";
+    /**
+     * Requests that are with it, or wait for it.
+     */
+    in_use: number;
+    /**
+     * Kept, whoever else wants its memory.
+     */
+    pinned: boolean;
+  }[];
+}
+export interface PullRequest {
+  /**
+   * `hf:owner/repo`, or `hf:owner/repo:file` with a file name, a path or a quantization behind the colon.
+   */
+  source: string;
+  /**
+   * Id to serve it under. null: the file's name in lower case.
+   */
+  name?: string | null;
+  /**
+   * true: only told what would be fetched. Default false.
+   */
+  dry_run?: boolean | null;
+}
+export interface PullOffer {
+  object: "pull_offer";
+  /**
+   * The id under which it is served.
+   */
+  id: string;
+  /**
+   * Its path in the repository.
+   */
+  file: string;
+  quantization: string | null;
+  bytes: number;
+  /**
+   * Those that are not on the disk yet.
+   */
+  missing_bytes: number;
+  /**
+   * Those that the disk has room for.
+   */
+  room_bytes: number;
+  /**
+   * Memory that any model of this size takes; its context takes more.
+   */
+  least_memory_bytes: number;
+  /**
+   * Whether the least would fit, as with `PulledModel`.
+   */
+  fit: "now" | "evicting" | "waiting" | "reduced" | "never";
+  /**
+   * false after a dry run.
+   */
+  started: boolean;
 }
 export interface DeletedPulledModel {
   object: "pulled_model";
   id: string;
   bytes: number;
   deleted: true;
+}
+export interface ModelProcessList {
+  object: "list";
+  data: ModelProcess[];
+  /**
+   * The memory that they share.
+   */
+  memory: {
+    /**
+     * `ram`, or `gpu0` and the like.
+     */
+    pool: string;
+    total: number;
+    /**
+     * What is set aside, in bytes.
+     */
+    used: number;
+  }[];
+}
+export interface ModelProcess {
+  object: "model_process";
+  /**
+   * The upstream that it is.
+   */
+  name: string;
+  models: string[];
+  /**
+   * `waiting`: for memory. `restarting`: it ended, and is tried again in a moment. `failed`: it ended too often or can never fit; requests are refused for some seconds.
+   */
+  state: "off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed";
+  /**
+   * Unix time in seconds.
+   */
+  since: number;
+  /**
+   * Why it failed last; null: it did not since it was loaded.
+   */
+  failure: string | null;
+  /**
+   * It is never stopped for others.
+   */
+  pinned: boolean;
+  /**
+   * Bytes by pool that are set aside for it, or would be.
+   */
+  memory: {
+    [k: string]: number;
+  };
+  /**
+   * Requests that it works on.
+   */
+  running: number;
+  /**
+   * Requests that wait for it.
+   */
+  waiting: number;
+  /**
+   * Whose those are.
+   */
+  waiting_by: {
+    account_id: string;
+    requests: number;
+  }[];
+  /**
+   * While it waits for memory: the processes that have to end or to yield first.
+   */
+  behind: string[];
+  /**
+   * Whether it would be stopped first, were memory needed.
+   */
+  is_next: boolean;
+  starts: number;
+  /**
+   * How often it was stopped or put to sleep for others.
+   */
+  evictions: number;
+  failures: number;
+  /**
+   * Seconds that its loading took, of all starts together.
+   */
+  load_seconds: number;
+}
+export interface ChangeModelProcessRequest {
+  /**
+   * true: load it now, as soon as there is memory. false: stop it once nothing is in flight.
+   */
+  loaded?: boolean;
+  /**
+   * Until the server ends: true loads it, and keeps it from being stopped.
+   */
+  pinned?: boolean;
+}
+export interface ModelProcessOutput {
+  object: "list";
+  data: {
+    number: number;
+    /**
+     * Unix time in seconds.
+     */
+    at: number;
+    text: string;
+  }[];
 }
 export interface NodeList {
   object: "list";
@@ -8097,6 +8375,11 @@ export interface NodeModel {
    * Whether it may serve it.
    */
   approved: boolean;
+  /**
+   * The state of the process that serves it, where the node starts that for requests; else null.
+   */
+  process:
+    ("off" | "waiting" | "loading" | "loaded" | "asleep" | "waking" | "stopping" | "restarting" | "failed") | null;
 }
 /**
  * What is left out stays as it is.

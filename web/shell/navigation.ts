@@ -6,6 +6,7 @@ import {
   CpuIcon,
   CreditCardIcon,
   DeviceDesktopIcon,
+  FileBinaryIcon,
   GraphIcon,
   HistoryIcon,
   HomeIcon,
@@ -112,6 +113,7 @@ export const sections: readonly Section[] = [
     who: "operator",
     places: [
       { path: "/admin/upstreams", title: "Upstreams", icon: ServerIcon, load: administration("UpstreamsPage") },
+      { path: "/admin/model-files", title: "Model files", icon: FileBinaryIcon, load: models("ModelFilesPage") },
       { path: "/admin/nodes", title: "Nodes", icon: DeviceDesktopIcon, load: administration("NodesPage") },
       { path: "/admin/accounts", title: "Accounts", icon: OrganizationIcon, load: administration("AccountsPage") },
       { path: "/admin/people", title: "People", icon: PeopleIcon, load: administration("PeoplePage") },

@@ -1,7 +1,10 @@
 // `headrace models show`, `add`, `set` and `remove`: what operators declare of models at a server.
+
+import type { ManagedModelWire } from "../../wire/models.ts";
 import { type Outcome, refuseNoChange } from "../command.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
-import { printable } from "../terminal/terminal.ts";
+import { CliError, printable } from "../terminal/terminal.ts";
+import { findFile, printFile, removeFile } from "./model-files.ts";
 import { modelArgument, modelPath, operatorNeeds, printModel, understoodModel } from "./model-records.ts";
 import { modelFields, modelSettings, settingsHelp } from "./model-settings.ts";
 
@@ -9,12 +12,20 @@ const json = ["--json", "print the model as the API gives it"] as const;
 
 export const showCommand = serverCommand({
   name: "show",
-  summary: "show one model: price, places, who declares it",
-  description: `Show everything about one model. ${operatorNeeds}`,
+  summary: "show one model: price, places, who declares it, and its file",
+  description: `Show everything about one model, its file on the server's disk included. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { json },
   examples: ["headrace models show gpt-4o-mini"],
-  run: async (call, id) => tell(call, await call.request(modelPath(id))),
+  async run(call, id) {
+    const { json, show } = await tell(call, await call.request(modelPath(id)));
+    const file = await findFile(call, id);
+    const both = () => {
+      show();
+      if (file) printFile(call.terminal, file);
+    };
+    return { json: { ...(json as object), file: file ?? null }, show: both };
+  },
 });
 
 export const addCommand = serverCommand({
@@ -56,25 +67,45 @@ export const setCommand = serverCommand({
 
 export const removeCommand = serverCommand({
   name: "remove",
-  summary: "take back what was declared of a model",
-  description: `Remove what was declared of a model at the server, its price included. ${operatorNeeds}`,
+  summary: "take back what was declared of a model, or delete its file",
+  description: `Remove what was declared of a model at the server, its price included; of one that was only pulled, delete the file. ${operatorNeeds}`,
   arguments: [modelArgument],
-  options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
-  examples: ["headrace models remove fast"],
-  help: ["A GGUF file that was pulled is deleted with: headrace rm <model>"],
-  async run({ connect, request, confirm, terminal }, id) {
-    const { settings } = understoodModel(await request(modelPath(id)), await connect());
-    await confirm({
-      question: `Remove what was declared of the model ${id}`,
-      consequence:
-        (settings?.deployments?.length ?? 0) > 0
-          ? "It can no longer be called, unless an upstream lists a model of this id."
-          : "It has no price then, and what it uses is not counted as spend.",
-    });
-    const answer = await request(modelPath(id), { method: "DELETE" });
-    return { json: answer, show: () => terminal.print(`What was declared of ${printable(id)} is removed.`) };
+  options: {
+    file: ["--file", "delete the file that was pulled; what was declared stays"],
+    force: ["--force", "delete the file although requests are with the model: they end as usual"],
+    yes: ["-y, --yes", "do not ask"],
+    json: ["--json", "print what the API gives"],
+  },
+  examples: ["headrace models remove fast", "headrace models remove qwen3-0.6b-q8_0 --file"],
+  help: ["Without a server a file is deleted with: headrace rm <model>"],
+  async run(call, id) {
+    const file = await findFile(call, id);
+    const { file: asked = false, force = false } = call.options;
+    if (asked && !file)
+      throw new CliError(`No model ${id} was pulled to this server. See: headrace models list --files`);
+    // What is not whole is offered nowhere, so that nothing was declared of it but its file.
+    if (file && (asked || file.state === "incomplete")) return removeFile(call, file, force);
+    const declared = understoodModel(await call.request(modelPath(id)), await call.connect());
+    if (file && declared.source !== "database") return removeFile(call, file, force);
+    return removeDeclared(call, id, declared);
   },
 });
+
+async function removeDeclared(
+  { request, confirm, terminal }: ServerCall<unknown>,
+  id: string,
+  declared: ManagedModelWire,
+): Promise<Outcome> {
+  await confirm({
+    question: `Remove what was declared of the model ${id}`,
+    consequence:
+      (declared.settings?.deployments?.length ?? 0) > 0
+        ? "It can no longer be called, unless an upstream lists a model of this id."
+        : "It has no price then, and what it uses is not counted as spend.",
+  });
+  const answer = await request(modelPath(id), { method: "DELETE" });
+  return { json: answer, show: () => terminal.print(`What was declared of ${printable(id)} is removed.`) };
+}
 
 async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
   const connection = await connect();

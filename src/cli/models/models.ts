@@ -1,5 +1,6 @@
 // `headrace models`: lists what a running server serves; what operators change of it is in model-changes.ts.
 import { z } from "zod";
+import type { ManagedModelWire } from "../../wire/models.ts";
 import { command, type Outcome, printRows } from "../command.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";
 import { connectionOptions } from "../login/client.ts";
@@ -7,6 +8,8 @@ import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { CliError } from "../terminal/terminal.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
+import { listFiles } from "./model-files.ts";
+import { loadCommand, logCommand, pinCommand, psCommand, stopCommand, unpinCommand } from "./model-processes.ts";
 import { priceText, sourceNames, understoodModel } from "./model-records.ts";
 
 const listCommand = serverCommand({
@@ -17,15 +20,23 @@ const listCommand = serverCommand({
   options: {
     ...connectionOptions,
     all: ["-a, --all", "all models with price, state and who declares them; for operators"],
+    files: [
+      "--files",
+      "files on the server's disk: size, memory that they need, whether they are loaded; for operators",
+    ],
     json: ["--json", "print the list as the API gives it"],
   },
   examples: [
     "headrace models",
     "headrace models --json",
     "headrace models --all",
+    "headrace models list --files",
     "headrace models --base-url https://ai.example.com/v1 --api-key-stdin < key.txt",
   ],
-  run: (call) => (call.options.all ? listAllModels(call) : listModels(call)),
+  run(call) {
+    if (call.options.files) return listFiles(call);
+    return call.options.all ? listAllModels(call) : listModels(call);
+  },
 });
 
 export const modelsCommand = command({
@@ -38,9 +49,14 @@ export const modelsCommand = command({
     "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
     "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
     "headrace models remove fast",
+    "headrace models ps                           what is loaded, loading or waiting for memory",
+    "headrace models log qwen3 --follow",
   ],
-  help: ["Pulled files are listed by headrace list, and deleted by headrace rm."],
-  commands: [listCommand, showCommand, addCommand, setCommand, removeCommand],
+  help: ["Without a server, pulled files are listed by headrace list, and deleted by headrace rm."],
+  commands: [
+    ...[listCommand, showCommand, addCommand, setCommand, removeCommand],
+    ...[psCommand, loadCommand, stopCommand, pinCommand, unpinCommand, logCommand],
+  ],
 });
 
 const modelList = z.object({
@@ -103,13 +119,19 @@ async function listAllModels({ connect, ask, terminal }: ServerCall<unknown>): P
     const models = raw.map((entry) => understoodModel(entry, connection));
     printRows(terminal, models, [
       ["MODEL", ({ id }) => id],
-      ["STATE", ({ status }) => status],
+      ["STATE", stateText],
       ["USD/M TOKENS", ({ price }) => priceText(price)],
       ["RUNS AT", ({ deployments }) => [...new Set(deployments.map(({ upstream }) => upstream))].join(", ") || "-"],
       ["FROM", ({ source }) => sourceNames[source]],
     ]);
   };
   return { json: raw, show };
+}
+
+/** With what is loaded of it, where its servers are started for requests. */
+function stateText({ status, deployments }: ManagedModelWire): string {
+  const states = new Set(deployments.flatMap(({ process }) => process ?? []));
+  return [status, ...states].join(", ");
 }
 
 function capabilitiesOf({ capabilities = {} }: ListedModel): string {

@@ -42,6 +42,7 @@ describe("the text", () => {
   test("the text says what was chosen and why, that it was verified, and what to do next", async () => {
     const { code, stdout, stderr } = await pull(["hf:acme/tiny-GGUF"]);
     expect(stderr).toContain("Tiny-Q8_0.gguf (4.64 MB), as model tiny-q8_0\n");
+    expect(stderr).toMatch(/^It needs 105 MB of memory and more for its context; .+ are free\.$/m);
     expect(stderr).toContain("Taken by preference (Q4_K_M, Q5_K_M, Q4_0, Q8_0, …); name another after a colon.\n");
     expect(stderr).toContain("100 %, 4.64 MB of 4.64 MB");
     expect(stderr).toContain("Checksum verified.");
@@ -101,6 +102,8 @@ test("--json prints events, one a line, and nothing else on standard output", as
     bytes: gguf.length,
     parts: 1,
     chosen: true,
+    least_memory_bytes: 104_636_352,
+    fits: true,
   } as never);
   expect(events.at(-1)).toMatchObject({ id: "tiny-q8_0", context: 1024, tools: false, already_there: false });
 });

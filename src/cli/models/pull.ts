@@ -1,6 +1,8 @@
 // `headrace pull`: fetches a model from the Hugging Face hub and says how to use it.
 import { formatBytes } from "../../engines/llama/byte-size.ts";
+import { leastMemory } from "../../engines/llama/gguf/estimate.ts";
 import { defaultHubTiming } from "../../engines/llama/hub-request.ts";
+import { machineMemory } from "../../engines/llama/machine-memory.ts";
 import { type ModelFiles, preferredQuantizations } from "../../engines/llama/model-source.ts";
 import type { ModelManifest } from "../../engines/llama/model-store.ts";
 import { type PullObserver, pullModel } from "../../engines/llama/pull-model.ts";
@@ -113,10 +115,20 @@ class TextView implements PullView {
     const file = printable(model.path);
     this.#totalBytes = model.bytes;
     this.#terminal.note(`${bold(file)} (${formatBytes(model.bytes)}${parts}), as model ${bold(id)}`);
+    this.#terminal.note(this.#memoryText(model.bytes));
     if (chosen) {
       const order = `${preferredQuantizations.slice(0, 4).join(", ")}, …`;
       this.#terminal.note(dim(`Taken by preference (${order}); name another after a colon.`));
     }
+  }
+
+  #memoryText(fileBytes: number): string {
+    const { total, free } = machineMemory();
+    const least = leastMemory(fileBytes);
+    const needs = `It needs ${formatBytes(least)} of memory and more for its context`;
+    if (least <= free) return this.#terminal.err.dim(`${needs}; ${formatBytes(free)} are free.`);
+    const has = `this machine has ${formatBytes(total)}, of which ${formatBytes(free)} are free`;
+    return this.#terminal.err.yellow(`${needs}; ${has}${least > total ? ": it cannot run here" : ""}.`);
   }
 
   progress(bytes: number): void {
@@ -168,7 +180,10 @@ class JsonView implements PullView {
   selected(model: ModelFiles, id: string, chosen: boolean): void {
     this.#totalBytes = model.bytes;
     const { path, quantization, bytes, parts } = model;
-    this.#emit("selected", { id, file: path, quantization: quantization ?? null, bytes, parts: parts.length, chosen });
+    const least = leastMemory(bytes);
+    const memory = { least_memory_bytes: least, fits: least <= machineMemory().total };
+    const file = { file: path, quantization: quantization ?? null, bytes, parts: parts.length };
+    this.#emit("selected", { id, ...file, chosen, ...memory });
   }
 
   progress(bytes: number): void {

@@ -1,21 +1,30 @@
 // `headrace list` and `headrace rm`: the models that were pulled to this machine, with their size, and their end.
+import { fitOf } from "../../domain/models/memory-need.ts";
 import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
+import { machineMemory } from "../../engines/llama/machine-memory.ts";
 import { demoId } from "../../engines/llama/model-store.ts";
 import { listPulledModels, removePulledModel } from "../../engines/llama/pulled-models.ts";
 import { type Column, command, dataDirOption, printRows } from "../command.ts";
 import { formatRelative } from "../terminal/figures.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
+import { fitNames, parameterText } from "./model-files.ts";
 
 export const listCommand = command({
   name: "list",
   summary: "list the models that were pulled to this machine",
-  description: "List the models that headrace pull has fetched into the data directory, with their size.",
+  description:
+    "List the models that headrace pull has fetched into the data directory, with their size and the memory that they need.",
   options: { ...dataDirOption, json: ["--json", "print the list as JSON"] },
   examples: ["headrace list", "headrace list --json"],
-  help: ["What a running server serves, also from elsewhere, is listed by headrace models."],
+  help: [
+    "MEMORY is an estimate; FITS compares it with what is free on this machine now.",
+    "What a running server serves, also from elsewhere, is listed by headrace models; its files, and which of them are loaded, by headrace models list --files.",
+  ],
   async run({ context, options, terminal, nowSeconds }) {
     const models = await listPulledModels(await context.dataDir(options.dataDir));
+    // What a server has loaded is not known here: what other programs leave free counts.
+    const here = { ...machineMemory(), evictable: 0, pinned: 0 };
     const show = () => {
       if (models.length === 0) {
         return terminal.note(
@@ -25,13 +34,17 @@ export const listCommand = command({
       const columns: Column<PulledModel>[] = [
         ["MODEL", ({ id }) => id],
         ["SIZE", ({ bytes }) => formatBytes(bytes)],
+        ["PARAMS", ({ facts }) => (facts ? parameterText(facts.parameters) : "-")],
+        ["QUANT", ({ facts }) => facts?.quantization ?? "-"],
+        ["MEMORY", ({ memory }) => (memory ? formatBytes(memory.bytes) : "-")],
+        ["FITS", ({ memory }) => (memory ? fitNames[fitOf(memory, here)] : "-")],
         [
           "PULLED",
           ({ state, pulledAt }) => (state === "ready" ? formatRelative(pulledAt, nowSeconds()) : "incomplete"),
         ],
         ["SOURCE", ({ source }) => source ?? "-"],
       ];
-      printRows(terminal, models, columns, ["SIZE"]);
+      printRows(terminal, models, columns, ["SIZE", "PARAMS", "MEMORY"]);
       if (models.length > 1) {
         terminal.note(`${formatBytes(models.reduce((sum, { bytes }) => sum + bytes, 0))} in all.`);
       }
@@ -85,6 +98,11 @@ function removedAsJson({ left, ...model }: RemovedModel) {
 }
 
 /** In the words of the API. */
-function asJson({ pulledAt, context, ...model }: PulledModel) {
-  return { ...model, pulled_at: pulledAt, context_length: context };
+function asJson({ pulledAt, context, facts, memory, ...model }: PulledModel) {
+  const { architecture = null, quantization = null, parameters = null } = facts ?? {};
+  return {
+    ...model,
+    ...{ pulled_at: pulledAt, context_length: context, architecture, quantization, parameters },
+    memory_bytes: memory?.bytes ?? null,
+  };
 }

@@ -226,7 +226,9 @@ export const nodesCommand = command({
 });
 
 function modelsText({ announced_models: models }: NodeWire): string {
-  const approved = models.filter((model) => model.approved).map(({ id }) => id);
+  const approved = models
+    .filter((model) => model.approved)
+    .map(({ id, process }) => (process === null ? id : `${id} (${process})`));
   const pending = models.length - approved.length;
   const shown = approved.slice(0, 3).join(", ") + (approved.length > 3 ? ` and ${approved.length - 3} more` : "");
   return [shown, pending > 0 ? `${pending} not approved` : ""].filter((part) => part !== "").join("; ") || "-";

@@ -9,6 +9,7 @@ import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { MessageHeaders } from "./message-headers.ts";
+import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
@@ -80,6 +81,19 @@ export interface EngineLoad {
  */
 export type EngineFormats = Readonly<Partial<Record<ConversationOperation, "whole" | "functions">>>;
 
+/** An engine whose server is started for requests, and stopped for others, as whoever gives places sees it. */
+export interface OnDemand {
+  /** Whether requests may be given places. While it is false they wait, as for a place that somebody else has. */
+  readonly open: boolean;
+  /** Called after each change, with the places that are taken and the requests that wait for one. */
+  demand(inFlight: number, waiting: number): void;
+}
+
+/** The name of the engine that is one program with one model file. */
+export function fileEngineName(program: string, model: string): string {
+  return `${program}-${model}`;
+}
+
 export interface Engine {
   /** Name for logs and for a model's deployments, e.g. `ollama` or `built-in`. */
   readonly name: string;
@@ -87,6 +101,12 @@ export interface Engine {
   readonly server?: { readonly address: string; readonly port: number } | undefined;
   /** Most requests at once, where the operator set it. */
   readonly maxConcurrency?: number | undefined;
+  /** For an engine whose server is started for requests; left out: it is there, or is not, by itself. */
+  readonly onDemand?: OnDemand;
+  /** The same of one of its models, for engines that load each by itself. */
+  onDemandFor?(model: string, operation: Operation): OnDemand | undefined;
+  /** The state of the process that serves a model, where that is started for requests; undefined: it is just there. */
+  processState?(model: string): ModelProcessState | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

@@ -2,6 +2,7 @@
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { EngineModel } from "./engine.ts";
+import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
 
 /** Likewise of an upstream: both stand beside each other in records and logs. */
@@ -18,6 +19,8 @@ export const mostNodeModels = 200;
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   /** Most requests at once, by operation; left out: unknown. */
   concurrency?: Partial<Record<Operation, number>>;
+  /** The state of the process that serves it, where the node starts that for requests. */
+  process?: ModelProcessState;
 }
 
 export interface NodeRecord {

@@ -3,8 +3,11 @@ import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import type { UpstreamSpeech } from "./upstream-speech.ts";
 
-/** `found`: on this machine, by asking its usual ports. `node`: it joined, and is managed as a node. */
-export const upstreamSources = ["built-in", "file", "database", "found", "node"] as const;
+/**
+ * `command`: the server starts it, as headrace.yaml says. `found`: on this machine, by asking its usual ports. `node`: it
+ * joined, and is managed as a node.
+ */
+export const upstreamSources = ["built-in", "command", "file", "database", "found", "node"] as const;
 export type UpstreamSource = (typeof upstreamSources)[number];
 
 /** The values of upstreams of the configuration file that do not say. */

@@ -9,10 +9,15 @@ const reserveBytes = 100_000_000;
 /** Rejects with a SetupError when `bytes` more do not fit where `directory` is; `advice` says what else can be done. */
 export async function requireDiskSpace(directory: string, bytes: number, advice: string): Promise<void> {
   if (bytes <= 0) return;
-  const { bavail, bsize } = await statfs(directory);
-  const roomBytes = Math.max(0, bavail * bsize - reserveBytes);
+  const roomBytes = await diskRoom(directory);
   if (bytes <= roomBytes) return;
   throw new SetupError(
     `${formatBytes(bytes)} are needed, but ${directory} has room for ${formatBytes(roomBytes)}. ${advice}`,
   );
+}
+
+/** Bytes that may be written where `directory` is. */
+export async function diskRoom(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return Math.max(0, bavail * bsize - reserveBytes);
 }

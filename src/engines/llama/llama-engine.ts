@@ -2,7 +2,6 @@
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Environment } from "../../domain/api-key.ts";
@@ -14,12 +13,19 @@ import {
   type EngineModel,
   type EngineRequest,
   type EngineResponse,
+  type OnDemand,
 } from "../../domain/models/engine.ts";
+import type { HeldMemory, MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { generates, type Operation } from "../../domain/models/operation.ts";
+import { type ModelUse, modelUse } from "../../domain/models/pulled-model.ts";
 import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
+import { type Amounts, amountOf, isGpu, ramPool } from "../memory/amounts.ts";
+import type { MemoryBudget } from "../memory/budget.ts";
 import { getModels } from "../model-list.ts";
 import { TokenCounter } from "../token-count.ts";
-import { Slots } from "./slots.ts";
+import { LoadedModel } from "./loading/loaded-model.ts";
+import { availableMemoryBytes } from "./machine-memory.ts";
 import { WorkerProcess, type WorkerReady } from "./worker-process.ts";
 
 /** A GGUF file to serve. */
@@ -32,6 +38,8 @@ export interface LlamaModel {
   /** The facts that are known before it is loaded. */
   capabilities?: Capabilities;
   context?: number;
+  /** What it needs, reduced to fit into so many bytes where that can be; left out where its file cannot be read. */
+  memory?(roomBytes: number): MemoryNeed;
   /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */
   eager: boolean;
 }
@@ -44,48 +52,39 @@ export interface LlamaEngineOptions {
   threads: number | undefined;
   gpu: false | "auto";
   libraryPath: string | undefined;
+  /** Shared with whatever else runs models on this machine. */
+  budget: MemoryBudget;
   log: Log;
   /** A model became ready: what it can do is known now. */
   onReady(): void;
+  /** A model takes requests: who waits for it may go on. */
+  onOpen(): void;
 }
 
-interface Loaded {
-  model: LlamaModel;
-  worker: WorkerProcess;
-  slots: Slots;
-  /** Embeddings have a context of their own in the worker, so they do not take the places of chats. */
-  embeddingSlots: Slots;
-  /** Requests that wait for it or are with it. */
-  inUse: number;
-  lastUsedMs: number;
-  facts: EngineModel | undefined;
-}
-
-/** Models loaded by a request, side by side, besides the eager ones. */
-const maxLoadedOnDemand = 3;
 const unloadAfterMs = 10 * 60_000;
 /** Until the worker tells how many it takes; it chooses this many for most models. */
-const slotsBeforeReady = 4;
+const placesBeforeReady = 4;
 /** One that computes, and one that is ready to follow. */
-const embeddingSlots = 2;
+const embeddingPlaces = 2;
 /** A long prompt, or a model that thinks, may be silent for long. */
 const silenceTimeoutMs = 10 * 60_000;
 
 export class LlamaEngine implements Engine {
   readonly name = builtInEngineName;
   readonly #options: LlamaEngineOptions;
-  readonly #loaded = new Map<string, Loaded>();
+  /** Each that was ever asked for: whoever gives places keeps to it. */
+  readonly #loaded = new Map<string, LoadedModel>();
   #known = new Map<string, LlamaModel>();
   #unloader: ReturnType<typeof setInterval>;
 
   constructor(options: LlamaEngineOptions) {
     this.#options = options;
-    this.#unloader = setInterval(() => void this.#unloadIdle(), unloadAfterMs / 10);
+    this.#unloader = setInterval(() => this.#unloadIdle(), unloadAfterMs / 10);
   }
 
   /** Begins to load the eager ones among the models of the last list. */
   start(): void {
-    for (const model of this.#known.values()) if (model.eager) this.#load(model).worker.start();
+    for (const { id, eager } of this.#known.values()) if (eager) this.#modelOf(id).load();
   }
 
   async models(): Promise<EngineModel[]> {
@@ -106,37 +105,39 @@ export class LlamaEngine implements Engine {
 
   /** A model that has to be loaded first has its places already: who gets them is decided before it is ready. */
   concurrency(model: string, operation: Operation): number {
-    if (!generates[operation]) return embeddingSlots;
-    return this.#loaded.get(model)?.slots.total ?? this.#options.parallel ?? slotsBeforeReady;
+    if (!generates[operation]) return embeddingPlaces;
+    const loaded = this.#loaded.get(model);
+    return loaded?.worker ? loaded.slots.total : (this.#options.parallel ?? placesBeforeReady);
+  }
+
+  onDemandFor(model: string, operation: Operation): OnDemand {
+    return this.#modelOf(model).demandOf(generates[operation]);
   }
 
   /** A model that is not loaded is loaded for that: who counts a prompt is about to send it. */
   async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
-    const model = this.#known.get(request.model);
-    if (!model) return undefined;
-    const entry = await this.#claim(model);
+    if (!this.#known.has(request.model)) return undefined;
+    const model = this.#modelOf(request.model);
+    const leave = model.hold();
     try {
-      const ready = await entry.worker.ready(cancellation.signal);
+      const { ready } = await model.ready(cancellation.signal);
       return await new TokenCounter(targetOf(ready)).count(request, cancellation);
     } finally {
-      entry.inUse--;
-      entry.lastUsedMs = exactMs();
+      leave();
     }
   }
 
   async send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
     const id = request.model;
-    const model = this.#known.get(id);
-    if (!model) throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
-    const entry = await this.#claim(model);
-    const leave = () => {
-      entry.inUse--;
-      entry.lastUsedMs = exactMs();
-    };
+    if (!this.#known.has(id)) {
+      throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
+    }
+    const model = this.#modelOf(id);
+    const leave = model.hold();
     let freeSlots: () => void;
     try {
-      await entry.worker.ready(cancellation.signal);
-      const slots = generates[request.operation] ? entry.slots : entry.embeddingSlots;
+      await model.ready(cancellation.signal);
+      const slots = generates[request.operation] ? model.slots : model.embeddingSlots;
       freeSlots = await slots.acquire(request.width, cancellation.signal);
     } catch (error) {
       leave();
@@ -149,21 +150,53 @@ export class LlamaEngine implements Engine {
       freeSlots();
       leave();
     };
-    let ready: WorkerReady | undefined;
+    let sent: { worker: WorkerProcess; ready: WorkerReady } | undefined;
     const failed = (error: unknown): unknown => {
       // Before the place is given on: the next one must not meet a process that is dying.
-      if (ready && !cancellation.cancelled) entry.worker.suspect(ready);
+      if (sent && !cancellation.cancelled) sent.worker.suspect(sent.ready);
       release();
       return cancellation.cancelled ? error : asEngineFault(error);
     };
     try {
       // It may have crashed while this request waited for its turn.
-      ready = await entry.worker.ready(cancellation.signal);
-      const response = await postJson(targetOf(ready), request, cancellation);
+      sent = await model.ready(cancellation.signal);
+      const response = await postJson(targetOf(sent.ready), request, cancellation);
       return { ...response, body: new WatchedBody(response.body, release, failed) };
     } catch (error) {
       throw failed(error);
     }
+  }
+
+  use(id: string): ModelUse {
+    const model = this.#loaded.get(id);
+    return modelUse(model?.state ?? "off", model?.inUse ?? 0);
+  }
+
+  /** Those that are kept are just there. */
+  processState(id: string): ModelProcessState | undefined {
+    if (this.#known.get(id)?.eager !== false) return undefined;
+    return this.#loaded.get(id)?.state ?? "off";
+  }
+
+  /** The models that hold memory, whoever runs them. */
+  held(): HeldMemory[] {
+    return this.#options.budget.view().held.map(({ name, amounts, state, pinned, idle }) => {
+      const own = this.#loaded.get(name)?.inUse;
+      return { id: name, bytes: amountOf(amounts, ramPool), state, inUse: own ?? (idle ? 0 : 1), pinned };
+    });
+  }
+
+  memory(): ModelMemory {
+    const { pools, held } = this.#options.budget.view();
+    const ram = pools.find(({ pool }) => pool === ramPool);
+    const sumOf = (some: typeof held) => some.reduce((sum, { amounts }) => sum + amountOf(amounts, ramPool), 0);
+    const unused = (ram?.total ?? 0) - (ram?.used ?? 0);
+    return {
+      total: ram?.total ?? 0,
+      free: Math.max(0, Math.min(unused, availableMemoryBytes())),
+      evictable: sumOf(held.filter(({ pinned, idle, state }) => !pinned && idle && state === "loaded")),
+      pinned: sumOf(held.filter(({ pinned }) => pinned)),
+    };
   }
 
   redact(text: string): string {
@@ -172,86 +205,81 @@ export class LlamaEngine implements Engine {
 
   async close(): Promise<void> {
     clearInterval(this.#unloader);
-    await Promise.all([...this.#loaded.values()].map(({ worker }) => worker.close()));
+    await Promise.all([...this.#loaded.values()].map((model) => model.close()));
   }
 
   /** States of the loaded models, for tests. */
   status(): { id: string; state: string; pid: number | undefined; busy: number; waiting: number }[] {
-    return [...this.#loaded.values()].map(({ model, worker, slots }) => ({
-      id: model.id,
-      state: worker.state,
-      pid: worker.pid,
-      busy: slots.busy,
-      waiting: slots.waiting,
-    }));
+    return [...this.#loaded.values()].flatMap(({ name, worker, slots }) =>
+      worker ? [{ id: name, state: worker.state, pid: worker.pid, busy: slots.busy, waiting: slots.waiting }] : [],
+    );
   }
 
   async #readModels(): Promise<void> {
     this.#known = new Map((await this.#options.models()).map((model) => [model.id, model]));
     // What was deleted frees its memory, and its file on the disk, once nobody works with it.
-    for (const entry of this.#loaded.values()) {
-      if (entry.inUse === 0 && !this.#known.has(entry.model.id)) await this.#unload(entry);
-    }
+    const gone = [...this.#loaded.values()].filter(({ name }) => !this.#known.has(name));
+    await Promise.all(gone.map((model) => model.unload()));
   }
 
-  #load(model: LlamaModel): Loaded {
+  #modelOf(id: string): LoadedModel {
+    const known = this.#loaded.get(id);
+    if (known) return known;
+    const { budget, log, parallel, onOpen } = this.#options;
+    const model: LoadedModel = new LoadedModel({
+      ...{ id, budget, log, onOpen },
+      pinned: this.#known.get(id)?.eager ?? false,
+      places: parallel ?? placesBeforeReady,
+      amounts: () => this.#amountsOf(this.#needOf(id)),
+      worker: (onReady, onFailed) => this.#workerOf(id, onReady, onFailed),
+      onReady: (ready) => this.#becameReady(model, ready),
+    });
+    this.#loaded.set(id, model);
+    return model;
+  }
+
+  #workerOf(id: string, onReady: (ready: WorkerReady) => void, onFailed: () => void): WorkerProcess {
     const { context, parallel, threads, gpu, libraryPath, log } = this.#options;
-    const options = { modelId: model.id, modelPath: model.path, context, parallel, threads, gpu, libraryPath };
-    const entry: Loaded = {
-      model,
-      worker: new WorkerProcess(options, log, (ready) => void this.#becameReady(entry, ready)),
-      slots: new Slots(parallel ?? slotsBeforeReady),
-      embeddingSlots: new Slots(embeddingSlots),
-      inUse: 0,
-      lastUsedMs: exactMs(),
-      facts: undefined,
+    const need = this.#needOf(id);
+    const options = {
+      ...{ modelId: id, modelPath: this.#known.get(id)?.path ?? "", context, parallel, threads, gpu, libraryPath },
+      most: need && { context: need.context, parallel: need.parallel },
     };
-    this.#loaded.set(model.id, entry);
-    return entry;
+    return new WorkerProcess(options, log, onReady, onFailed);
   }
 
-  async #becameReady(entry: Loaded, ready: WorkerReady): Promise<void> {
-    entry.slots.resize(ready.parallel);
+  /** What fits beside the models that are kept; the others leave for it. */
+  #needOf(id: string): MemoryNeed | undefined {
+    const { total, pinned } = this.memory();
+    const own = this.held().find((held) => held.id === id && held.pinned)?.bytes ?? 0;
+    return this.#known.get(id)?.memory?.(total - pinned + own);
+  }
+
+  /** Where there are GPUs it is not known yet how much of it goes there: it is set aside everywhere until it is loaded. */
+  #amountsOf(need: MemoryNeed | undefined): Amounts {
+    const { budget, gpu } = this.#options;
+    const bytes = need?.bytes ?? 0;
+    const gpus = gpu === false ? [] : budget.view().pools.filter(({ pool }) => isGpu(pool));
+    return {
+      [ramPool]: bytes,
+      ...Object.fromEntries(gpus.map(({ pool, total }) => [pool, Math.min(bytes, total)])),
+    };
+  }
+
+  async #becameReady(model: LoadedModel, ready: WorkerReady): Promise<void> {
     try {
       const [facts] = await getModels(targetOf(ready), AbortSignal.timeout(5_000));
-      entry.facts = facts;
+      model.facts = facts;
     } catch {
       // It died at once: the supervisor says so, and the facts come with its successor.
     }
     this.#options.onReady();
   }
 
-  /** The model's entry, loaded if need be, counted as in use before anybody else could unload it. */
-  async #claim(model: LlamaModel): Promise<Loaded> {
-    for (;;) {
-      const onDemand = [...this.#loaded.values()].filter((other) => !other.model.eager);
-      const known = this.#loaded.get(model.id);
-      if (known || onDemand.length < maxLoadedOnDemand) {
-        const entry = known ?? this.#load(model);
-        entry.inUse++;
-        return entry;
-      }
-      const idle = onDemand.filter(({ inUse }) => inUse === 0);
-      const oldest = idle.sort((a, b) => a.lastUsedMs - b.lastUsedMs)[0];
-      if (!oldest) {
-        const message = `${maxLoadedOnDemand} other models are loaded and busy. Retry in 10 s.`;
-        throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 10 });
-      }
-      await this.#unload(oldest);
+  #unloadIdle(): void {
+    for (const model of this.#loaded.values()) {
+      if (!model.pinned && model.idleForMs > unloadAfterMs) void model.unload();
     }
-  }
-
-  async #unloadIdle(): Promise<void> {
-    for (const entry of this.#loaded.values()) {
-      const idleMs = exactMs() - entry.lastUsedMs;
-      if (!entry.model.eager && entry.inUse === 0 && idleMs > unloadAfterMs) await this.#unload(entry);
-    }
-  }
-
-  async #unload(entry: Loaded): Promise<void> {
-    this.#loaded.delete(entry.model.id);
-    this.#options.log.info("engine_unloaded", { model: entry.model.id });
-    await entry.worker.close();
   }
 }
 

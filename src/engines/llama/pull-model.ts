@@ -23,6 +23,7 @@ import {
   findManifest,
   type ModelManifest,
   modelIdFrom,
+  modelsDirectory,
   prepareModelsDirectory,
   saveManifest,
 } from "./model-store.ts";
@@ -56,32 +57,66 @@ export interface PulledModel {
   alreadyThere: boolean;
 }
 
-/** Rejects with a SetupError, or with the reason of `signal`; a part then stays and the same call continues it. */
-export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
+/** What a pull would fetch. */
+export interface FoundModel {
+  source: ModelSource;
+  repository: string;
+  model: ModelFiles;
+  id: string;
+}
+
+/** Asks the hub what `request` names. Rejects with a SetupError, or with the reason of `signal`. */
+export async function findModel(request: Omit<PullRequest, "dataDir">): Promise<FoundModel> {
   const source = parseModelSource(request.source);
   const named = request.name === undefined ? undefined : checkModelId(request.name);
   const repository = `${source.owner}/${source.repo}`;
   const files = await listHubFiles(request.hub, source, request.signal);
   const model = chooseModel(files, source.file, repository);
-  const id = requireNoPart(named ?? modelIdFrom(model.stem));
-  observer.selected(model, id, source.file === undefined);
+  return { source, repository, model, id: requireNoPart(named ?? modelIdFrom(model.stem)) };
+}
+
+/** Rejects with a SetupError, or with the reason of `signal`; a part then stays and the same call continues it. */
+export async function pullModel(request: PullRequest, observer: PullObserver): Promise<PulledModel> {
+  const found = await findModel(request);
+  observer.selected(found.model, found.id, found.source.file === undefined);
+  return await fetchModel(request, found, observer);
+}
+
+/** Fetches what was found; rejects likewise. */
+export async function fetchModel(
+  request: PullRequest,
+  found: FoundModel,
+  observer: PullObserver,
+): Promise<PulledModel> {
   return await explainDiskErrors(async () => {
     const directory = await prepareModelsDirectory(request.dataDir);
-    const release = await claimPull(join(directory, `${id}.lock`), id);
+    const release = await claimPull(join(directory, `${found.id}.lock`), found.id);
     try {
-      return await fetchAndRecord({ request, source, repository, model, id, directory }, observer);
+      return await fetchAndRecord({ request, ...found, directory }, observer);
     } finally {
       await release();
     }
   }, request.dataDir);
 }
 
-interface Pull {
+/** Bytes of it that are not on the disk yet. */
+export async function missingBytes(dataDir: string, { model, id }: Pick<FoundModel, "model" | "id">): Promise<number> {
+  return missingOf(model, targetsOf(modelsDirectory(dataDir), model, id));
+}
+
+function targetsOf(directory: string, model: ModelFiles, id: string): string[] {
+  return model.parts.map((_, index) => join(directory, localName(id, index, model.parts.length)));
+}
+
+async function missingOf(model: ModelFiles, targets: readonly string[]): Promise<number> {
+  const present = await Promise.all(targets.map(sizeOf));
+  const started = await Promise.all(targets.map((target) => sizeOf(`${target}.part`)));
+  const held = model.parts.map((part, i) => (present[i] === part.bytes ? part.bytes : (started[i] ?? 0)));
+  return model.bytes - held.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+interface Pull extends FoundModel {
   request: PullRequest;
-  source: ModelSource;
-  repository: string;
-  model: ModelFiles;
-  id: string;
   directory: string;
 }
 
@@ -92,7 +127,7 @@ async function fetchAndRecord(pull: Pull, observer: PullObserver): Promise<Pulle
   if (earlier !== undefined && earlier.source.toLowerCase() !== origin.toLowerCase()) {
     throw new SetupError(`Model ${id} is already here, from ${earlier.source}. Choose another id with --name.`);
   }
-  const targets = model.parts.map((_, index) => join(pull.directory, localName(id, index, model.parts.length)));
+  const targets = targetsOf(pull.directory, model, id);
   const { sums, alreadyThere } = await fetchParts(pull, targets, observer);
   observer.inspecting();
   const [first = "", ...others] = targets;
@@ -122,11 +157,11 @@ async function fetchParts(
   observer: PullObserver,
 ): Promise<{ sums: string[]; alreadyThere: boolean }> {
   const { model, request } = pull;
-  const present = await Promise.all(targets.map(sizeOf));
-  const started = await Promise.all(targets.map((target) => sizeOf(`${target}.part`)));
-  const held = model.parts.map((part, i) => (present[i] === part.bytes ? part.bytes : (started[i] ?? 0)));
-  const missing = model.bytes - held.reduce((sum, bytes) => sum + bytes, 0);
-  await requireDiskSpace(pull.directory, missing, "Free some space, choose a smaller file, or another --data-dir.");
+  await requireDiskSpace(
+    pull.directory,
+    await missingOf(model, targets),
+    "Free some space, choose a smaller file, or another --data-dir.",
+  );
 
   const sums: string[] = [];
   let alreadyThere = true;

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../../tests/fixtures/command-line.ts";
+import { ggufHeader, llama8b } from "../../../tests/support/gguf-file.ts";
 import { canMount, fillDisk, smallDisk } from "../../../tests/support/small-disk.ts";
 import { type ModelManifest, modelsDirectory, saveManifest } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
@@ -91,6 +92,26 @@ test("deleting takes the manifest, every file and what was interrupted, and noth
   expect(await listPulledModels(dataDir)).toMatchObject([{ id: "a-b", state: "ready" }]);
 });
 
+test("a file that another model names as well is kept until that one is deleted", async () => {
+  await store("a", ["a.gguf", "shared.gguf"]);
+  await store("b", ["b.gguf", "shared.gguf"]);
+  expect(await removePulledModel(dataDir, "a")).toMatchObject({ bytes: 1_000_000, left: [] });
+  expect(await listPulledModels(dataDir)).toMatchObject([{ id: "b", state: "ready", bytes: 2_000_000 }]);
+  expect(await removePulledModel(dataDir, "b")).toMatchObject({ bytes: 2_000_000 });
+});
+
+test("a file that says what it is is listed with what it needs of memory, and whether this machine has that", async () => {
+  await store("small", ["small.gguf"]);
+  await writeFile(inStore("small.gguf"), ggufHeader(llama8b, [[4096, 256]]));
+  const [listed] = await listPulledModels(dataDir);
+  expect(listed?.facts).toEqual({ architecture: "llama", quantization: "Q4_K_M", parameters: 1_048_576 });
+  expect(listed?.memory?.cache).toBe(65_536 * 2 * 8192 * 8);
+  const asked = await listPulledModels(dataDir, { context: 1024, parallel: 1 });
+  expect(asked[0]?.memory).toMatchObject({ cache: 65_536 * 2 * 1024, context: 1024, parallel: 1 });
+  const { stdout } = await runCommand(["list", "--data-dir", dataDir]);
+  expect(stdout).toMatch(/^small +\S+ kB +1.05 M +Q4_K_M +[\d.]+ GB +(yes|no|with less context|in its turn) /m);
+});
+
 test("a file that cannot be deleted is told with the reason, the model is not served any more, and what is left is still of it", async () => {
   await store("stuck", ["stuck-00001-of-00003.gguf", "stuck-00002-of-00003.gguf", "stuck-00003-of-00003.gguf"]);
   await rm(inStore("stuck-00002-of-00003.gguf"));
@@ -137,7 +158,7 @@ test("`headrace list` shows sizes, and `headrace rm` asks, deletes all that it i
   await store("one", ["one.gguf"]);
   await store("two", ["two.gguf"], 2_500_000);
   const { stdout, stderr } = await run("list");
-  expect(stdout).toMatch(/^one +1.00 MB +10 min ago +hf:acme\/x:one.gguf$/m);
+  expect(stdout).toMatch(/^one +1.00 MB +- +- +- +- +10 min ago +hf:acme\/x:one.gguf$/m);
   expect(stderr).toContain("3.50 MB in all.");
   expect(JSON.parse((await run("list", "--json")).stdout)).toMatchObject([
     { id: "one", bytes: 1_000_000 },

@@ -2,6 +2,8 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { PulledModel, RemovedModel } from "../../domain/models/pulled-model.ts";
+import { type AskedShape, estimateMemory } from "./gguf/estimate.ts";
+import { readModelFile } from "./gguf/model-file.ts";
 import { partName, partOf } from "./model-source.ts";
 import { findManifest, type ModelManifest, manifestPath, modelsDirectory } from "./model-store.ts";
 import { claimPull } from "./pull-lock.ts";
@@ -15,25 +17,29 @@ interface Found {
   files: string[];
 }
 
-/** Pulled models by id. */
-export async function listPulledModels(dataDir: string): Promise<PulledModel[]> {
-  const found = await findAll(dataDir);
-  return await Promise.all([...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, one]) => shown(dataDir, id, one)));
+const usual: AskedShape = { context: undefined, parallel: undefined };
+
+/** Pulled models by id; what memory they need is worked out for `shape`. */
+export async function listPulledModels(dataDir: string, shape: AskedShape = usual): Promise<PulledModel[]> {
+  const found = [...(await findAll(dataDir))].sort(([a], [b]) => (a < b ? -1 : 1));
+  return await Promise.all(found.map(([id, one]) => shown(dataDir, id, one, shape)));
 }
 
-/** Removes a model like `PulledModelStore.remove`, but rejects with a SetupError while the model is being pulled. */
+/** Removes a model like `PulledModelStore.remove`; a file that another model has as well is kept. Rejects with a SetupError while the model is being pulled. */
 export async function removePulledModel(dataDir: string, id: string): Promise<RemovedModel | undefined> {
   if (!(await findAll(dataDir)).has(id)) return undefined;
   const directory = modelsDirectory(dataDir);
   const release = await claimPull(join(directory, `${id}.lock`), id);
   try {
-    const one = (await findAll(dataDir)).get(id);
+    const all = await findAll(dataDir);
+    const one = all.get(id);
     if (!one) return undefined;
-    const model = await shown(dataDir, id, one);
+    const model = await shown(dataDir, id, one, usual);
+    const shared = new Set([...all].flatMap(([other, { files }]) => (other === id ? [] : files)));
     // The manifest goes first: a crash in between leaves an unlisted file, not a listed model without one.
     await rm(manifestPath(dataDir, id), { force: true });
     // The last part first: what cannot be deleted is then still told to be of this model.
-    const files = one.files.toSorted();
+    const files = one.files.filter((file) => !shared.has(file)).sort();
     let bytes = 0;
     for (let name = files.at(-1); name !== undefined; name = files.at(-1)) {
       const path = join(directory, name);
@@ -91,11 +97,13 @@ async function manifestNamed(dataDir: string, name: string): Promise<ModelManife
   return name.endsWith(".json") ? await findManifest(dataDir, name.slice(0, -".json".length)) : undefined;
 }
 
-async function shown(dataDir: string, id: string, { manifest, files }: Found): Promise<PulledModel> {
+async function shown(dataDir: string, id: string, { manifest, files }: Found, shape: AskedShape): Promise<PulledModel> {
   const directory = modelsDirectory(dataDir);
   const sizes = await Promise.all(files.map((name) => sizeOf(join(directory, name))));
   const wanted = manifest ? [manifest.file, ...manifest.otherFiles] : [];
   const isWhole = manifest !== undefined && wanted.every((path) => files.includes(basename(path)));
+  // A file of which nothing can be read may still be deleted.
+  const facts = isWhole ? await readModelFile(wanted).catch(() => undefined) : undefined;
   return {
     id,
     bytes: sizes.reduce((sum, bytes) => sum + bytes, 0),
@@ -104,6 +112,10 @@ async function shown(dataDir: string, id: string, { manifest, files }: Found): P
     pulledAt: manifest?.pulledAt ?? null,
     context: manifest?.context ?? null,
     capabilities: manifest?.capabilities ?? null,
+    facts: facts
+      ? { architecture: facts.architecture, quantization: facts.quantization ?? null, parameters: facts.parameters }
+      : null,
+    memory: facts ? estimateMemory(facts, shape) : null,
   };
 }
 

@@ -16,6 +16,8 @@ export interface WorkerOptions {
   /** Sequences that generate side by side; chosen by the worker where undefined. */
   parallel: number | undefined;
   threads: number | undefined;
+  /** The most of both that it chooses; undefined: as it likes. */
+  most: { context: number; parallel: number } | undefined;
   gpu: false | "auto";
   /** A node-llama-cpp installed elsewhere, with a GPU back-end. */
   libraryPath: string | undefined;
@@ -50,6 +52,7 @@ export class WorkerProcess {
   readonly #options: WorkerOptions;
   readonly #log: Log;
   readonly #onReady: (ready: WorkerReady) => void;
+  readonly #onFailed: () => void;
   readonly #directory = mkdtempSync(join(tmpdir(), "headrace-engine-"));
   #state: State = "stopped";
   #process: Bun.Subprocess<"pipe", "pipe", "pipe"> | undefined;
@@ -65,10 +68,12 @@ export class WorkerProcess {
   #generation = 0;
   #health: ReturnType<typeof setInterval> | undefined;
 
-  constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void) {
+  /** `onFailed`: the model cannot be loaded, as `loadError` says. */
+  constructor(options: WorkerOptions, log: Log, onReady: (ready: WorkerReady) => void, onFailed: () => void) {
     this.#options = options;
     this.#log = log;
     this.#onReady = onReady;
+    this.#onFailed = onFailed;
   }
 
   get state(): State {
@@ -100,7 +105,7 @@ export class WorkerProcess {
     if (this.#ready) return Promise.resolve(this.#ready);
     // During back-off the restart that is planned is waited for.
     if (this.#state !== "starting" && this.#restart === undefined) this.start();
-    if (this.#state === "failed") return Promise.reject(this.#loadError());
+    if (this.#state === "failed") return Promise.reject(this.loadError());
     return new Promise((resolve, reject) => {
       const waiter = {
         resolve: (ready: WorkerReady) => settle(() => resolve(ready)),
@@ -248,11 +253,12 @@ export class WorkerProcess {
     this.#state = "failed";
     this.#failure = reason;
     this.#failedAtMs = exactMs();
-    this.#log.error("engine_failed", { model: this.#options.modelId, detail: reason });
-    for (const waiter of this.#waiting) waiter.reject(this.#loadError());
+    for (const waiter of this.#waiting) waiter.reject(this.loadError());
+    this.#onFailed();
   }
 
-  #loadError(): GatewayError {
+  /** Why it failed last. */
+  loadError(): GatewayError {
     const { modelId } = this.#options;
     return new GatewayError(
       "service_unavailable",

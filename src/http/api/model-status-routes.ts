@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import type { Model } from "../../domain/models/model.ts";
+import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import { type DeploymentStatus, deploymentKinds, type ModelStatus } from "../../inference/models/model-status.ts";
 import { usableModel } from "../../policy/authorize.ts";
@@ -30,6 +31,10 @@ const deploymentShape = z
       .describe(
         "`unreachable`: it did not answer when it was last asked for its models; `cooling_down`: it failed a moment ago, and is tried last; `draining`: it gets no new requests.",
       ),
+    process: z
+      .enum(modelProcessStates)
+      .nullable()
+      .describe("The state of the process that serves it, where that is started for requests; else null."),
     running: z.int().describe("Requests that it works on; of all its models where it has one limit for all of them."),
     waiting: z.int().describe("Requests that wait for a place there, in the same way."),
     concurrency: z

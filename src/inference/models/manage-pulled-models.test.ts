@@ -5,6 +5,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
+import type { ModelMemory } from "../../domain/models/memory-need.ts";
 import type { PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
 import { PulledModels } from "./manage-pulled-models.ts";
 
@@ -12,26 +13,47 @@ const operator = principalFor({ scopes: new Set(["admin:manage"]) });
 const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
 const model: RemovedModel = {
   ...{ id: "m", bytes: 7, state: "ready", source: "hf:acme/m", pulledAt: 1, context: null, capabilities: null },
-  left: [],
+  ...{ facts: null, memory: null, left: [] },
 };
 
-function setup(remove: PulledModelStore["remove"], append?: () => Promise<void>) {
+const neverPulls = {
+  pulls: () => [],
+  offer: () => Promise.reject(new Error("unused")),
+  pull: () => Promise.reject(new Error("unused")),
+};
+
+interface Setup {
+  append?: () => Promise<void>;
+  inUse?: number;
+  memory?: ModelMemory;
+}
+
+function setup(
+  remove: PulledModelStore["remove"],
+  { append, inUse = 0, memory = { total: 0, free: 0, evictable: 0, pinned: 0 } }: Setup = {},
+) {
   const events: AuditEvent[] = [];
   const told: [event: string, fields: LogFields | undefined][] = [];
   let refreshed = 0;
   const models = new PulledModels({
-    store: { list: async () => [model], remove },
+    store: { ...neverPulls, list: async () => [{ ...model, memory: need }], remove },
     audit: { append: append ?? (async (all) => void events.push(...all)) },
     catalog: {
       refreshSource: async () => {
         refreshed++;
       },
     },
-    engine: {} as Engine,
+    elsewhere: () => undefined,
+    engine: {
+      ...({} as Engine),
+      use: () => ({ state: inUse > 0 ? "loaded" : "unloaded", inUse }),
+      memory: () => memory,
+      held: () => [],
+    },
     log: { info() {}, warn() {}, error: (event, fields) => void told.push([event, fields]) },
   });
   const error = (): Promise<unknown> =>
-    models.remove(operator, "m", origin).then(
+    models.remove(operator, "m", false, origin).then(
       () => undefined,
       (thrown: unknown) => thrown,
     );
@@ -40,7 +62,7 @@ function setup(remove: PulledModelStore["remove"], append?: () => Promise<void>)
 
 test("a model that is deleted is on record with what was freed", async () => {
   const { models, events } = setup(async () => ({ ...model, bytes: 5 }));
-  expect(await models.remove(operator, "m", origin)).toMatchObject({ id: "m", bytes: 5 });
+  expect(await models.remove(operator, "m", false, origin)).toMatchObject({ id: "m", bytes: 5 });
   expect(events).toMatchObject([
     { action: "pulled_model.deleted", targetId: "m", detail: { bytes: 5, source: "hf:acme/m" } },
   ]);
@@ -75,10 +97,28 @@ test("one of which files are left is on record as that, offered no more, and its
 });
 
 test("where the audit log takes no row, the server's log has who deleted what", async () => {
-  const { models, told } = setup(
-    async () => model,
-    () => Promise.reject(new Error("away")),
-  );
-  await models.remove(operator, "m", origin);
+  const { models, told } = setup(async () => model, { append: () => Promise.reject(new Error("away")) });
+  await models.remove(operator, "m", false, origin);
   expect(told).toEqual([["pulled_model_not_audited", { model: "m", by: "key_1", detail: "Error: away" }]]);
+});
+
+test("one that requests are with is deleted by force alone", async () => {
+  const { models, error, events } = setup(async () => model, { inUse: 2 });
+  expect(await error()).toMatchObject({ code: "service_unavailable", message: expect.stringContaining("2 requests") });
+  expect(events).toEqual([]);
+  expect(await models.remove(operator, "m", true, origin)).toMatchObject({ id: "m" });
+});
+
+const need = { bytes: 100, leastBytes: 60, weights: 50, cache: 40, compute: 10, context: 8192, parallel: 4 };
+
+test.each([
+  ["now", { total: 200, free: 100, evictable: 0, pinned: 0 }],
+  ["evicting", { total: 200, free: 10, evictable: 90, pinned: 0 }],
+  ["waiting", { total: 200, free: 10, evictable: 50, pinned: 100 }],
+  ["reduced", { total: 200, free: 10, evictable: 50, pinned: 140 }],
+  ["never", { total: 200, free: 10, evictable: 0, pinned: 141 }],
+] as const)("whether one fits says %s where that is so", async (fit, memory) => {
+  const { models } = setup(async () => undefined, { memory });
+  const [listed] = await models.list();
+  expect(listed?.fit).toBe(fit);
 });

@@ -3,9 +3,17 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
-import type { AuditLog } from "../../domain/audit.ts";
+import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
-import type { PulledModel, PulledModelStore, RemovedModel } from "../../domain/models/pulled-model.ts";
+import { type Fit, fitOf, type HeldMemory, type ModelMemory } from "../../domain/models/memory-need.ts";
+import type {
+  ModelUse,
+  Pull,
+  PulledModel,
+  PulledModelStore,
+  PullOffer,
+  RemovedModel,
+} from "../../domain/models/pulled-model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
@@ -15,9 +23,31 @@ export interface PulledModelsOptions {
   store: PulledModelStore;
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
-  /** That serves them. */
-  engine: Engine;
+  engine: PulledModelEngine;
+  /** How the model of this id is used where another program runs it; undefined: the engine does. */
+  elsewhere(id: string): ModelUse | undefined;
   log: Log;
+}
+
+/** The one that serves them. */
+export interface PulledModelEngine extends Engine {
+  /** How the model of this id is used at the moment. */
+  use(id: string): ModelUse;
+  /** What there is for models to be loaded into. */
+  memory(): ModelMemory;
+  /** The models that hold of it. */
+  held(): readonly HeldMemory[];
+}
+
+export interface ListedPulledModel extends PulledModel {
+  use: ModelUse;
+  /** Whether it can be loaded; null where its need is not known, or where it is. */
+  fit: Fit | null;
+}
+
+export interface FittedOffer extends PullOffer {
+  /** What is known of its need is the least; it may need more. */
+  fit: Fit;
 }
 
 export class PulledModels {
@@ -27,35 +57,87 @@ export class PulledModels {
     this.#options = options;
   }
 
-  list(): Promise<PulledModel[]> {
-    return this.#options.store.list();
+  async list(): Promise<ListedPulledModel[]> {
+    const { store, engine, elsewhere } = this.#options;
+    const memory = engine.memory();
+    return (await store.list()).map((model) => {
+      const use = elsewhere(model.id) ?? engine.use(model.id);
+      const fit = model.memory && use.state === "unloaded" ? fitOf(model.memory, memory) : null;
+      return { ...model, use, fit };
+    });
+  }
+
+  held(): readonly HeldMemory[] {
+    return this.#options.engine.held();
+  }
+
+  pulls(): readonly Pull[] {
+    return this.#options.store.pulls();
+  }
+
+  /** What `source` names, and whether it fits; nothing is fetched. */
+  async offer(source: string, name: string | undefined): Promise<FittedOffer> {
+    return this.#fitted(await this.#options.store.offer(source, name));
+  }
+
+  /** Resolves once it is being pulled; it is on offer as soon as it is here. */
+  async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
+    requireOperator(principal);
+    const { store, catalog, engine } = this.#options;
+    const offer = await store.pull(source, name, () => void catalog.refreshSource(engine));
+    const about = aboutInstallation(offer.id, { bytes: offer.bytes, source });
+    await this.#record(offer.id, auditEvent("pulled_model.requested", principal, origin, about));
+    return this.#fitted(offer);
+  }
+
+  #fitted(offer: PullOffer): FittedOffer {
+    const bytes = offer.leastMemoryBytes;
+    return { ...offer, fit: fitOf({ bytes, leastBytes: bytes }, this.memory()) };
+  }
+
+  memory(): ModelMemory {
+    return this.#options.engine.memory();
   }
 
   /**
-   * Resolves once it is offered no more. What works with it ends as usual. Rejects with `service_unavailable` while it is
-   * being pulled, and where not all of its files could be deleted.
+   * Resolves once it is offered no more. Rejects with `service_unavailable` while it is in use, unless `force`, with which
+   * what works with it ends as usual; while it is being pulled; and where not all of its files could be deleted.
    */
-  async remove(principal: Principal, id: string, origin: Origin): Promise<PulledModel> {
+  async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
-    const { store, catalog, engine } = this.#options;
+    const { store, catalog, engine, elsewhere } = this.#options;
+    const { inUse } = elsewhere(id) ?? engine.use(id);
+    if (inUse > 0 && !force) throw stillUsed(id, inUse);
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
-    await this.#record(principal, removed, origin);
+    const about = aboutInstallation(id, deletionDetail(removed));
+    await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
     await catalog.refreshSource(engine);
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;
   }
 
-  /** Behind the deletion, as no transaction has both: what was refused or came to nothing must not stand there as done. */
-  async #record(principal: Principal, { id, bytes, source, left }: RemovedModel, origin: Origin): Promise<void> {
+  /** Behind what was done, as no transaction has both: what was refused or came to nothing must not stand there as done. */
+  async #record(id: string, event: AuditEvent): Promise<void> {
     const { audit, log } = this.#options;
-    const detail = { bytes, source, ...(left.length > 0 ? { files_left: left.length } : {}) };
-    const event = auditEvent("pulled_model.deleted", principal, origin, aboutInstallation(id, detail));
     const by = "id" in event.actor ? event.actor.id : event.actor.type;
     await audit.append([event]).catch((error) => {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });
     });
   }
+}
+
+function deletionDetail({ bytes, source, left }: RemovedModel) {
+  return { bytes, source, ...(left.length > 0 ? { files_left: left.length } : {}) };
+}
+
+function stillUsed(id: string, inUse: number): GatewayError {
+  const requests = inUse === 1 ? "1 request" : `${inUse} requests`;
+  return new GatewayError(
+    "service_unavailable",
+    `${requests} work with the model ${shown(id)} or wait for it. Delete it once they have ended, or with \`force=true\`: they end as usual then.`,
+    { retryAfterSeconds: 30 },
+  );
 }
 
 function notAllDeleted({ id, left }: RemovedModel): GatewayError {

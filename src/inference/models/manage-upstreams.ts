@@ -310,6 +310,7 @@ function keyStaysHere(): GatewayError {
 
 const readOnlyText = {
   "built-in": "is the built-in engine; here it can only be drained, with draining.",
+  command: "is a command of headrace.yaml and read-only here but for draining: change it under `engine` in that file.",
   file: "is defined in headrace.yaml and read-only here but for draining: change it under `upstreams` in that file.",
   found:
     "was found on this machine; here it can only be drained. POST /v1/admin/upstreams with its name and url adds it.",

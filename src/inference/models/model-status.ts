@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { builtInEngineName, type Engine } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Speed, Speeds } from "../../domain/usage/speed.ts";
 import type { DeploymentState } from "../../wire/models.ts";
 import type { Capacity } from "../routing/capacity.ts";
@@ -17,6 +18,8 @@ export interface DeploymentStatus {
   /** The engine's own id of the model. */
   model: string;
   state: DeploymentState;
+  /** The state of the process that serves it, where that is started for requests. */
+  process: ModelProcessState | null;
   /** Requests at this model, or at the whole engine where one limit holds for all of its models together. */
   running: number;
   waiting: number;
@@ -68,6 +71,7 @@ export class ModelStatus {
       kind: this.#kindOf(engine),
       model,
       state: this.stateOf(deployment),
+      process: engine.processState?.(model) ?? null,
       ...this.#loadOf(deployment),
       speed: speeds?.find((speed) => speed.upstream === engine.name),
     };

@@ -74,14 +74,15 @@ function deploymentsOf(
   if (!settings || settings.deployments.length === 0) return found.map((deployment) => shown(deployment, deps));
   return settings.deployments.map(({ upstream, model, weight }) => {
     const here = found.find((one) => one.engine.name === upstream && one.model === model);
-    return here ? shown(here, deps) : { upstream, model, weight, state: "missing", listed: null };
+    return here ? shown(here, deps) : { upstream, model, weight, state: "missing", process: null, listed: null };
   });
 }
 
 function shown(deployment: Deployment, { catalog, modelStatus }: ModelViewDeps): ShownDeployment {
   const { engine, model, weight } = deployment;
   const state = modelStatus.stateOf(deployment);
-  return { upstream: engine.name, model, weight, state, listed: catalog.lists(engine, model) };
+  const process = engine.processState?.(model) ?? null;
+  return { upstream: engine.name, model, weight, state, process, listed: catalog.lists(engine, model) };
 }
 
 function statusOf(deployments: readonly ShownDeployment[]): ManagedModelWire["status"] {

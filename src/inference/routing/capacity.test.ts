@@ -22,7 +22,7 @@ beforeEach(() => {
 
 const never = new Cancellation();
 
-function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurrency">>): Engine {
+function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurrency" | "onDemand">>): Engine {
   return {
     name: "e",
     redact: (text) => text,
@@ -421,5 +421,53 @@ describe("nothing is lost", () => {
     // How many of each depends on the processor; that there are some of both does not.
     expect([served > 0, refused > 0]).toEqual([true, true]);
     expect(engines.map(figures)).toEqual(limits.map((limit) => ({ limit, inFlight: 0, waiting: 0 })));
+  });
+});
+
+describe("an engine whose server is started for requests", () => {
+  test("has its requests wait until it is open, is told of them, and serves them in turn", async () => {
+    const told: [number, number][] = [];
+    const onDemand = {
+      open: false,
+      demand: (inFlight: number, waiting: number) => void told.push([inFlight, waiting]),
+    };
+    const engine = engineWith({ maxConcurrency: 1, onDemand });
+    const [first, second] = [watch(on(engine), requestOf("a")), watch(on(engine), requestOf("b"))];
+    await Bun.sleep(0);
+    expect([told.at(-1), first.place, second.place]).toEqual([[0, 2], undefined, undefined]);
+    expect(capacity.waitingByAccount(engine)).toEqual(
+      new Map([
+        ["a", 1],
+        ["b", 1],
+      ]),
+    );
+    onDemand.open = true;
+    capacity.opened(engine);
+    await first.settled;
+    expect([told.at(-1), second.place]).toEqual([[1, 1], undefined]);
+    onDemand.open = false;
+    first.place?.release();
+    await Bun.sleep(0);
+    expect([told.at(-1), second.place]).toEqual([[0, 1], undefined]);
+    onDemand.open = true;
+    capacity.opened(engine);
+    await second.settled;
+    second.place?.release();
+    expect(told.at(-1)).toEqual([0, 0]);
+  });
+
+  test("refuses who waited too long by saying that the model is not loaded, and is told that nobody waits", async () => {
+    bounds = { maxWaiting: 512, longestWaitMs: 20 };
+    let waiting = 0;
+    const onDemand = {
+      open: false,
+      demand(_: number, count: number) {
+        waiting = count;
+      },
+    };
+    const late = watch(on(engineWith({ onDemand })), requestOf("a"));
+    await late.settled;
+    expect(late.error?.message).toBe("The model `public-name` is not loaded yet. Retry in 5 s.");
+    expect(waiting).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import { Bag, nowhere } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Engine } from "../../domain/models/engine.ts";
+import type { Engine, OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
@@ -127,6 +127,18 @@ export class Capacity {
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
   }
 
+  /** Requests that wait at an engine whose limit is one for all of its models, by account. */
+  waitingByAccount(engine: Engine): ReadonlyMap<string, number> {
+    return this.#engines.get(engine)?.shared?.queue.waitingByAccount ?? new Map();
+  }
+
+  /** To be called when an engine that is started for requests is open: whoever waits for it gets its places. */
+  opened(engine: Engine): void {
+    const gates = this.#engines.get(engine);
+    if (!gates) return;
+    for (const gate of [gates.shared, ...gates.generation.values(), ...gates.embedding.values()]) gate?.wake();
+  }
+
   /** Requests that wait, at whichever engines. */
   get waiting(): number {
     return this.#waiting.size;
@@ -158,7 +170,7 @@ export class Capacity {
         clearTimeout(timer);
         this.#waiting.delete(waiting);
         cancellation.off(onCancel);
-        for (const gate of gates) gate.queue.remove(waiting);
+        for (const gate of gates) gate.delist(waiting);
       };
       const fail = (reason: () => unknown) => {
         leave();
@@ -233,7 +245,7 @@ export class Capacity {
       this.#engines.set(engine, gates);
     }
     if (engine.concurrency) return this.#gateOf(deployment, request, gates);
-    gates.shared ??= this.#newGate(undefined, engine.maxConcurrency);
+    gates.shared ??= this.#newGate(engine, engine.onDemand, undefined);
     return gates.shared;
   }
 
@@ -242,15 +254,20 @@ export class Capacity {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
     if (!gate) {
-      gate = this.#newGate(() => engine.concurrency?.(model, operation), engine.maxConcurrency);
+      const onDemand = engine.onDemandFor?.(model, operation) ?? engine.onDemand;
+      gate = this.#newGate(engine, onDemand, () => engine.concurrency?.(model, operation));
       byModel.set(model, gate);
     }
     return gate;
   }
 
-  #newGate(declared: (() => number | undefined) | undefined, bound: number | undefined): Gate {
+  #newGate(
+    { maxConcurrency }: Engine,
+    onDemand: OnDemand | undefined,
+    declared: (() => number | undefined) | undefined,
+  ): Gate {
     const { clock } = this.#options;
-    return new Gate({ clock, declared, bound, onFree: (gate) => this.#serve(gate) });
+    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree: (gate) => this.#serve(gate) });
   }
 }
 
@@ -260,7 +277,7 @@ function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
   if (queue.waiting < maxWaiting) return true;
   const yielding = queue.yielding(accountId);
   if (!yielding) return false;
-  queue.remove(yielding);
+  gate.delist(yielding);
   yielding.options.delete(gate);
   if (yielding.options.size === 0) yielding.refuse();
   return true;
@@ -283,6 +300,7 @@ function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]):
   const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
   const count = Math.max(...gates.map(({ queue }) => queue.waiting));
   const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
-  const message = `The model \`${model}\` has no free capacity now${wait}. Retry in ${retryAfterSeconds} s.`;
+  const why = gates.some(({ isOpen }) => isOpen) ? "has no free capacity now" : "is not loaded yet";
+  const message = `The model \`${model}\` ${why}${wait}. Retry in ${retryAfterSeconds} s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
 }

@@ -29,6 +29,14 @@ export class FairQueue<W extends Waiter> {
     return this.#waiting;
   }
 
+  /** Requests that wait, by account. */
+  get waitingByAccount(): ReadonlyMap<string, number> {
+    const entries = [...this.#shares].flatMap(([id, { waiting }]): [string, number][] =>
+      waiting && waiting.length > 0 ? [[id, waiting.length]] : [],
+    );
+    return new Map(entries);
+  }
+
   /** Accounts that wait or hold places. */
   get accounts(): number {
     return this.#shares.size;

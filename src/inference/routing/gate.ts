@@ -2,6 +2,7 @@
 import type { Bagged } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
 import { operations } from "../../dialects/dialects.ts";
+import type { OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Answer, AnswerKind } from "./answer-times.ts";
@@ -36,6 +37,8 @@ export interface GateOptions {
   declared: (() => number | undefined) | undefined;
   /** The operator's bound where it is measured. */
   bound: number | undefined;
+  /** Told of what is in flight and waits, where the engine's server is started for that. */
+  onDemand: OnDemand | undefined;
   /** Called when a place may be free while requests wait. */
   onFree(gate: Gate): void;
 }
@@ -53,6 +56,7 @@ export class Gate {
   readonly #measured: ConcurrencyLimit;
   readonly #clock: Clock;
   readonly #declared: GateOptions["declared"];
+  readonly #onDemand: OnDemand | undefined;
   readonly #onFree: GateOptions["onFree"];
   /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
@@ -61,9 +65,10 @@ export class Gate {
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
 
-  constructor({ clock, declared, bound, onFree }: GateOptions) {
+  constructor({ clock, declared, bound, onDemand, onFree }: GateOptions) {
     this.#clock = clock;
     this.#declared = declared;
+    this.#onDemand = onDemand;
     this.#onFree = onFree;
     this.#measured = new ConcurrencyLimit(bound);
   }
@@ -81,8 +86,13 @@ export class Gate {
     return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
   }
 
+  /** False where a server has to be started first. */
+  get isOpen(): boolean {
+    return this.#onDemand?.open !== false;
+  }
+
   fits(width: number): boolean {
-    return this.#inFlight + this.#weightOf(width) <= this.limit;
+    return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
   /** Takes places, whether they are free or not. */
@@ -90,6 +100,7 @@ export class Gate {
     const weight = this.#weightOf(width);
     this.#inFlight += weight;
     this.queue.took(accountId, weight);
+    this.#tellDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
     return new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
@@ -100,6 +111,7 @@ export class Gate {
     this.#inFlight -= weight;
     this.queue.gaveBack(accountId, weight);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
+    this.#tellDemand();
   }
 
   answered(answer: Answer): void {
@@ -120,6 +132,12 @@ export class Gate {
   enlist(waiting: Waiting): void {
     this.queue.add(waiting);
     if (this.#declared === undefined) this.#beImpatient();
+    this.#tellDemand();
+  }
+
+  delist(waiting: Waiting): void {
+    this.queue.remove(waiting);
+    this.#tellDemand();
   }
 
   /** Lets those go on who wait for what became free. */
@@ -137,6 +155,10 @@ export class Gate {
     this.#later.unref();
   }
 
+  #tellDemand(): void {
+    this.#onDemand?.demand(this.#inFlight, this.queue.waiting);
+  }
+
   #kindsOf(model: string): readonly AnswerKind[] {
     const kinds = Array.from({ length: 2 * Object.keys(kindIndex).length }, () => this.#measured.newKind());
     this.#kinds.set(model, kinds);
@@ -147,7 +169,9 @@ export class Gate {
     if (this.#patience !== undefined) return;
     const timer = setTimeout(() => {
       this.#patience = undefined;
-      if (this.queue.waiting === 0 || !this.#measured.waitedASecond()) return;
+      if (this.queue.waiting === 0) return;
+      // Nothing is learned of a server that is not there yet.
+      if (this.isOpen && !this.#measured.waitedASecond()) return;
       this.wake();
       if (this.queue.waiting > 0) this.#beImpatient();
     }, 1_000);

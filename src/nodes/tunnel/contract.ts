@@ -2,6 +2,7 @@
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 
 /** The path of the gateway that a node connects to. */
@@ -42,6 +43,8 @@ export type AnnouncedConcurrency = Partial<Record<Operation, number>>;
 /** A model as a node announces it; `environments` of EngineModel is no matter of the node's and never set. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
+  /** The state of the process that serves it, where the node starts that for requests. */
+  process?: ModelProcessState;
 }
 
 export interface NodeAnnouncement {

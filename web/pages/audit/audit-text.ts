@@ -117,9 +117,20 @@ const phrases: Record<AuditAction, Phrase> = {
   "model.created": ({ target, detail }) => ({ did: `declared the model ${target}`, more: priceIn(detail) }),
   "model.updated": ({ target, detail }) => ({ did: `changed the model ${target}`, more: changesOf(detail) }),
   "model.deleted": ({ target }) => ({ did: `took back the declaration of the model ${target}` }),
+  "pulled_model.requested": ({ target, detail }) => ({
+    did: `began to pull the model ${target}`,
+    more: text(detail["source"]),
+  }),
   "pulled_model.deleted": ({ target, detail }) => ({
     did: `deleted the files of the model ${target}`,
     more: text(detail["source"]),
+  }),
+  "model_process.changed": ({ target, detail }) => ({
+    did: `changed the model process ${target}`,
+    more: [
+      ...(detail["loaded"] === undefined ? [] : [detail["loaded"] === true ? "loaded" : "stopped"]),
+      ...(detail["pinned"] === undefined ? [] : [detail["pinned"] === true ? "pinned" : "not pinned"]),
+    ].join(", "),
   }),
   "node.joined": (told) => ({
     who: `The machine ${text(told.detail["name"])}`,

@@ -12,6 +12,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
 import { DeploymentState } from "./deployment-state.tsx";
 import { priceText, sourceNames } from "./managed-words.ts";
+import { processWords } from "./process-words.ts";
 
 interface ModelRowProps {
   model: ModelStatus;
@@ -85,8 +86,11 @@ const kinds: Record<DeploymentStatus["kind"], string | null> = {
 };
 
 function Place({ place, of }: { place: DeploymentStatus; of: string }) {
-  const { upstream, kind, model, state, running, waiting, concurrency } = place;
-  const more = [kinds[kind], model === of ? null : `as ${model}`].filter((part) => part !== null).join(", ");
+  const { upstream, kind, model, state, process, running, waiting, concurrency } = place;
+  const processText = process === null ? null : processWords[process].toLowerCase();
+  const more = [kinds[kind], model === of ? null : `as ${model}`, processText]
+    .filter((part) => part !== null)
+    .join(", ");
   return (
     <li className="model-place">
       <div>

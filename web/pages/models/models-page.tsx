@@ -17,8 +17,8 @@ import { Note } from "../../parts/words/note.tsx";
 import { type ShownModel, shownModels, useManagedModels, useSpendTiers } from "./managed-models.ts";
 import { ModelDrawer } from "./model-drawer.tsx";
 import { ModelFilters, useModelFilters } from "./model-filters.tsx";
+import { ModelProcesses } from "./model-processes.tsx";
 import { ModelRow } from "./model-row.tsx";
-import { PulledModels } from "./pulled-models.tsx";
 
 const everyMs = 5_000;
 /** Rows. */
@@ -71,7 +71,7 @@ export function ModelsPage() {
       ) : (
         !failed && <Waiting heights={[84, 84, 84, 84]} gap="xs" />
       )}
-      {isOperator && (shown ? drawn === Infinity : failed) && <PulledModels />}
+      {isOperator && (shown ? drawn === Infinity : failed) && <ModelProcesses />}
       {isOperator && (
         <ModelDrawer
           model={search.has("new") ? "new" : known.find(({ id }) => id === search.get("model"))}

@@ -23,6 +23,7 @@ export const apiNames: Record<Upstream["apis"][number], string> = {
 
 export const sourceNames: Record<Upstream["source"], string> = {
   "built-in": "Built in",
+  command: "Command of headrace.yaml",
   file: "headrace.yaml",
   database: "Added here",
   found: "Found on this machine",
@@ -37,6 +38,7 @@ export function placeOf({ url, source }: Upstream): string {
 /** Why it cannot be changed here; of those that can, nothing. */
 export const readOnlyText: Record<Upstream["source"], string | undefined> = {
   "built-in": "This engine is part of the server. It can be drained here, and nothing else.",
+  command: "This server starts it, as headrace.yaml says under engine. It can be drained here, and nothing else.",
   file: "This upstream is defined in headrace.yaml and is read-only here, but for draining: change it under upstreams in that file.",
   found: "This server was found on this machine by itself. It can be drained here; add it under a name to change more.",
   node: "This is a machine that joined as a node: what it may serve is changed on its page. It can be drained here.",

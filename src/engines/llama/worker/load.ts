@@ -1,5 +1,6 @@
 // Loads the library and one model, and creates the context that its sequences share.
 import type { LlamaModel } from "node-llama-cpp";
+import { availableMemoryBytes } from "../machine-memory.ts";
 import { Batching } from "./batching.ts";
 import { type Library, loadLibrary } from "./library.ts";
 import { checkModelFile, factsOf, ModelFileError, readModelFacts } from "./model-facts.ts";
@@ -8,7 +9,7 @@ import { Frames } from "./request/frames.ts";
 import type { Chat, ModelRuntime, Runtime } from "./runtime.ts";
 import { SequencePool } from "./sequence-pool.ts";
 import type { WorkerSettings } from "./settings.ts";
-import { availableMemoryBytes, chooseShape } from "./sizing.ts";
+import { chooseShape } from "./sizing.ts";
 import { chooseThreads, mostThreads } from "./threads.ts";
 
 const firstPromptPortion = 64;
@@ -51,6 +52,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
     const { contextSize, sequences } = await chooseShape(llama, model, {
       contextSize: settings.context,
       sequences: facts.capabilities.completion ? settings.parallel : 1,
+      most: settings.most,
     });
     const tokens = model.fileInfo.metadata.tokenizer.ggml.tokens;
     const runtime: ModelRuntime = {

@@ -11,6 +11,8 @@ export const workerSettings = z.object({
   context: z.int().min(16).optional(),
   /** Sequences, i.e. generations side by side. */
   parallel: z.int().min(1).max(256).optional(),
+  /** The most of both that is chosen where nothing is asked for: the memory that is set aside is worked out for them. */
+  most: z.object({ context: z.int().min(1), parallel: z.int().min(1) }).optional(),
   threads: z.int().min(1).optional(),
   gpu: z.union([z.literal(false), z.literal("auto")]).default(false),
   /** Directory of another install of node-llama-cpp, with a GPU back-end. */

@@ -1,6 +1,7 @@
 // Chooses how long and how many the sequences of a context are, so that they fit into memory.
-import { freemem } from "node:os";
 import type { Llama, LlamaModel } from "node-llama-cpp";
+import { smallestContext, usualShape } from "../gguf/estimate.ts";
+import { availableMemoryBytes } from "../machine-memory.ts";
 
 export interface ContextShape {
   /** Tokens per sequence. */
@@ -8,19 +9,8 @@ export interface ContextShape {
   sequences: number;
 }
 
-const largestDefaultContext = 8192;
-const smallestContext = 512;
-const defaultSequences = 4;
-/** Small models answer so fast that more at once cost little. */
-const smallModelBytes = 100_000_000;
-const defaultSequencesOfSmallModel = 8;
 /** The rest is for the model's weights, the gateway, and whatever else runs. */
 const shareOfFreeMemory = 0.5;
-
-/** Bytes that this process can still take, a container's limit included. */
-export function availableMemoryBytes(): number {
-  return Math.min(freemem(), process.availableMemory());
-}
 
 /**
  * Sizes that were asked for are taken as they are; others are reduced, sequences first, until the library's estimate
@@ -29,12 +19,17 @@ export function availableMemoryBytes(): number {
 export async function chooseShape(
   llama: Llama,
   model: LlamaModel,
-  asked: { contextSize: number | undefined; sequences: number | undefined },
+  asked: {
+    contextSize: number | undefined;
+    sequences: number | undefined;
+    most: { context: number; parallel: number } | undefined;
+  },
 ): Promise<ContextShape> {
-  const small = model.size < smallModelBytes;
+  const usual = usualShape(model.size, model.trainContextSize);
+  const { most = usual } = asked;
   const shape = {
-    contextSize: asked.contextSize ?? Math.min(model.trainContextSize, largestDefaultContext),
-    sequences: asked.sequences ?? (small ? defaultSequencesOfSmallModel : defaultSequences),
+    contextSize: asked.contextSize ?? Math.min(usual.context, most.context),
+    sequences: asked.sequences ?? Math.min(usual.parallel, most.parallel),
   };
   const ramBytes = availableMemoryBytes() * shareOfFreeMemory;
   const vramBytes = llama.gpu === false ? 0 : (await llama.getVramState()).free * shareOfFreeMemory;

@@ -3,6 +3,7 @@
 import { adminAccountRoutes } from "./account-routes.ts";
 import { adminAuditRoutes } from "./audit-routes.ts";
 import { adminKeyRoutes } from "./key-routes.ts";
+import { adminModelProcessRoutes } from "./model-process-routes.ts";
 import { adminModelRoutes } from "./model-routes.ts";
 import { adminNodeRoutes } from "./node-routes.ts";
 import { adminPulledModelRoutes } from "./pulled-model-routes.ts";
@@ -18,6 +19,7 @@ export const adminRoutes = [
   adminUpstreamRoutes,
   adminModelRoutes,
   adminPulledModelRoutes,
+  adminModelProcessRoutes,
   adminNodeRoutes,
   adminWebhookRoutes,
   adminAuditRoutes,

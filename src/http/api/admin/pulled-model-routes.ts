@@ -1,33 +1,38 @@
 // The operators' endpoints for the models that were pulled to this server.
 import { z } from "zod";
-import type { PulledModel } from "../../../domain/models/pulled-model.ts";
-import type { PulledModels } from "../../../inference/models/manage-pulled-models.ts";
-import { unixSeconds } from "../../../wire/parts.ts";
+import type { HeldMemory, ModelMemory } from "../../../domain/models/memory-need.ts";
+import type { Pull } from "../../../domain/models/pulled-model.ts";
+import type { FittedOffer, ListedPulledModel, PulledModels } from "../../../inference/models/manage-pulled-models.ts";
+import {
+  modelMemoryShape,
+  type PulledModelWire,
+  pulledModelShape,
+  pullOfferShape,
+  pullRequest,
+  pullShape,
+} from "../../../wire/pulled-models.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
-import { wholeListOf } from "../list.ts";
-import { capabilitiesShape } from "../models/model-entries.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminPulledModelDeps extends EndpointDeps {
-  pulledModels: Pick<PulledModels, "list" | "remove">;
+  pulledModels: Pick<PulledModels, "held" | "list" | "memory" | "offer" | "pull" | "pulls" | "remove">;
 }
 
-const pulledModelShape = z
+const pulledModelList = z
   .object({
-    object: z.literal("pulled_model"),
-    id: z.string(),
-    bytes: z.int().describe("The size of its files on the disk."),
-    state: z
-      .enum(["ready", "incomplete"])
-      .describe("`incomplete`: a pull was interrupted, or a file is gone; it is not served, and can be pulled again."),
-    source: z.string().nullable().describe("Where it came from; null where only parts of it are here."),
-    pulled_at: unixSeconds.nullable(),
-    capabilities: capabilitiesShape,
-    context_length: z.int().nullable().describe("Tokens; null where the file does not say."),
+    object: z.literal("list"),
+    data: z.array(pulledModelShape),
+    pulls: z.array(pullShape),
+    memory: modelMemoryShape,
   })
-  .meta({ id: "PulledModel" });
-const pulledModelList = wholeListOf(pulledModelShape, "PulledModelList");
+  .meta({ id: "PulledModelList" });
+const deletion = z.object({
+  force: z
+    .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
+    .optional()
+    .meta({ description: "true or false; true deletes it although requests are with it: these end as usual" }),
+});
 const deletedPulledModel = z
   .object({ object: z.literal("pulled_model"), id: z.string(), bytes: z.int(), deleted: z.literal(true) })
   .meta({ id: "DeletedPulledModel" });
@@ -35,30 +40,55 @@ const deletedPulledModel = z
 const endpoint = adminEndpoints<AdminPulledModelDeps>();
 
 export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[] {
-  return [list(deps), remove(deps)];
+  return [list(deps), pull(deps), remove(deps)];
 }
 
 const list = endpoint("GET", "/v1/admin/pulled-models", {
   operationId: "listPulledModels",
-  summary: "List the models that were pulled to this server, with their size",
+  summary: "List the models that were pulled to this server, with their size and what memory they need",
   description: "Those in the data directory of the server that answers; each replica has its own.",
   response: { description: "The models.", json: pulledModelList },
-  answer: async ({ deps }) => ({ object: "list", data: (await deps.pulledModels.list()).map(toWire) }),
+  answer: async ({ deps: { pulledModels } }) => ({
+    object: "list",
+    data: (await pulledModels.list()).map(toWire),
+    pulls: pulledModels.pulls().map(pullToWire),
+    memory: memoryToWire(pulledModels.memory(), pulledModels.held()),
+  }),
+});
+
+const pull = endpoint("POST", "/v1/admin/pulled-models", {
+  operationId: "pullModel",
+  summary: "Pull a model from the Hugging Face hub to this server",
+  description:
+    "Answered once it has begun; the list tells how far it has come. With `dry_run` it is only told what would be fetched, and whether it fits. Refused where the disk has no room. Deleting the model stops it.",
+  requestBody: pullRequest,
+  response: { description: "What is fetched.", json: pullOfferShape },
+  errors: ["service_unavailable"],
+  async answer({ deps: { pulledModels }, principal, body, origin }) {
+    const { source, name, dry_run: isTry } = body;
+    const offer = isTry
+      ? await pulledModels.offer(source, name ?? undefined)
+      : await pulledModels.pull(principal, source, name ?? undefined, origin);
+    return { object: "pull_offer", ...offerToWire(offer), started: isTry !== true };
+  },
 });
 
 const remove = endpoint("DELETE", "/v1/admin/pulled-models/:id", {
   operationId: "deletePulledModel",
   summary: "Delete the files of a model that was pulled to this server",
-  description: "It is offered no more, and what works with it ends as usual. `headrace pull` fetches it again.",
+  description:
+    "It is offered no more. Refused with 503 while requests are with it, unless `force` is true. `headrace pull` fetches it again.",
   parameters: [{ name: "id", in: "path", description: "Id of the model, such as `qwen3-0.6b-q8_0`." }],
   response: { description: "It is deleted.", json: deletedPulledModel },
-  async answer({ deps, principal, id, origin }) {
-    const { bytes } = await deps.pulledModels.remove(principal, id, origin);
+  query: deletion,
+  async answer({ deps, principal, id, query: { force = false }, origin }) {
+    const { bytes } = await deps.pulledModels.remove(principal, id, force, origin);
     return { object: "pulled_model", id, bytes, deleted: true };
   },
 });
 
-function toWire(model: PulledModel): z.infer<typeof pulledModelShape> {
+function toWire(model: ListedPulledModel): PulledModelWire {
+  const { facts, memory, use } = model;
   return {
     object: "pulled_model",
     id: model.id,
@@ -68,5 +98,38 @@ function toWire(model: PulledModel): z.infer<typeof pulledModelShape> {
     pulled_at: model.pulledAt,
     ...(model.capabilities ? { capabilities: model.capabilities } : {}),
     context_length: model.context,
+    architecture: facts?.architecture ?? null,
+    quantization: facts?.quantization ?? null,
+    parameters: facts?.parameters ?? null,
+    memory: memory && {
+      bytes: memory.bytes,
+      least_bytes: memory.leastBytes,
+      weights: memory.weights,
+      cache: memory.cache,
+      compute: memory.compute,
+      context_length: memory.context,
+      parallel: memory.parallel,
+    },
+    fit: model.fit,
+    use: use.state,
+    in_use: use.inUse,
+  };
+}
+
+function memoryToWire({ total, free, evictable, pinned }: ModelMemory, held: readonly HeldMemory[]) {
+  return {
+    ...{ total_bytes: total, free_bytes: free, evictable_bytes: evictable, pinned_bytes: pinned },
+    held: held.map(({ inUse, ...one }) => ({ ...one, in_use: inUse })),
+  };
+}
+
+function pullToWire({ id, source, bytes, totalBytes, failure }: Pull): z.infer<typeof pullShape> {
+  return { object: "pull", id, source, bytes, total_bytes: totalBytes, failure };
+}
+
+function offerToWire({ id, file, quantization, bytes, missingBytes, roomBytes, leastMemoryBytes, fit }: FittedOffer) {
+  return {
+    ...{ id, file, quantization, bytes, missing_bytes: missingBytes, room_bytes: roomBytes },
+    ...{ least_memory_bytes: leastMemoryBytes, fit },
   };
 }

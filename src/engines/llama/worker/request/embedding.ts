@@ -1,7 +1,7 @@
 // POST /embeddings: texts to vectors, one at a time on a context of its own that is made at the first request.
 import type { LlamaEmbeddingContext, Token } from "node-llama-cpp";
+import { availableMemoryBytes } from "../../machine-memory.ts";
 import type { ModelRuntime } from "../runtime.ts";
-import { availableMemoryBytes } from "../sizing.ts";
 import { usageOf } from "./answer.ts";
 import type { Fields } from "./fields.ts";
 import { invalid, overlong } from "./request-error.ts";

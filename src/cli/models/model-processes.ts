@@ -1,0 +1,127 @@
+// `headrace models ps`, `load`, `stop`, `pin`, `unpin` and `log`: the commands of a server that are started for requests.
+import { formatBytes } from "../../engines/llama/byte-size.ts";
+import {
+  type ModelProcessWire,
+  modelProcessList,
+  modelProcessOutput,
+  modelProcessShape,
+} from "../../wire/model-processes.ts";
+import { type Outcome, printRows } from "../command.ts";
+import { requestJson, understood } from "../login/api-request.ts";
+import { type ServerCall, serverCommand } from "../login/server-command.ts";
+import { formatRelative } from "../terminal/figures.ts";
+import { printable } from "../terminal/terminal.ts";
+import { operatorNeeds } from "./model-records.ts";
+
+const path = "/admin/model-processes";
+const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
+const json = ["--json", "print what the API gives"] as const;
+const followMs = 500;
+
+export const psCommand = serverCommand({
+  name: "ps",
+  summary: "show what is loaded, loading or waiting for memory",
+  description: `Show the commands of the server that serve models, with their state and their memory. ${operatorNeeds}`,
+  options: { json },
+  examples: ["headrace models ps", "headrace models ps --json"],
+  async run({ connect, request, terminal, nowSeconds }) {
+    const answer = await request(path);
+    const { data, memory } = understood(modelProcessList, answer, await connect(), "list of model processes");
+    const show = () => {
+      if (data.length === 0) {
+        return terminal.note(
+          "The server has no commands that serve models: engine.commands of headrace.yaml lists them.",
+        );
+      }
+      printRows(
+        terminal,
+        data,
+        [
+          ["NAME", ({ name }) => name],
+          ["STATE", stateText],
+          ["SINCE", ({ since }) => formatRelative(since, nowSeconds())],
+          ["MEMORY", ({ memory: amounts }) => memoryText(amounts)],
+          ["RUNNING", ({ running }) => `${running}`],
+          ["WAITING", ({ waiting }) => `${waiting}`],
+          ["MODELS", ({ models }) => models.join(", ")],
+        ],
+        ["RUNNING", "WAITING"],
+      );
+      const pools = memory.map(({ pool, used, total }) => `${pool} ${formatBytes(used)} of ${formatBytes(total)}`);
+      terminal.note(`Set aside: ${pools.join(", ")}.`);
+    };
+    return { json: answer, show };
+  },
+});
+
+export const loadCommand = changeCommand("load", { loaded: true }, "load one now, before a request comes");
+export const stopCommand = changeCommand("stop", { loaded: false }, "stop one, once nothing is in flight");
+export const pinCommand = changeCommand("pin", { pinned: true }, "load one, and never stop it for others");
+export const unpinCommand = changeCommand("unpin", { pinned: false }, "let one be stopped for others again");
+
+function changeCommand(name: string, body: { loaded?: boolean; pinned?: boolean }, summary: string) {
+  return serverCommand({
+    name,
+    summary,
+    description: `${summary[0]?.toUpperCase()}${summary.slice(1)}. ${operatorNeeds}`,
+    arguments: [whichArgument],
+    options: { json },
+    examples: [`headrace models ${name} qwen3`],
+    async run(call, which) {
+      return tell(call, await call.request(processPath(which), { method: "PATCH", body }));
+    },
+  });
+}
+
+export const logCommand = serverCommand({
+  name: "log",
+  summary: "show what a model server has written",
+  description: `Show the last lines that a command of the server has written, without credentials. ${operatorNeeds}`,
+  arguments: [whichArgument],
+  options: { follow: ["-f, --follow", "go on with what it writes, until Ctrl-C"], json },
+  examples: ["headrace models log qwen3", "headrace models log qwen3 --follow"],
+  async run({ ask, context, options, terminal }, which) {
+    const read = (after: number) =>
+      ask(async (connection, signal) => {
+        const answer = await requestJson(connection, `${processPath(which)}/output?after=${after}`, signal);
+        return understood(modelProcessOutput, answer, connection, "output of a model process").data;
+      });
+    const lines = await read(0);
+    const print = (more: typeof lines) => {
+      for (const { text } of more) terminal.print(printable(text));
+    };
+    if (!options.follow) return { json: lines, show: () => print(lines) };
+    print(lines);
+    let last = lines.at(-1)?.number ?? 0;
+    return await ask(async (_, signal) => {
+      for (;;) {
+        await context.pause(followMs, signal);
+        const more = await read(last);
+        last = more.at(-1)?.number ?? last;
+        print(more);
+      }
+    });
+  },
+});
+
+function processPath(which: string): string {
+  return `${path}/${encodeURIComponent(which)}`;
+}
+
+async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown): Promise<Outcome> {
+  const process = understood(modelProcessShape, answer, await connect(), "model process");
+  return { json: answer, show: () => terminal.print(`${printable(process.name)}: ${stateText(process)}`) };
+}
+
+function stateText({ state, behind, failure, pinned, is_next: isNext }: ModelProcessWire): string {
+  if (state === "waiting" && behind.length > 0) return `waiting for ${printable(behind.join(", "))}`;
+  if (state === "failed") return `failed: ${printable(failure ?? "")}`;
+  if (pinned) return `${state}, pinned`;
+  return isNext ? `${state}, next to leave` : state;
+}
+
+function memoryText(amounts: ModelProcessWire["memory"]): string {
+  return Object.entries(amounts)
+    .map(([pool, bytes]) => `${pool} ${formatBytes(bytes)}`)
+    .join(", ");
+}

@@ -1,0 +1,49 @@
+// Texts of the configuration of commands: a line as words, and sizes such as 6GB.
+
+/** Where the port of a command's server belongs. No variable of the environment is meant. */
+export const portMark = "$" + "{PORT}";
+
+const factors: Readonly<Record<string, number>> = {
+  b: 1,
+  ...{ kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12 },
+  ...{ kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40 },
+};
+
+const sizePattern = /^(\d+(?:\.\d+)?) ?([kmgt]?i?b)$/i;
+
+export function isByteSize(text: string): boolean {
+  const [, , unit = ""] = sizePattern.exec(text) ?? [];
+  return Object.hasOwn(factors, unit.toLowerCase());
+}
+
+/** Whole bytes of a size that `isByteSize` takes, or of a number. */
+export function byteSize(size: string | number): number {
+  if (typeof size === "number") return size;
+  const [, amount = "0", unit = "b"] = sizePattern.exec(size) ?? [];
+  return Math.round(Number(amount) * (factors[unit.toLowerCase()] ?? 1));
+}
+
+/** One word, or what stands between words: quoted parts and characters behind a backslash are taken as they are. */
+const wordPattern = /\s*((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)\s*/gsy;
+
+/** The words of a command line, as a shell would read them, without anything else that a shell does. Undefined: a quote is open. */
+export function splitWords(line: string): string[] | undefined {
+  const words: string[] = [];
+  wordPattern.lastIndex = 0;
+  let end = 0;
+  for (let match = wordPattern.exec(line); match; match = wordPattern.exec(line)) {
+    words.push(unquoted(match[1] ?? ""));
+    end = wordPattern.lastIndex;
+  }
+  return end === line.length && words.length > 0 ? words : undefined;
+}
+
+function unquoted(word: string): string {
+  return word.replaceAll(
+    /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)/gs,
+    (_, single?: string, double?: string, escaped?: string) => {
+      if (double !== undefined) return double.replaceAll(/\\(["\\])/g, "$1");
+      return single ?? escaped ?? "";
+    },
+  );
+}

@@ -1,0 +1,152 @@
+// A command as an engine: its models are on offer whether it runs or not, and requests go to the server that runs.
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { Log } from "../../base/log.ts";
+import type {
+  CountRequest,
+  Engine,
+  EngineFormats,
+  EngineLoad,
+  EngineModel,
+  EngineRequest,
+  EngineResponse,
+} from "../../domain/models/engine.ts";
+import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../../domain/models/model-process.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
+import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
+import { redactSecrets } from "../../domain/redaction.ts";
+import type { MemoryBudget } from "../memory/budget.ts";
+import { UpstreamEngine } from "../upstream-engine.ts";
+import type { MemoryKnowledge } from "./memory-knowledge.ts";
+import { ModelProcess } from "./model-process.ts";
+import { Output } from "./output.ts";
+import type { ServerRun } from "./server-run.ts";
+import { type CommandSettings, secretsOf } from "./settings.ts";
+
+export interface CommandEngineOptions {
+  settings: CommandSettings;
+  budget: MemoryBudget;
+  knowledge: MemoryKnowledge;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Absolute; processes are known as ours by it. */
+  dataDir: string;
+  log: Log;
+  nowSeconds(): number;
+  /** It takes requests: who waits for it may go on. */
+  onOpen(engine: CommandEngine): void;
+  /** It was loaded: what it can do is known. */
+  onLoaded(engine: CommandEngine): void;
+  stopMs?: number | undefined;
+}
+
+/** Its list of models is asked for once it is ready, but not waited for much longer. */
+const listTimeoutMs = 5_000;
+
+export class CommandEngine implements Engine {
+  readonly name: string;
+  readonly maxConcurrency: number | undefined;
+  readonly onDemand: ModelProcess;
+  readonly #options: CommandEngineOptions;
+  readonly #output: Output;
+  /** The server that runs, or ran last: what formats it has is not forgotten while it is off. */
+  #server: UpstreamEngine | undefined;
+  #listed: readonly EngineModel[] = [];
+
+  constructor(options: CommandEngineOptions) {
+    this.#options = options;
+    const { settings, budget, environment, dataDir, log, knowledge, stopMs } = options;
+    this.name = settings.name;
+    this.maxConcurrency = settings.parallel;
+    this.#output = new Output(secretsOf(settings), options.nowSeconds);
+    this.onDemand = new ModelProcess({
+      ...{ settings, budget, output: this.#output, environment, dataDir, log, stopMs },
+      memory: () => knowledge.of(settings),
+      onReady: (run) => this.#meet(run),
+      onOpen: () => options.onOpen(this),
+    });
+  }
+
+  /** How its server is spoken to. */
+  get speech(): UpstreamSpeech {
+    return speechOf(this.#options.settings);
+  }
+
+  get formats(): EngineFormats | undefined {
+    return this.#server?.formats;
+  }
+
+  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
+    if (!this.onDemand.serving || !this.#server) throw this.onDemand.refusal();
+    return this.#server.send(request, cancellation);
+  }
+
+  /** What the configuration names, with what the server told of it when it ran. */
+  async models(): Promise<EngineModel[]> {
+    return this.#options.settings.models.map((id) => this.#listed.find((model) => model.id === id) ?? { id });
+  }
+
+  processState(): ModelProcessState {
+    return this.onDemand.figures().state;
+  }
+
+  /** One that is not loaded is not loaded for that: the estimate stands. */
+  async countTokens(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
+    return this.onDemand.serving ? await this.#server?.countTokens(request, cancellation) : undefined;
+  }
+
+  async load(signal: AbortSignal): Promise<EngineLoad | undefined> {
+    if (!this.onDemand.serving || !this.#server) throw this.onDemand.refusal();
+    return await this.#server.load(signal);
+  }
+
+  redact(text: string): string {
+    return redactSecrets(text, secretsOf(this.#options.settings));
+  }
+
+  figures(): ModelProcessFigures {
+    return this.onDemand.figures();
+  }
+
+  /** The lines that it wrote behind the one of this number. */
+  outputAfter(number: number): readonly OutputLine[] {
+    return this.#output.after(number);
+  }
+
+  /** Looks how much memory it has now, where nobody stated it. */
+  async measure(): Promise<void> {
+    const run = this.onDemand.serving;
+    const { settings, knowledge } = this.#options;
+    if (run && (await knowledge.measure(settings, run.mark))) this.onDemand.resize();
+  }
+
+  close(): Promise<void> {
+    return this.onDemand.close();
+  }
+
+  /** For those who look after it. */
+  control(): ModelProcessControl {
+    const { settings } = this.#options;
+    return {
+      ...{ name: this.name, engine: this, models: settings.models },
+      figures: () => this.figures(),
+      outputAfter: (number) => this.outputAfter(number),
+      load: () => this.onDemand.load(),
+      unload: () => this.onDemand.unload(),
+      pin: (on) => this.onDemand.pin(on),
+    };
+  }
+
+  async #meet(run: ServerRun): Promise<void> {
+    const { settings, knowledge } = this.#options;
+    const { name, timeoutSeconds, idleSeconds, parallel, path } = settings;
+    this.#server = new UpstreamEngine({
+      ...{ name, url: `${run.url}${path}`, speech: speechOf(settings), maxConcurrency: parallel, httpClient: "own" },
+      firstByteTimeoutMs: timeoutSeconds * 1000,
+      idleTimeoutMs: idleSeconds * 1000,
+    });
+    // Not every server has a list; what is served is known without it.
+    this.#listed = await this.#server.models(AbortSignal.timeout(listTimeoutMs)).catch(() => []);
+    await knowledge.measure(settings, run.mark);
+    this.#options.onLoaded(this);
+  }
+}

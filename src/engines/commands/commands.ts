@@ -1,0 +1,65 @@
+// All commands of this server: made from the configuration, with one budget.
+import { join } from "node:path";
+import type { Log } from "../../base/log.ts";
+import type { Amounts } from "../memory/amounts.ts";
+import type { MemoryBudget } from "../memory/budget.ts";
+import { CommandEngine } from "./command-engine.ts";
+import { MemoryKnowledge } from "./memory-knowledge.ts";
+import type { CommandSettings } from "./settings.ts";
+import { endMarked, markOf } from "./strays.ts";
+
+export interface CommandsOptions {
+  commands: readonly CommandSettings[];
+  budget: MemoryBudget;
+  totals: Amounts;
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Absolute, and locked by this process. */
+  dataDir: string;
+  log: Log;
+  nowSeconds(): number;
+  /** It takes requests: who waits for it may go on. */
+  onOpen(engine: CommandEngine): void;
+  /** It was loaded: what it can do is known. */
+  onLoaded(engine: CommandEngine): void;
+  stopMs?: number | undefined;
+}
+
+/** Caches grow while a server works. */
+const measureMs = 30_000;
+
+/** Ends what an earlier server on this data directory, which is locked by now, has left. */
+export async function endLeftProcesses({ dataDir, log }: Pick<CommandsOptions, "dataDir" | "log">): Promise<void> {
+  const ended = await endMarked(markOf(dataDir, ""));
+  if (ended > 0) log.warn("model_processes_left", { ended, detail: "an earlier server did not end in order" });
+}
+
+export class Commands {
+  readonly engines: readonly CommandEngine[];
+  readonly #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(options: CommandsOptions) {
+    const { commands, dataDir, totals } = options;
+    const knowledge = new MemoryKnowledge(join(dataDir, "model-memory.json"), totals);
+    this.engines = commands.map((settings) => new CommandEngine({ ...options, settings, knowledge }));
+    if (commands.length === 0) return;
+    this.#timer = setInterval(() => {
+      for (const engine of this.engines) void engine.measure();
+    }, measureMs);
+    this.#timer.unref();
+  }
+
+  /** Loads what is to be there from the start. To be called once the server listens. */
+  start(): void {
+    for (const { onDemand } of this.engines) onDemand.start();
+  }
+
+  find(name: string): CommandEngine | undefined {
+    return this.engines.find((engine) => engine.name === name);
+  }
+
+  /** Resolves once nothing of them is left. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all(this.engines.map((engine) => engine.close()));
+  }
+}

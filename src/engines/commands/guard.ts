@@ -1,0 +1,83 @@
+// The role that stands between the gateway and a command: when the gateway ends, in whichever way, so does all of the command.
+import { type ChildProcess, spawn } from "node:child_process";
+import { endMarked, kill, markVariable } from "./strays.ts";
+
+/** The one line that the guard reads. It is no argument, as the variables may hold secrets. */
+export interface Guarded {
+  command: readonly string[];
+  directory: string | undefined;
+  env: Readonly<Record<string, string>>;
+  mark: string;
+  /** Time between being asked to end and being ended. */
+  stopMs: number;
+}
+
+/** Exit code of a guard whose command could not be started, as of a shell. */
+export const notStartedCode = 127;
+
+/**
+ * Starts the command that standard input names, in a session of its own, and ends it when standard input ends. Leaves with
+ * its exit code, once nothing of it is left.
+ */
+export async function guardProcess(): Promise<void> {
+  // Who presses Ctrl-C means the gateway, which then closes standard input in its own time.
+  for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+  const reader = Bun.stdin.stream().getReader();
+  const guarded = JSON.parse(await readLine(reader)) as Guarded;
+  const [program = "", ...args] = guarded.command;
+  const child = spawn(program, args, {
+    cwd: guarded.directory,
+    env: { ...guarded.env, [markVariable]: guarded.mark },
+    detached: true,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const exited = codeOf(child);
+  const stop = () => void end(child, exited, guarded.stopMs);
+  process.on("SIGTERM", stop);
+  void readToEnd(reader).then(stop);
+  const code = await exited;
+  if (child.pid !== undefined) signalGroup(child, "SIGKILL");
+  await endMarked(guarded.mark);
+  process.exit(code);
+}
+
+async function end(child: ChildProcess, exited: Promise<number>, stopMs: number): Promise<void> {
+  signalGroup(child, "SIGTERM");
+  const killer = setTimeout(() => signalGroup(child, "SIGKILL"), stopMs);
+  await exited;
+  clearTimeout(killer);
+}
+
+/** Windows has no process groups of that kind: there it is the process alone. */
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  if (process.platform === "win32") child.kill(signal);
+  else kill(-child.pid, signal);
+}
+
+function codeOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve) => {
+    child.on("error", (error) => {
+      process.stderr.write(`The command could not be started: ${error.message}\n`);
+      resolve(notStartedCode);
+    });
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read">;
+
+async function readLine(reader: Reader): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  while (!text.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) process.exit(1);
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
+}
+
+async function readToEnd(reader: Reader): Promise<void> {
+  for (;;) if ((await reader.read()).done) return;
+}

@@ -1,0 +1,113 @@
+// The memory that commands need: as the configuration states it, as it was measured before, or else as their files suggest.
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amounts.ts";
+import { gpuBytesOf } from "../memory/gpus.ts";
+import type { CommandSettings } from "./settings.ts";
+import { markedProcesses } from "./strays.ts";
+
+/** Beside its file, a model has what it computes with. */
+const filePart = 1.2;
+const besideBytes = 500e6;
+/** Where no file is named. */
+const unknownBytes = 4e9;
+/** What varies by less is no news. */
+const newsPart = 0.02;
+
+export class MemoryKnowledge {
+  readonly #file: string;
+  readonly #totals: Amounts;
+  /** By name and command: another command is another model. */
+  readonly #learned: Map<string, Amounts>;
+
+  /** `file`: where it is kept from one start to the next. `totals`: of the budget. */
+  constructor(file: string, totals: Amounts) {
+    this.#file = file;
+    this.#totals = totals;
+    this.#learned = readLearned(file);
+  }
+
+  of(settings: CommandSettings): Amounts {
+    const { memory } = settings;
+    if (memory) {
+      const gpu = Object.entries(memory.gpu).map(([index, bytes]) => [gpuPool(Number(index)), bytes]);
+      return { [ramPool]: memory.ram, ...Object.fromEntries(gpu) };
+    }
+    return this.#learned.get(keyOf(settings)) ?? this.#assumed(settings);
+  }
+
+  /**
+   * Measures all processes of the mark, where nothing is stated, and keeps the most that was seen. Gives whether it is
+   * news. Where processes cannot be seen, as outside of Linux, what was assumed stays.
+   */
+  async measure(settings: CommandSettings, mark: string): Promise<boolean> {
+    if (settings.memory) return false;
+    const pids = markedProcesses(mark);
+    const ram = pids.reduce((sum, pid) => sum + residentBytes(pid), 0);
+    if (ram === 0) return false;
+    const seen: Record<string, number> = { [ramPool]: ram };
+    if (Object.keys(this.#totals).some(isGpu)) {
+      for (const [index, bytes] of await gpuBytesOf(pids)) seen[gpuPool(index)] = bytes;
+    }
+    return this.#learn(keyOf(settings), seen);
+  }
+
+  #learn(key: string, seen: Amounts): boolean {
+    const known = this.#learned.get(key) ?? {};
+    const pools = Object.keys({ ...known, ...seen });
+    const most = Object.fromEntries(pools.map((pool) => [pool, Math.max(amountOf(known, pool), amountOf(seen, pool))]));
+    if (pools.every((pool) => amountOf(most, pool) <= amountOf(known, pool) * (1 + newsPart))) return false;
+    this.#learned.set(key, most);
+    // What is lost with a crash is learned anew.
+    writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
+    renameSync(`${this.#file}.new`, this.#file);
+    return true;
+  }
+
+  /** On a machine with GPUs it is not known yet where it goes, so it is set aside everywhere, for this once. */
+  #assumed({ command, directory }: CommandSettings): Amounts {
+    const files = command.map((word) => fileBytes(resolve(directory ?? ".", word.replace(/^--?[\w-]+=/, ""))));
+    const largest = Math.max(0, ...files);
+    const bytes = largest > 0 ? largest * filePart + besideBytes : unknownBytes;
+    const pools = Object.keys(this.#totals).filter((pool) => pool === ramPool || isGpu(pool));
+    return Object.fromEntries(pools.map((pool) => [pool, Math.min(bytes, amountOf(this.#totals, pool))]));
+  }
+}
+
+function keyOf({ name, command }: CommandSettings): string {
+  return `${name} ${Bun.hash(JSON.stringify(command)).toString(36)}`;
+}
+
+function readLearned(file: string): Map<string, Amounts> {
+  try {
+    const kept: unknown = JSON.parse(readFileSync(file, "utf8"));
+    const entries = Object.entries(kept as Record<string, Record<string, unknown>>);
+    return new Map(
+      entries.map(([key, amounts]) => [
+        key,
+        Object.fromEntries(
+          Object.entries(amounts).flatMap(([pool, bytes]) => (typeof bytes === "number" ? [[pool, bytes]] : [])),
+        ),
+      ]),
+    );
+  } catch {
+    // There is none yet, or it is no such file: then all is learned anew.
+    return new Map();
+  }
+}
+
+/** Model files alone: a program has a size as well. */
+function fileBytes(path: string): number {
+  if (!/\.(gguf|bin|safetensors|pt|onnx)$/i.test(path)) return 0;
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Proportional set size: what processes share, such as a mapped model file, is counted once over all of them. */
+function residentBytes(pid: number): number {
+  try {
+    const [, kilobytes] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8")) ?? [];
+    return Number(kilobytes ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}

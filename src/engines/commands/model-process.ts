@@ -1,0 +1,425 @@
+// The life of one command: off, waiting for memory, loading, loaded, asleep, stopping or failed; started by demand.
+import { exactMs, wallMs } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { OnDemand } from "../../domain/models/engine.ts";
+import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
+import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
+import { type Amounts, gpuPool, groupPool, ramPool, sum } from "../memory/amounts.ts";
+import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
+import type { Leaving } from "../memory/plan.ts";
+import type { Output } from "./output.ts";
+import { ServerRun } from "./server-run.ts";
+import type { CommandSettings } from "./settings.ts";
+import { fallAsleep, wakeUp } from "./sleep.ts";
+import { markOf } from "./strays.ts";
+
+export interface ModelProcessOptions {
+  settings: CommandSettings;
+  budget: MemoryBudget;
+  output: Output;
+  environment: Readonly<Record<string, string | undefined>>;
+  dataDir: string;
+  log: Log;
+  /** The memory to set aside for it, as far as it is known. */
+  memory(): Amounts;
+  /** It is ready for its first request; resolves when all is known of it. */
+  onReady(run: ServerRun): Promise<void>;
+  /** It takes requests: who waits for it may go on. */
+  onOpen(): void;
+  /** Between being asked to end and being ended; a test has less patience. */
+  stopMs?: number | undefined;
+}
+
+const firstRetryMs = 500;
+const longestRetryMs = 30_000;
+/** Failures in a row, after which who waits is told so. */
+const mostFailures = 3;
+/** It is not tried again sooner, whatever requests come. */
+const restMs = 15_000;
+/** One that ran this long before it died starts the back-off anew. */
+const stableMs = 60_000;
+/** While another is loaded on its GPU, it stays. */
+const stayMs = 1_000;
+
+export class ModelProcess implements Tenant, OnDemand {
+  pinned: boolean;
+  readonly #options: ModelProcessOptions;
+  readonly #startId = crypto.randomUUID();
+  #state: ModelProcessState = "off";
+  #since = Math.floor(wallMs() / 1000);
+  #lease: Lease | undefined;
+  #run: ServerRun | undefined;
+  #claim: AbortController | undefined;
+  #inFlight = 0;
+  #waiting = 0;
+  /** Monotonic milliseconds since when nothing is in flight. */
+  #idleMs = exactMs();
+  /** Somebody else is to have its memory, or an operator wants it stopped: it takes nothing new. */
+  #yielding = false;
+  #unloading = false;
+  /** An operator or the configuration wants it loaded, whether requests wait or not. */
+  #wanted = false;
+  #closed = false;
+  #isLooking = false;
+  #failures = 0;
+  #failure = "";
+  /** False where it needs more than it can ever get. */
+  #fits = true;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #loadedMs = 0;
+  #counts = { starts: 0, evictions: 0, failures: 0, loadSeconds: 0 };
+
+  constructor(options: ModelProcessOptions) {
+    this.#options = options;
+    this.pinned = options.settings.pinned;
+  }
+
+  get name(): string {
+    return this.#options.settings.name;
+  }
+
+  /** While it is open, who waits is as good as in flight: it is about to have a place. */
+  get idleSinceMs(): number | undefined {
+    return this.#inFlight > 0 || (this.#waiting > 0 && this.open) ? undefined : this.#idleMs;
+  }
+
+  /** After failures it is open, so that who waits is told of them. */
+  get open(): boolean {
+    return (this.#state === "loaded" && !this.#yielding && !this.#unloading) || this.#state === "failed";
+  }
+
+  /** The server that takes requests; undefined: there is none. */
+  get serving(): ServerRun | undefined {
+    return this.#state === "loaded" ? this.#run : undefined;
+  }
+
+  get asleep(): Amounts | undefined {
+    const { asleepGpu } = this.#options.settings;
+    if (!asleepGpu || !this.#lease) return undefined;
+    const gpu = Object.entries(asleepGpu).map(([index, bytes]) => [gpuPool(Number(index)), bytes] as const);
+    return { [ramPool]: this.#lease.amounts[ramPool] ?? 0, ...Object.fromEntries(gpu) };
+  }
+
+  figures(): ModelProcessFigures {
+    return {
+      state: this.#state,
+      since: this.#since,
+      failure: this.#failure === "" ? null : this.#failure,
+      pinned: this.pinned,
+      memory: this.#lease?.amounts ?? this.#amounts,
+      inFlight: this.#inFlight,
+      waiting: this.#waiting,
+      ...this.#counts,
+    };
+  }
+
+  /** Loads what the configuration wants to be loaded from the start. */
+  start(): void {
+    if (this.#options.settings.preload || this.pinned) this.load();
+  }
+
+  /** Begins to load it, whether anybody waits or not; one that failed is tried again. */
+  load(): void {
+    this.#wanted = true;
+    this.#unloading = false;
+    if (this.#state === "failed" || this.#state === "restarting") this.#rest();
+    if (this.#state === "loaded") this.#wanted = false;
+    this.#look();
+  }
+
+  /** Stops it once nothing is in flight, pinned or not; requests that come start it again. */
+  unload(): void {
+    this.pinned = false;
+    this.#wanted = false;
+    this.#unloading = this.#state === "loaded" || this.#state === "asleep" || this.#state === "loading";
+    this.#look();
+  }
+
+  pin(on: boolean): void {
+    this.pinned = on;
+    if (on) this.load();
+    else this.#look();
+    this.#options.budget.changed();
+  }
+
+  demand(inFlight: number, waiting: number): void {
+    if (inFlight === 0 && this.#inFlight > 0) this.#idleMs = exactMs();
+    this.#inFlight = inFlight;
+    this.#waiting = waiting;
+    this.#lookSoon();
+  }
+
+  yields(on: boolean): void {
+    this.#yielding = on;
+    if (this.open) this.#options.onOpen();
+  }
+
+  leave(to: Leaving): void {
+    this.#counts.evictions++;
+    void (to === "asleep" ? this.#sleep() : this.#stop("evicted"));
+  }
+
+  /** Why a request that came nevertheless cannot be answered. */
+  refusal(): GatewayError {
+    const hasFailed = this.#state === "failed";
+    const retryAfterSeconds = hasFailed ? Math.ceil(restMs / 1000) : 2;
+    const why = !hasFailed
+      ? "has just stopped"
+      : this.#fits
+        ? "could not be started"
+        : "needs more memory than there is for models, of which the server's log says more";
+    const message = `The server of this model ${why}. Retry in ${retryAfterSeconds} s.`;
+    const detail = `${this.name}: ${hasFailed ? this.#failure : this.#state}`;
+    return new GatewayError("service_unavailable", message, { detail, retryAfterSeconds });
+  }
+
+  /** The memory turned out to be another than was set aside. */
+  resize(): void {
+    if (this.#state === "loaded") this.#lease?.resize(this.#amounts);
+  }
+
+  /** Takes nothing more, and resolves once its process is gone. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#claim?.abort(new Error("closed"));
+    await this.#run?.stop();
+  }
+
+  get #amounts(): Amounts {
+    const { settings, memory } = this.#options;
+    return settings.group === undefined ? memory() : sum(memory(), { [groupPool(settings.group)]: 1 });
+  }
+
+  /** In a microtask: who tells of demand is in the middle of giving places. */
+  #lookSoon(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    queueMicrotask(() => {
+      this.#isLooking = false;
+      if (!this.#closed) this.#look();
+    });
+  }
+
+  #look(): void {
+    const isWanted = this.#waiting > 0 || this.#wanted;
+    const isIdle = this.#inFlight === 0;
+    if (this.#state === "off" && isWanted) void this.#start();
+    else if (this.#state === "waiting" && !isWanted) this.#claim?.abort(new Error("nobody waits any more"));
+    else if (this.#state === "asleep" && this.#unloading) this.#leaveByItself("unloaded");
+    else if (this.#state === "asleep" && isWanted) void this.#wake();
+    else if (this.#state === "loaded" && isIdle) {
+      if (this.#unloading) this.#leaveByItself("unloaded");
+      else {
+        this.#options.budget.changed();
+        this.#keep();
+      }
+    }
+  }
+
+  /** Stops it, or lets it sleep, once it has been idle for as long as it is kept. */
+  #keep(): void {
+    const { keepSeconds } = this.#options.settings;
+    if (keepSeconds === null || this.pinned || this.#state !== "loaded") return;
+    const { idleSinceMs } = this;
+    if (idleSinceMs === undefined) return;
+    const leftMs = keepSeconds * 1000 - (exactMs() - idleSinceMs);
+    clearTimeout(this.#timer);
+    if (leftMs <= 0) this.#leaveByItself("idle");
+    else this.#timer = setTimeout(() => this.#keep(), Math.max(leftMs, 1));
+  }
+
+  #leaveByItself(why: "idle" | "unloaded"): void {
+    clearTimeout(this.#timer);
+    if (this.#lease?.mayLeave === false) {
+      this.#timer = setTimeout(() => this.#look(), stayMs);
+      return;
+    }
+    if (why === "idle" && this.asleep) void this.#sleep();
+    else {
+      this.#lease?.leaves();
+      void this.#stop(why);
+    }
+  }
+
+  async #start(): Promise<void> {
+    this.#set("waiting");
+    this.#fits = true;
+    this.#claim = new AbortController();
+    try {
+      this.#lease = await this.#options.budget.claim(this, this.#amounts, this.#claim.signal);
+    } catch (error) {
+      if (error instanceof NeverFits) {
+        this.#fits = false;
+        this.#fail(textOf(error));
+      } else this.#rest();
+      return;
+    }
+    if (this.#closed) return;
+    this.#set("loading");
+    this.#counts.starts++;
+    this.#failure = "";
+    const beganMs = exactMs();
+    const run = this.#launch();
+    if (!run) return;
+    try {
+      await run.ready();
+      await this.#options.onReady(run);
+      if (this.#run === run) this.#opens(beganMs);
+    } catch (error) {
+      // Where it ended by itself, that was seen already.
+      if (this.#run !== run) return;
+      this.#failure = textOf(error);
+      void run.stop();
+    }
+  }
+
+  /** Undefined where no process could be made. */
+  #launch(): ServerRun | undefined {
+    const { settings, environment, dataDir, output, stopMs, log } = this.#options;
+    const mark = markOf(dataDir, `${this.#startId}-${this.#counts.starts}`);
+    try {
+      const run = new ServerRun({ settings, environment, mark, output, stopMs });
+      this.#run = run;
+      void run.gone.then((code) => {
+        if (this.#run === run) this.#ended(`the process ended with code ${code}`);
+      });
+      log.info("model_loading", { upstream: this.name });
+      return run;
+    } catch (error) {
+      this.#ended(textOf(error));
+      return undefined;
+    }
+  }
+
+  /** Who waits gets its places first: then it works, and nobody asks it to leave. */
+  #opens(beganMs: number): void {
+    const seconds = (exactMs() - beganMs) / 1000;
+    this.#counts.loadSeconds += seconds;
+    this.#options.log.info("model_loaded", { upstream: this.name, ms: Math.round(seconds * 1000) });
+    this.#loadedMs = exactMs();
+    this.#idleMs = exactMs();
+    this.#wanted = false;
+    this.#failure = "";
+    this.#set("loaded");
+    if (this.open) this.#options.onOpen();
+    this.#lease?.loaded();
+    this.resize();
+    this.#lookSoon();
+  }
+
+  async #stop(why: "evicted" | "idle" | "unloaded" | "not asleep"): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#set("stopping");
+    this.#options.log.info("model_stopping", { upstream: this.name, why });
+    await this.#run?.stop();
+  }
+
+  /** All of its process is gone, and its memory free. */
+  #ended(how: string): void {
+    const state = this.#state;
+    const isLoading = state === "loading" || state === "waking";
+    const lease = this.#lease;
+    this.#run = undefined;
+    this.#lease = undefined;
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    if (state === "stopping") this.#rest();
+    else {
+      if (this.#failure === "") this.#failure = isLoading ? `${how} before it was ready` : how;
+      this.#counts.failures++;
+      if (!isLoading && exactMs() - this.#loadedMs > stableMs) this.#failures = 0;
+      this.#options.log.error("model_failed", { upstream: this.name, detail: this.#failure });
+      this.#tryAgain();
+    }
+    lease?.release();
+  }
+
+  #tryAgain(): void {
+    this.#failures++;
+    if (this.#failures >= mostFailures) {
+      this.#fail(this.#failure);
+      return;
+    }
+    this.#set("restarting");
+    const delayMs = Math.min(firstRetryMs * 2 ** (this.#failures - 1), longestRetryMs);
+    this.#timer = setTimeout(() => this.#rest(), delayMs);
+  }
+
+  /** Who waits is told why, and for a while whoever comes. */
+  #fail(why: string): void {
+    const { last } = this.#options.output;
+    // What never ran has said nothing of it.
+    this.#failure = last === undefined || this.#failure === "" ? why : `${why}; its last line: ${last}`;
+    this.#failures = 0;
+    this.#wanted = false;
+    this.#options.log.error("model_not_started", { upstream: this.name, detail: this.#failure });
+    this.#set("failed");
+    this.#options.onOpen();
+    this.#timer = setTimeout(() => this.#rest(), restMs);
+  }
+
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#unloading = false;
+    this.#yielding = false;
+    if (this.pinned && !this.#closed) this.#wanted = true;
+    this.#set("off");
+    this.#lookSoon();
+  }
+
+  async #sleep(): Promise<void> {
+    clearTimeout(this.#timer);
+    const run = this.#run;
+    const amounts = this.asleep;
+    this.#set("stopping");
+    const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));
+    if (!run || this.#run !== run) return;
+    if (!slept) {
+      this.#lease?.leaves();
+      await this.#stop("not asleep");
+      return;
+    }
+    this.#set("asleep");
+    this.#lease?.slept(amounts);
+    this.#lookSoon();
+  }
+
+  async #wake(): Promise<void> {
+    const run = this.#run;
+    if (!run || !this.#lease) return;
+    this.#set("waking");
+    const beganMs = exactMs();
+    try {
+      await this.#lease.grow(this.#amounts, new AbortController().signal);
+      if (this.#run !== run) return;
+      if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
+      if (this.#run === run) this.#opens(beganMs);
+    } catch (error) {
+      // It had to go meanwhile, for others or by itself.
+      if (this.#run !== run || this.#state !== "waking") return;
+      this.#failure = textOf(error);
+      await run.stop();
+    }
+  }
+
+  #set(state: ModelProcessState): void {
+    this.#state = state;
+    this.#since = Math.floor(wallMs() / 1000);
+  }
+}
+
+const poolNames: Readonly<Record<string, string>> = { [ramPool]: "RAM" };
+
+function textOf(error: unknown): string {
+  if (!(error instanceof NeverFits)) return error instanceof Error ? error.message : String(error);
+  const { pool, needed, total, pinned } = error;
+  const where = poolNames[pool] ?? pool;
+  const beside = pinned > 0 ? `, of which pinned models hold ${gigabytes(pinned)}` : "";
+  return `It needs ${gigabytes(needed)} of ${where}, and the budget has ${gigabytes(total)}${beside}.`;
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(2)} GB`;
+}

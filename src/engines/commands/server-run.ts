@@ -1,0 +1,123 @@
+// One run of a command: started behind its guard, asked until it is ready, stopped, and gone once nothing of it is left.
+import { exactMs } from "../../base/clock.ts";
+import { selfCommand } from "../../installation/places.ts";
+import type { Guarded } from "./guard.ts";
+import type { Output } from "./output.ts";
+import { type CommandSettings, commonEnvironment, withPort } from "./settings.ts";
+import { endMarked } from "./strays.ts";
+
+export interface RunOptions {
+  settings: CommandSettings;
+  /** The gateway's own; a few of its variables go along. */
+  environment: Readonly<Record<string, string | undefined>>;
+  mark: string;
+  output: Output;
+  /** Between being asked to end and being ended. Default 10 s. */
+  stopMs?: number | undefined;
+}
+
+const usualStopMs = 10_000;
+/** Beyond the time that the guard gives the command. */
+const guardGraceMs = 5_000;
+const firstLookMs = 50;
+const longestLookMs = 1_000;
+const lookTimeoutMs = 5_000;
+
+export class ServerRun {
+  readonly port: number;
+  /** Resolves with the exit code once all of it has ended. Never rejects. */
+  readonly gone: Promise<number>;
+  readonly #options: RunOptions;
+  readonly #guard: Bun.Subprocess<"pipe", "pipe", "pipe">;
+  #isGone = false;
+  #stopping: Promise<number> | undefined;
+
+  /** Throws where no process could be made. */
+  constructor(options: RunOptions) {
+    this.#options = options;
+    this.port = freePort();
+    const { settings, environment, mark, output, stopMs = usualStopMs } = options;
+    const { command, env } = withPort(settings, this.port);
+    const { directory } = settings;
+    const guarded: Guarded = { command, directory, env: { ...commonEnvironment(environment), ...env }, mark, stopMs };
+    const pipes = { stdin: "pipe", stdout: "pipe", stderr: "pipe" } as const;
+    this.#guard = Bun.spawn(selfCommand("guard-process"), pipes);
+    this.#guard.stdin.write(`${JSON.stringify(guarded)}\n`);
+    void this.#guard.stdin.flush();
+    void output.read(this.#guard.stdout);
+    void output.read(this.#guard.stderr);
+    this.gone = this.#guard.exited.then(async (code) => {
+      // What killed the guard alone has left its command.
+      if (this.#guard.signalCode !== null) await endMarked(mark);
+      this.#isGone = true;
+      return code;
+    });
+  }
+
+  /** The mark that all of its processes have. */
+  get mark(): string {
+    return this.#options.mark;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Resolves once it can take requests. Rejects with a sentence where it ends before, or takes too long. */
+  async ready(): Promise<void> {
+    const { readySeconds } = this.#options.settings;
+    const untilMs = exactMs() + readySeconds * 1000;
+    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, longestLookMs)) {
+      await Promise.race([Bun.sleep(waitMs), this.gone]);
+      if (this.#isGone)
+        throw new Error(`the process ended with code ${this.#guard.exitCode ?? "of a signal"} before it was ready`);
+      if (await this.#isReady()) return;
+      if (exactMs() > untilMs) throw new Error(`it was not ready within ${readySeconds} s`);
+    }
+  }
+
+  /** Ends it, by SIGTERM and then by SIGKILL, and resolves once it is gone. */
+  stop(): Promise<number> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<number> {
+    const { stopMs = usualStopMs } = this.#options;
+    void this.#guard.stdin.end();
+    const killer = setTimeout(() => this.#guard.kill("SIGKILL"), stopMs + guardGraceMs);
+    try {
+      return await this.gone;
+    } finally {
+      clearTimeout(killer);
+    }
+  }
+
+  /** By the path that the configuration names, else by the usual one, which not every server has. */
+  async #isReady(): Promise<boolean> {
+    const { readyPath, path } = this.#options.settings;
+    const status = await this.#statusOf(readyPath ?? "/health");
+    if (status === 200) return true;
+    if (readyPath !== undefined || status === undefined || ![404, 405, 501].includes(status)) return false;
+    return (await this.#statusOf(`${path}/models`)) === 200;
+  }
+
+  async #statusOf(path: string): Promise<number | undefined> {
+    try {
+      const options = { signal: AbortSignal.timeout(lookTimeoutMs), redirect: "manual" } as const;
+      const response = await fetch(`${this.url}${path}`, options);
+      await response.body?.cancel();
+      return response.status;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Another program may take it before the command does: then the command fails, and the next start has another one. */
+function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}

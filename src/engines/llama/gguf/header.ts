@@ -1,0 +1,154 @@
+// Reads the header of a GGUF file from its first bytes: bounded, and for bytes that somebody else may have made.
+// The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+
+/** The header goes on behind the bytes that were given. */
+export class GgufIncomplete extends Error {
+  override readonly name = "GgufIncomplete";
+}
+
+/** It is no GGUF file that can be read; the message is half a sentence that says why. */
+export class GgufRefused extends Error {
+  override readonly name = "GgufRefused";
+}
+
+export type GgufValue = number | boolean | string | readonly number[];
+
+export interface GgufHeader {
+  /** What was kept of the metadata: texts up to `longestText`, lists of up to `longestList` numbers, and single values. */
+  metadata: ReadonlyMap<string, GgufValue>;
+  /** Entries of each list, whether it was kept or not. */
+  lengths: ReadonlyMap<string, number>;
+  /** The sum over all tensors of this file. */
+  parameters: number;
+  /** Where the header ends. */
+  bytes: number;
+}
+
+/** More than any model has; each is only skipped over, so that the file's own length bounds the work. */
+const mostEntries = 65_536;
+/** Chat templates are the longest texts that say something. */
+const longestText = 256 * 1024;
+const longestKey = 65_535;
+/** Values that differ from layer to layer come as lists. */
+const longestList = 1024;
+const mostDimensions = 4;
+
+const text = 8;
+const list = 9;
+/** Bytes of a single value by its type: u8, i8, u16, i16, u32, i32, f32, bool, and u64, i64, f64 behind text and list. */
+const widths = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8] as const;
+
+/**
+ * Throws a GgufIncomplete where the header is longer than `bytes`, which more of the file may mend, and a GgufRefused
+ * where it cannot be one.
+ */
+export function readGgufHeader(bytes: Buffer): GgufHeader {
+  const cursor = new Cursor(bytes);
+  if (cursor.text(4) !== "GGUF") throw new GgufRefused("it is not a GGUF file");
+  const version = cursor.single(4);
+  if (version !== 2 && version !== 3) throw new GgufRefused(`its version of GGUF is ${version}, and 2 and 3 are read`);
+  const tensors = cursor.count("tensors", mostEntries);
+  const entries = cursor.count("entries of metadata", mostEntries);
+  const metadata = new Map<string, GgufValue>();
+  const lengths = new Map<string, number>();
+  for (let entry = 0; entry < entries; entry++) {
+    const key = cursor.text(cursor.count("bytes of a key", longestKey));
+    const type = cursor.single(4);
+    const value = type === list ? readList(cursor, (length) => lengths.set(key, length)) : readSingle(cursor, type);
+    if (value !== undefined) metadata.set(key, value);
+  }
+  let parameters = 0;
+  for (let tensor = 0; tensor < tensors; tensor++) parameters += readTensor(cursor);
+  return { metadata, lengths, parameters, bytes: cursor.position };
+}
+
+function readSingle(cursor: Cursor, type: number): GgufValue | undefined {
+  if (type === text) {
+    const length = cursor.count("bytes of a text");
+    if (length <= longestText) return cursor.text(length);
+    cursor.skip(length);
+    return undefined;
+  }
+  widthOf(type);
+  return type === 7 ? cursor.single(0) !== 0 : cursor.single(type);
+}
+
+function readList(cursor: Cursor, counted: (length: number) => void): readonly number[] | undefined {
+  const type = cursor.single(4);
+  const length = cursor.count("entries of a list");
+  counted(length);
+  if (type === text) {
+    for (let entry = 0; entry < length; entry++) cursor.skip(cursor.count("bytes of a text"));
+    return undefined;
+  }
+  const width = widthOf(type);
+  if (length > longestList) {
+    cursor.skip(length * width);
+    return undefined;
+  }
+  return Array.from({ length }, () => cursor.single(type));
+}
+
+/** The number of its parameters. */
+function readTensor(cursor: Cursor): number {
+  cursor.skip(cursor.count("bytes of a tensor's name", longestKey));
+  const dimensions = cursor.single(4);
+  if (dimensions > mostDimensions) throw new GgufRefused(`a tensor has ${dimensions} dimensions`);
+  let parameters = 1;
+  for (let dimension = 0; dimension < dimensions; dimension++) parameters *= cursor.count("places of a dimension");
+  if (!Number.isSafeInteger(parameters)) throw new GgufRefused("a tensor is larger than any file");
+  // Its type and its place in the file.
+  cursor.skip(4 + 8);
+  return parameters;
+}
+
+function widthOf(type: number): number {
+  const width = widths[type];
+  if (width === undefined) throw new GgufRefused(`a value has the type ${type}, which there is not`);
+  return width;
+}
+
+/** Goes forward over the bytes; what is behind their end is a GgufIncomplete. */
+class Cursor {
+  readonly #bytes: Buffer;
+  position = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  skip(length: number): number {
+    const start = this.position;
+    if (length > this.#bytes.length - start) throw new GgufIncomplete("the header goes on");
+    this.position = start + length;
+    return start;
+  }
+
+  text(length: number): string {
+    const start = this.skip(length);
+    return this.#bytes.toString("utf8", start, start + length);
+  }
+
+  /** A number of the given type; booleans are bytes. */
+  single(type: number): number {
+    const start = this.skip(widthOf(type));
+    const bytes = this.#bytes;
+    if (type === 1) return bytes.readInt8(start);
+    if (type === 2) return bytes.readUInt16LE(start);
+    if (type === 3) return bytes.readInt16LE(start);
+    if (type === 4) return bytes.readUInt32LE(start);
+    if (type === 5) return bytes.readInt32LE(start);
+    if (type === 6) return bytes.readFloatLE(start);
+    if (type === 10) return Number(bytes.readBigUInt64LE(start));
+    if (type === 11) return Number(bytes.readBigInt64LE(start));
+    if (type === 12) return bytes.readDoubleLE(start);
+    return bytes.readUInt8(start);
+  }
+
+  /** A length of 64 bits; throws a GgufRefused where it is more than `most`. */
+  count(of: string, most = Number.MAX_SAFE_INTEGER): number {
+    const value = this.single(10);
+    if (value <= most) return value;
+    throw new GgufRefused(`it says to have ${value} ${of}`);
+  }
+}

@@ -1,0 +1,105 @@
+// What the GGUF files of a model say of it: how large it is, and what its memory depends on.
+import { open, stat } from "node:fs/promises";
+import { type GgufHeader, GgufIncomplete, GgufRefused, readGgufHeader } from "./header.ts";
+import { quantizationName } from "./quantizations.ts";
+
+export interface GgufFacts {
+  architecture: string;
+  /** The name of its file type, such as `Q4_K_M`. */
+  quantization: string | undefined;
+  parameters: number;
+  /** Tokens; the length that the model was trained for. */
+  context: number | undefined;
+  /** Bytes of all files together. */
+  fileBytes: number;
+  /** Entries of the vocabulary, and numbers in the vector of a token; 0 where the file does not say. */
+  vocabulary: number;
+  embedding: number;
+  /** Numbers that attention keeps for each token, over all layers: keys and values. */
+  cachedPerToken: number;
+}
+
+const firstRead = 1024 * 1024;
+/** Vocabularies of a quarter of a million words take some ten megabytes. */
+const longestHeader = 64 * 1024 * 1024;
+
+/** Facts by path, size and time of change of the first file: headers are long, and lists are asked for often. */
+const known = new Map<string, GgufFacts>();
+const mostKnown = 500;
+
+/** `paths`: all files of one model, the first part first. Rejects with a GgufRefused, or as the disk does. */
+export async function readModelFile(paths: readonly string[]): Promise<GgufFacts> {
+  const files = await Promise.all(paths.map((path) => stat(path)));
+  const identity = JSON.stringify(paths.map((path, index) => [path, files[index]?.size, files[index]?.mtimeMs]));
+  const found = known.get(identity);
+  if (found) return found;
+  const headers = [];
+  for (const path of paths) headers.push(await readHeader(path));
+  const [first] = headers;
+  if (!first) throw new GgufRefused("there is no file");
+  const facts = factsOf(first, {
+    parameters: headers.reduce((sum, { parameters }) => sum + parameters, 0),
+    fileBytes: files.reduce((sum, { size }) => sum + size, 0),
+  });
+  if (known.size >= mostKnown) known.clear();
+  known.set(identity, facts);
+  return facts;
+}
+
+/** Reads more of the file as long as its header goes on, four times as much each time. */
+async function readHeader(path: string): Promise<GgufHeader> {
+  const handle = await open(path, "r");
+  try {
+    for (let length = firstRead; ; length *= 4) {
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
+      try {
+        return readGgufHeader(buffer.subarray(0, bytesRead));
+      } catch (error) {
+        if (!(error instanceof GgufIncomplete)) throw error;
+        if (bytesRead < length) throw new GgufRefused("it ends within its header");
+        if (length >= longestHeader) throw new GgufRefused(`its header is longer than ${longestHeader} bytes`);
+      }
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+export function factsOf(header: GgufHeader, sums: Pick<GgufFacts, "parameters" | "fileBytes">): GgufFacts {
+  const { metadata, lengths } = header;
+  const architecture = metadata.get("general.architecture");
+  if (typeof architecture !== "string") throw new GgufRefused("it does not say which architecture it has");
+  const fileType = metadata.get("general.file_type");
+  const number = (name: string) => {
+    const value = metadata.get(`${architecture}.${name}`);
+    return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
+  };
+  const embedding = number("embedding_length") ?? 0;
+  return {
+    architecture,
+    quantization: typeof fileType === "number" ? quantizationName(fileType) : undefined,
+    ...sums,
+    context: number("context_length"),
+    vocabulary: lengths.get("tokenizer.ggml.tokens") ?? 0,
+    embedding,
+    cachedPerToken: cachedPerToken(metadata, architecture, number, embedding),
+  };
+}
+
+/** Layers, times heads of keys and values, times the length of both; heads may differ from layer to layer. */
+function cachedPerToken(
+  metadata: GgufHeader["metadata"],
+  architecture: string,
+  number: (name: string) => number | undefined,
+  embedding: number,
+): number {
+  const layers = number("block_count") ?? 0;
+  const listed = metadata.get(`${architecture}.attention.head_count_kv`);
+  const heads = number("attention.head_count") ?? 1;
+  const each = number("attention.head_count_kv") ?? heads;
+  const allHeads = Array.isArray(listed) ? listed.reduce((sum, one) => sum + Math.max(0, one), 0) : layers * each;
+  const usualLength = embedding / heads;
+  const keys = number("attention.key_length") ?? usualLength;
+  const values = number("attention.value_length") ?? usualLength;
+  return Math.ceil(allHeads * (keys + values));
+}

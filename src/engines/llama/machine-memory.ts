@@ -1,0 +1,14 @@
+// The memory of this machine, a container's limit included.
+import { freemem, totalmem } from "node:os";
+
+/** Bytes that this process can still take. */
+export function availableMemoryBytes(): number {
+  return Math.min(freemem(), process.availableMemory());
+}
+
+/** Bytes. */
+export function machineMemory(): { total: number; free: number } {
+  // Zero, or more than there is, where nothing bounds the process.
+  const bound = process.constrainedMemory();
+  return { total: bound > 0 ? Math.min(bound, totalmem()) : totalmem(), free: availableMemoryBytes() };
+}

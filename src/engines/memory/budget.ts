@@ -1,0 +1,349 @@
+// The one budget of this machine's RAM and of each GPU's memory: set aside before a model starts, given back once it is gone.
+import type { Clock } from "../../base/clock.ts";
+import { type Amounts, amountOf, difference, isGpu, isMemory, poolsOf, sum } from "./amounts.ts";
+import { type Held, type Leaving, makePlan, type Wanted } from "./plan.ts";
+
+/** A model as the budget knows it, whoever runs it. Each has one lease at most. */
+export interface Tenant {
+  /** The name by which operators know it. */
+  readonly name: string;
+  /** It never leaves for others. */
+  readonly pinned: boolean;
+  /** Monotonic milliseconds since when it has nothing in flight; undefined: it works. */
+  readonly idleSinceMs: number | undefined;
+  /** What it would hold asleep; undefined: it cannot sleep. */
+  readonly asleep: Amounts | undefined;
+  /**
+   * True: another waits for its memory; it takes nothing new, ends what is in flight and calls `changed` then. False: it
+   * takes requests again.
+   */
+  yields(on: boolean): void;
+  /**
+   * Called while it is idle alone: it takes nothing more from now on and goes. `gone` ends in `release`; `asleep` ends in
+   * `slept`, or in `release` where it could not.
+   */
+  leave(to: Leaving): void;
+}
+
+/** Memory that is set aside for a tenant. It counts as loading until `loaded`, on a GPU with nobody else doing so. */
+export interface Lease {
+  readonly amounts: Amounts;
+  /** It is ready, or awake: from now on it may be asked to leave. */
+  loaded(): void;
+  /** What it really holds, once that is known. */
+  resize(amounts: Amounts): void;
+  /** It goes by itself: what it holds comes back soon. */
+  leaves(): void;
+  /** False while another is loaded on one of its GPUs: what it freed there now would confuse that one. */
+  readonly mayLeave: boolean;
+  /** It sleeps, and holds this much. */
+  slept(amounts: Amounts): void;
+  /**
+   * Sets aside what it needs to be awake, as `claim` does; it counts as loading from then on. Rejects as well where it has
+   * to leave before that.
+   */
+  grow(amounts: Amounts, signal: AbortSignal): Promise<void>;
+  /** Its process is gone; the lease ends. */
+  release(): void;
+}
+
+/** More than the budget can ever give it. */
+export class NeverFits extends Error {
+  readonly pool: string;
+  readonly needed: number;
+  readonly total: number;
+  /** The part of the total that pinned models hold. */
+  readonly pinned: number;
+
+  constructor(pool: string, needed: number, total: number, pinned: number) {
+    super(`${needed} bytes of ${pool} are needed, of ${total} with ${pinned} pinned.`);
+    this.pool = pool;
+    this.needed = needed;
+    this.total = total;
+    this.pinned = pinned;
+  }
+}
+
+export interface PoolView {
+  pool: string;
+  total: number;
+  /** What is set aside, also of those that load or leave. */
+  used: number;
+}
+
+export interface BudgetView {
+  pools: PoolView[];
+  held: { name: string; amounts: Amounts; state: Held["state"]; pinned: boolean; idle: boolean }[];
+  /** In the order in which they get it; `behind`: the models that have to end, leave or yield first. */
+  waiting: { name: string; amounts: Amounts; behind: string[] }[];
+  /** Who would leave first. */
+  next: string | undefined;
+}
+
+export class MemoryBudget {
+  readonly #totals: Amounts;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #leases = new Set<Holding>();
+  readonly #claims: Claim[] = [];
+  #behind = new Map<Claim, Holding[]>();
+  #isPlanning = false;
+  #planAgain = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `totals`: of each pool; one that is left out has nothing. */
+  constructor(totals: Amounts, clock: Pick<Clock, "monotonicMs">) {
+    this.#totals = totals;
+    this.#clock = clock;
+  }
+
+  /**
+   * Waits for memory, in order of arrival, and sees to it that idle tenants leave for it. Rejects with `NeverFits` at
+   * once, or later where it no longer can; with the reason of `signal` where that comes first.
+   */
+  claim(tenant: Tenant, amounts: Amounts, signal: AbortSignal): Promise<Lease> {
+    return this.#want(tenant, amounts, undefined, signal);
+  }
+
+  /** A tenant became idle, was pinned or unpinned: who waits may have its turn. */
+  changed(): void {
+    if (this.#claims.length > 0) this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#isPlanning) {
+      this.#planAgain = true;
+      return;
+    }
+    this.#isPlanning = true;
+    try {
+      do {
+        this.#planAgain = false;
+        this.#carryOut();
+      } while (this.#planAgain);
+    } finally {
+      this.#isPlanning = false;
+    }
+  }
+
+  view(): BudgetView {
+    const used = this.#used();
+    const idle = [...this.#leases].filter((held) => held.state === "loaded" && !held.pinned);
+    const next = idle
+      .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
+      .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0))[0];
+    return {
+      pools: Object.keys(this.#totals)
+        .filter(isMemory)
+        .map((pool) => ({ pool, total: amountOf(this.#totals, pool), used: amountOf(used, pool) })),
+      held: [...this.#leases].map(({ tenant, amounts, state, pinned }) => ({
+        ...{ name: tenant.name, amounts, state, pinned, idle: tenant.idleSinceMs !== undefined },
+      })),
+      waiting: this.#claims.map((claim) => ({
+        ...{ name: claim.tenant.name, amounts: claim.need },
+        behind: (this.#behind.get(claim) ?? []).map(({ tenant }) => tenant.name),
+      })),
+      next: next?.tenant.name,
+    };
+  }
+
+  #used(): Amounts {
+    return [...this.#leases].reduce<Amounts>((total, { amounts }) => sum(total, amounts), {});
+  }
+
+  #want(tenant: Tenant, need: Amounts, holder: Holding | undefined, signal: AbortSignal): Promise<Holding> {
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#drop(claim);
+        reject(signal.reason);
+        this.#plan();
+      };
+      const claim: Claim = {
+        ...{ tenant, need, holder },
+        grant: (held) => {
+          signal.removeEventListener("abort", onAbort);
+          resolve(held);
+        },
+        refuse: (error) => {
+          signal.removeEventListener("abort", onAbort);
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#claims.push(claim);
+      this.#plan();
+    });
+  }
+
+  #drop(claim: Claim): void {
+    const index = this.#claims.indexOf(claim);
+    if (index >= 0) this.#claims.splice(index, 1);
+  }
+
+  #carryOut(): void {
+    const nowMs = this.#clock.monotonicMs();
+    const plan = makePlan<Holding, Claim>(this.#totals, [...this.#leases], this.#claims, nowMs);
+    this.#behind = plan.waits;
+    for (const { wanted, pool } of plan.refusals) {
+      this.#drop(wanted);
+      wanted.refuse(this.#neverFits(wanted, pool));
+    }
+    for (const claim of plan.grants) {
+      this.#drop(claim);
+      claim.grant(this.#grant(claim));
+    }
+    for (const { held, to } of plan.leaves) held.leave(to);
+    // Whoever reopens comes last: what waits for it may take a place there at once.
+    for (const held of plan.yields) held.yieldNow(true, nowMs);
+    for (const held of this.#leases) if (!plan.yields.has(held)) held.yieldNow(false, nowMs);
+    clearTimeout(this.#timer);
+    if (plan.lookAgainMs === undefined) return;
+    // At least a millisecond: timers may be early by a fraction of one.
+    this.#timer = setTimeout(() => this.#plan(), Math.max(1, plan.lookAgainMs - nowMs));
+    this.#timer.unref();
+  }
+
+  #grant({ tenant, need, holder }: Claim): Holding {
+    const held = holder ?? new Holding(tenant, {}, this.#ports);
+    held.begin(need, this.#clock.monotonicMs());
+    this.#leases.add(held);
+    return held;
+  }
+
+  #neverFits({ tenant, need }: Claim, pool: string): NeverFits {
+    const others = [...this.#leases].filter((held) => held.pinned && held.tenant !== tenant);
+    const pinned = others.reduce((total, { amounts }) => total + amountOf(amounts, pool), 0);
+    return new NeverFits(pool, amountOf(need, pool), amountOf(this.#totals, pool), pinned);
+  }
+
+  readonly #ports: HoldingPorts = {
+    nowMs: () => this.#clock.monotonicMs(),
+    changed: () => this.#plan(),
+    want: (held, need, signal) => this.#want(held.tenant, need, held, signal),
+    isLoadingBeside: (held) =>
+      [...this.#leases].some(
+        (other) =>
+          other !== held &&
+          other.state === "loading" &&
+          poolsOf(other.amounts).some((pool) => isGpu(pool) && amountOf(held.amounts, pool) > 0),
+      ),
+    goes: (held) => {
+      for (const claim of this.#claims.filter(({ holder }) => holder === held)) {
+        this.#drop(claim);
+        claim.refuse(new Error("It has to leave, and wakes no more."));
+      }
+    },
+    ended: (held) => {
+      this.#ports.goes(held);
+      this.#leases.delete(held);
+      this.#plan();
+    },
+  };
+}
+
+interface Claim extends Wanted<Holding> {
+  readonly tenant: Tenant;
+  grant(held: Holding): void;
+  refuse(error: Error): void;
+}
+
+interface HoldingPorts {
+  nowMs(): number;
+  changed(): void;
+  want(held: Holding, need: Amounts, signal: AbortSignal): Promise<Holding>;
+  isLoadingBeside(held: Holding): boolean;
+  /** It goes: what it wanted to have when it wakes is wanted no more. */
+  goes(held: Holding): void;
+  ended(held: Holding): void;
+}
+
+class Holding implements Held, Lease {
+  readonly tenant: Tenant;
+  state: Held["state"] = "loading";
+  amounts: Amounts;
+  leavesBehind: Amounts = {};
+  servesSinceMs = 0;
+  loadMs = 0;
+  readonly #ports: HoldingPorts;
+  #beganMs = 0;
+  #yields = false;
+  #sleeps = false;
+
+  constructor(tenant: Tenant, amounts: Amounts, ports: HoldingPorts) {
+    this.tenant = tenant;
+    this.amounts = amounts;
+    this.#ports = ports;
+  }
+
+  get pinned(): boolean {
+    return this.tenant.pinned;
+  }
+
+  get idleSinceMs(): number | undefined {
+    return this.tenant.idleSinceMs;
+  }
+
+  get asleep(): Amounts | undefined {
+    return this.#sleeps ? undefined : this.tenant.asleep;
+  }
+
+  get mayLeave(): boolean {
+    return !this.#ports.isLoadingBeside(this);
+  }
+
+  begin(need: Amounts, nowMs: number): void {
+    this.state = "loading";
+    this.amounts = sum(this.amounts, need);
+    this.#beganMs = nowMs;
+    this.#sleeps = false;
+  }
+
+  loaded(): void {
+    this.state = "loaded";
+    this.servesSinceMs = this.#ports.nowMs();
+    this.loadMs = this.servesSinceMs - this.#beganMs;
+    this.#ports.changed();
+  }
+
+  resize(amounts: Amounts): void {
+    this.amounts = amounts;
+    this.#ports.changed();
+  }
+
+  leaves(): void {
+    this.state = "leaving";
+    this.leavesBehind = {};
+    this.#ports.goes(this);
+    this.#ports.changed();
+  }
+
+  slept(amounts: Amounts): void {
+    this.#sleeps = true;
+    this.state = "loaded";
+    this.resize(amounts);
+  }
+
+  async grow(amounts: Amounts, signal: AbortSignal): Promise<void> {
+    const more = difference(amounts, this.amounts);
+    await this.#ports.want(this, Object.fromEntries(Object.entries(more).filter(([, some]) => some > 0)), signal);
+  }
+
+  release(): void {
+    this.#ports.ended(this);
+  }
+
+  yieldNow(on: boolean, nowMs: number): void {
+    if (on === this.#yields || this.state !== "loaded") return;
+    this.#yields = on;
+    if (!on) this.servesSinceMs = nowMs;
+    this.tenant.yields(on);
+  }
+
+  leave(to: Leaving): void {
+    this.#yields = false;
+    this.state = "leaving";
+    this.leavesBehind = to === "asleep" ? (this.asleep ?? {}) : {};
+    if (to === "gone") this.#ports.goes(this);
+    this.tenant.leave(to);
+  }
+}

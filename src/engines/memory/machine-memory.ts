@@ -1,0 +1,31 @@
+// How much memory models may have where the configuration does not say: most of what this machine has.
+import { readFileSync } from "node:fs";
+import { totalmem } from "node:os";
+import { type Amounts, gpuPool, ramPool } from "./amounts.ts";
+import { findGpus } from "./gpus.ts";
+
+/** The rest is for the gateway, the system and its cache of files. */
+const ramPart = 0.8;
+/** Drivers and libraries take a little beside what each process counts. */
+const gpuPart = 0.95;
+
+/** `withGpus`: whether the drivers are asked, which takes a moment. Gives part of the RAM of this machine, or of what its container may have, and of what is free of each GPU. */
+export async function machineMemory(withGpus: boolean): Promise<Amounts> {
+  const gpus = withGpus ? await findGpus() : [];
+  return {
+    [ramPool]: Math.floor(ramPart * Math.min(totalmem(), ...containerLimits())),
+    ...Object.fromEntries(gpus.map(({ index, free }) => [gpuPool(index), Math.floor(gpuPart * free)])),
+  };
+}
+
+/** Those of cgroup v2 and v1; `max`, and the huge number that stands for it, are none. */
+function containerLimits(): number[] {
+  return ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].flatMap((file) => {
+    try {
+      const limit = Number(readFileSync(file, "utf8"));
+      return Number.isFinite(limit) && limit > 0 ? [limit] : [];
+    } catch {
+      return [];
+    }
+  });
+}

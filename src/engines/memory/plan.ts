@@ -1,0 +1,232 @@
+// Decides who gets memory now, who has to leave for that and who waits: a pure function of what is held and wanted.
+import { type Amounts, amountOf, difference, isGpu, poolsOf, sum } from "./amounts.ts";
+
+/** Memory that is set aside for one model, from before its process is started until that is gone. */
+export interface Held {
+  readonly amounts: Amounts;
+  /** What it would still hold asleep; undefined: it cannot sleep, or does already. */
+  readonly asleep: Amounts | undefined;
+  readonly state: "loading" | "loaded" | "leaving";
+  /** What stays held of one that leaves, as it goes to sleep. */
+  readonly leavesBehind: Amounts;
+  readonly pinned: boolean;
+  /** Monotonic milliseconds since when nothing is in flight; undefined: it works. */
+  readonly idleSinceMs: number | undefined;
+  /** Monotonic milliseconds since when it takes requests, without having been asked to yield. */
+  readonly servesSinceMs: number;
+  /** How long its loading took. */
+  readonly loadMs: number;
+}
+
+export interface Wanted<H extends Held> {
+  /** On top of what `holder` holds. */
+  readonly need: Amounts;
+  /** The one that is to wake; undefined: it is to be started. */
+  readonly holder: H | undefined;
+}
+
+export interface Plan<H extends Held, W extends Wanted<H>> {
+  grants: W[];
+  /** What can never be granted, in which pool. */
+  refusals: { wanted: W; pool: string }[];
+  /** Idle ones that have to go now. */
+  leaves: { held: H; to: Leaving }[];
+  /** Those that work and take nothing new until somebody else has had its turn. */
+  yields: Set<H>;
+  /** For each that waits, whose end or yielding it waits for. */
+  waits: Map<W, H[]>;
+  /** Monotonic milliseconds when it has to be looked again though nothing happened; undefined: not before it does. */
+  lookAgainMs: number | undefined;
+}
+
+/** Whether the process stays, with less memory. */
+export type Leaving = "asleep" | "gone";
+
+interface Step<H> {
+  held: H;
+  to: Leaving;
+  frees: Amounts;
+}
+
+/**
+ * In order of arrival: whoever waits keeps its share of what is free, and nobody behind it gets what it is short of.
+ * Idle ones leave for it, the one that is idle longest first; where that is not enough, those that work and have served
+ * for as long as they took to load yield. Nobody leaves where that would not make room.
+ */
+export function makePlan<H extends Held, W extends Wanted<H>>(
+  totals: Amounts,
+  helds: readonly H[],
+  wants: readonly W[],
+  nowMs: number,
+): Plan<H, W> {
+  const planning = new Planning<H, W>(totals, helds, nowMs);
+  planning.shrink();
+  for (const wanted of wants) planning.decide(wanted);
+  return planning.plan;
+}
+
+class Planning<H extends Held, W extends Wanted<H>> {
+  readonly plan: Plan<H, W> = {
+    ...{ grants: [], refusals: [], leaves: [], yields: new Set(), waits: new Map(), lookAgainMs: undefined },
+  };
+  readonly #totals: Amounts;
+  readonly #helds: readonly H[];
+  readonly #nowMs: number;
+  readonly #loadingOn: Set<string>;
+  /** Pools that somebody who waits is short of. */
+  readonly #sought = new Set<string>();
+  #free: Amounts;
+  /** That those who leave will give back. */
+  #coming: Amounts = {};
+
+  constructor(totals: Amounts, helds: readonly H[], nowMs: number) {
+    this.#totals = totals;
+    this.#helds = helds;
+    this.#nowMs = nowMs;
+    this.#free = helds.reduce((left, { amounts }) => difference(left, amounts), totals);
+    for (const { state, amounts, leavesBehind } of helds) {
+      if (state === "leaving") this.#coming = sum(this.#coming, difference(amounts, leavesBehind));
+    }
+    const loading = helds.filter(({ state }) => state === "loading");
+    this.#loadingOn = new Set(loading.flatMap(({ amounts }) => poolsOf(amounts).filter(isGpu)));
+  }
+
+  /** Where more is held than there is, as when a process turned out larger than was thought, idle ones go. */
+  shrink(): void {
+    const over = Object.keys(this.#free).filter((pool) => amountOf(this.#free, pool) < 0);
+    if (over.length === 0) return;
+    const steps = this.#enough({}, over, this.#idleSteps(over, undefined));
+    if (steps) this.#take(steps);
+  }
+
+  decide(wanted: W): void {
+    const impossible = this.#impossible(wanted);
+    if (impossible !== undefined) {
+      this.plan.refusals.push({ wanted, pool: impossible });
+      return;
+    }
+    const { need } = wanted;
+    const pools = poolsOf(need);
+    const behind = pools.some((pool) => this.#sought.has(pool));
+    const short = shortOf(need, this.#free);
+    const beside = pools.filter((pool) => this.#loadingOn.has(pool));
+    if (!behind && short.length === 0 && beside.length === 0) {
+      this.plan.grants.push(wanted);
+      this.#free = difference(this.#free, need);
+      for (const pool of pools) if (isGpu(pool)) this.#loadingOn.add(pool);
+      return;
+    }
+    this.plan.waits.set(wanted, this.#inTheWay([...short, ...beside], wanted.holder));
+    if (!behind && beside.length === 0) this.#makeRoom(wanted, short);
+    // Its share of what is free is kept for it.
+    for (const pool of short) this.#sought.add(pool);
+    this.#free = difference(this.#free, Object.fromEntries(pools.map((pool) => [pool, kept(pool, need, short)])));
+  }
+
+  #impossible({ need, holder }: W): string | undefined {
+    const pinned = this.#helds.filter((held) => held === holder || held.pinned);
+    const left = pinned.reduce((rest, { amounts }) => difference(rest, amounts), this.#totals);
+    return shortOf(need, left)[0];
+  }
+
+  #makeRoom({ need, holder }: W, short: readonly string[]): void {
+    const idle = this.#idleSteps(short, holder);
+    const working = this.#workingSteps(short, holder);
+    const willing = working.filter(({ held }) => this.#yieldsFromMs(held) <= this.#nowMs);
+    const steps = this.#enough(need, short, [...idle, ...willing]);
+    if (steps) {
+      this.#take(steps);
+      return;
+    }
+    if (!this.#enough(need, short, [...idle, ...working])) return;
+    const times = working.map(({ held }) => this.#yieldsFromMs(held)).filter((ms) => ms > this.#nowMs);
+    this.plan.lookAgainMs = Math.min(this.plan.lookAgainMs ?? Number.POSITIVE_INFINITY, ...times);
+  }
+
+  /** At most half of the time goes into loading, however many models want the same memory. */
+  #yieldsFromMs({ servesSinceMs, loadMs }: H): number {
+    return servesSinceMs + loadMs;
+  }
+
+  /** Sleep comes first, where it helps: it is over sooner. */
+  #idleSteps(short: readonly string[], except: H | undefined): Step<H>[] {
+    const idle = this.#candidates(short, except)
+      .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
+      .sort((a, b) => (a.idleSinceMs ?? 0) - (b.idleSinceMs ?? 0));
+    const first: Step<H>[] = [];
+    const last: Step<H>[] = [];
+    for (const held of idle) {
+      const { asleep, amounts } = held;
+      const slept = asleep && difference(amounts, asleep);
+      if (asleep && slept && short.some((pool) => amountOf(slept, pool) > 0)) {
+        first.push({ held, to: "asleep", frees: slept });
+        last.push({ held, to: "gone", frees: asleep });
+      } else first.push({ held, to: "gone", frees: amounts });
+    }
+    return [...first, ...last];
+  }
+
+  /** The one that has served longest comes first. */
+  #workingSteps(short: readonly string[], except: H | undefined): Step<H>[] {
+    return this.#candidates(short, except)
+      .filter(({ idleSinceMs }) => idleSinceMs === undefined)
+      .sort((a, b) => a.servesSinceMs - b.servesSinceMs)
+      .map((held) => ({ held, to: "gone", frees: held.amounts }));
+  }
+
+  /** Beside one that is loaded on a GPU nothing is freed there: servers measure what is free while they start. */
+  #candidates(short: readonly string[], except: H | undefined): H[] {
+    return this.#helds.filter(
+      (held) =>
+        held !== except &&
+        held.state === "loaded" &&
+        !held.pinned &&
+        short.some((pool) => amountOf(held.amounts, pool) > 0) &&
+        !poolsOf(held.amounts).some((pool) => this.#loadingOn.has(pool)) &&
+        !this.plan.yields.has(held) &&
+        !this.plan.grants.some(({ holder }) => holder === held) &&
+        !this.plan.leaves.some((leave) => leave.held === held),
+    );
+  }
+
+  /** The steps that make room, none of them needless; undefined where all of them would not. */
+  #enough(need: Amounts, short: readonly string[], steps: readonly Step<H>[]): Step<H>[] | undefined {
+    const room = (taken: readonly Step<H>[]) => {
+      const free = taken.reduce((left, { frees }) => sum(left, frees), sum(this.#free, this.#coming));
+      return short.every((pool) => amountOf(free, pool) >= amountOf(need, pool));
+    };
+    if (!room(steps)) return undefined;
+    let taken = [...steps];
+    // Those that would go last are spared first.
+    for (const step of steps.toReversed()) {
+      const others = taken.filter((one) => one !== step);
+      if (room(others)) taken = others;
+    }
+    return taken;
+  }
+
+  #take(steps: readonly Step<H>[]): void {
+    for (const { held, to, frees } of steps) {
+      this.#coming = sum(this.#coming, frees);
+      if (held.idleSinceMs === undefined) this.plan.yields.add(held);
+      else {
+        const slept = this.plan.leaves.findIndex((leave) => leave.held === held);
+        if (slept >= 0) this.plan.leaves.splice(slept, 1);
+        this.plan.leaves.push({ held, to });
+      }
+    }
+  }
+
+  #inTheWay(pools: readonly string[], except: H | undefined): H[] {
+    return this.#helds.filter((held) => held !== except && pools.some((pool) => amountOf(held.amounts, pool) > 0));
+  }
+}
+
+function shortOf(need: Amounts, free: Amounts): string[] {
+  return poolsOf(need).filter((pool) => amountOf(need, pool) > amountOf(free, pool));
+}
+
+/** What is short is sought by one alone, so that nothing of it has to be kept. */
+function kept(pool: string, need: Amounts, short: readonly string[]): number {
+  return short.includes(pool) ? 0 : amountOf(need, pool);
+}

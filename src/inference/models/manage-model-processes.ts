@@ -1,0 +1,88 @@
+// Processes that serve models and are started for requests, as operators see, load, unload and pin them.
+import { GatewayError } from "../../base/errors.ts";
+import { shown } from "../../base/text/shown.ts";
+import type { AuditLog } from "../../domain/audit.ts";
+import type { ModelProcessControl, OutputLine, SharedMemory } from "../../domain/models/model-process.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
+import type { ChangeModelProcessRequest, ModelProcessWire } from "../../wire/model-processes.ts";
+import type { Capacity } from "../routing/capacity.ts";
+
+export interface ModelProcessesOptions {
+  processes: readonly ModelProcessControl[];
+  memory(): SharedMemory;
+  capacity: Pick<Capacity, "waitingByAccount">;
+  audit: Pick<AuditLog, "append">;
+}
+
+export class ModelProcesses {
+  readonly #options: ModelProcessesOptions;
+
+  constructor(options: ModelProcessesOptions) {
+    this.#options = options;
+  }
+
+  list(): ModelProcessWire[] {
+    return this.#options.processes.map((process) => this.#shown(process));
+  }
+
+  get memory(): SharedMemory["pools"] {
+    return this.#options.memory().pools;
+  }
+
+  /** Throws `not_found` where there is none of this name; a model that one alone serves is as good as its name. */
+  find(name: string): ModelProcessWire {
+    return this.#shown(this.#find(name));
+  }
+
+  outputAfter(name: string, number: number): readonly OutputLine[] {
+    return this.#find(name).outputAfter(number);
+  }
+
+  /** Resolves once the change has begun, and stands in the audit log. */
+  async change(
+    principal: Principal,
+    name: string,
+    { loaded, pinned }: ChangeModelProcessRequest,
+    origin: Origin,
+  ): Promise<ModelProcessWire> {
+    requireOperator(principal);
+    const process = this.#find(name);
+    const detail = { ...(loaded === undefined ? {} : { loaded }), ...(pinned === undefined ? {} : { pinned }) };
+    await this.#options.audit.append([
+      auditEvent("model_process.changed", principal, origin, aboutInstallation(process.name, detail)),
+    ]);
+    if (pinned !== undefined) process.pin(pinned);
+    if (loaded === true) process.load();
+    if (loaded === false) process.unload();
+    return this.#shown(process);
+  }
+
+  #find(name: string): ModelProcessControl {
+    const { processes } = this.#options;
+    const serving = processes.filter(({ models }) => models.includes(name));
+    const found = processes.find((process) => process.name === name) ?? (serving.length === 1 ? serving[0] : undefined);
+    if (found) return found;
+    throw new GatewayError(
+      "not_found",
+      `There is no model process ${shown(name)}. GET /v1/admin/model-processes lists those that are.`,
+    );
+  }
+
+  #shown(process: ModelProcessControl): ModelProcessWire {
+    const { inFlight, loadSeconds, memory, ...figures } = process.figures();
+    const { behind, next } = this.#options.memory();
+    const waiting = [...this.#options.capacity.waitingByAccount(process.engine)];
+    const bytes = Object.entries(memory).filter(([pool]) => !pool.includes(":"));
+    return {
+      object: "model_process",
+      ...{ name: process.name, models: [...process.models], ...figures, running: inFlight },
+      memory: Object.fromEntries(bytes.map(([pool, amount]) => [pool, Math.round(amount)])),
+      waiting_by: waiting.map(([account_id, requests]) => ({ account_id, requests })),
+      behind: [...(behind.get(process.name) ?? [])],
+      is_next: next === process.name,
+      load_seconds: Math.round(loadSeconds * 1000) / 1000,
+    };
+  }
+}

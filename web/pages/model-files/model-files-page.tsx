@@ -1,0 +1,67 @@
+// The page Model files: what of models is on this server's disk and in its memory, and what fits there.
+import { Stack } from "@mantine/core";
+import { useSearchParams } from "wouter";
+import { useRead } from "../../api/queries.ts";
+import type { PulledModelList } from "../../api/types.ts";
+import { FormDialog } from "../../parts/editing/form-dialog.tsx";
+import { AddButton } from "../../parts/page/buttons.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
+import { bytes, counted } from "../../parts/words/figures.ts";
+import { FileList } from "./file-list.tsx";
+import { filesPath } from "./file-words.ts";
+import { MemoryPicture } from "./memory-picture.tsx";
+import { PullModel } from "./pull-model.tsx";
+import { Pulls } from "./pulls.tsx";
+
+const everyMs = 3_000;
+
+export const ModelFilesPage = operatorsOnly("Model files", ModelFiles);
+
+function ModelFiles() {
+  const [search, setSearch] = useSearchParams();
+  const read = useRead<PulledModelList>(filesPath, {}, { everyMs });
+  const close = () => setSearch({});
+  const pull = <AddButton onClick={() => setSearch({ new: "" })}>Pull a model</AddButton>;
+  return (
+    <Page
+      title="Model files"
+      about="The GGUF files on this server's disk that its built-in engine runs: their size, the memory that they need, and whether they fit. Each replica has its own."
+      actions={pull}
+    >
+      {read.error && !read.data && <Failure error={read.error} retry={read.refetch} />}
+      {!read.data && !read.error && <Waiting heights={[140, 84, 84]} />}
+      {read.data && <Found list={read.data} pull={pull} />}
+      <FormDialog opened={search.has("new")} title="Pull a model" close={close}>
+        <PullModel close={close} />
+      </FormDialog>
+    </Page>
+  );
+}
+
+function Found({ list: { data, pulls, memory }, pull }: { list: PulledModelList; pull: React.ReactNode }) {
+  const sum = data.reduce((total, model) => total + model.bytes, 0);
+  return (
+    <Stack gap="lg">
+      <Section title="Memory" about="What models hold of this server's memory. Idle ones leave when another needs it.">
+        <MemoryPicture memory={memory} />
+      </Section>
+      {pulls.length > 0 && <Pulls pulls={pulls} />}
+      {data.length > 0 ? (
+        <Section title="Files" about={`${counted(data.length, "model")}, ${bytes(sum)} on the disk.`}>
+          <FileList files={data} memory={memory} />
+        </Section>
+      ) : (
+        pulls.length === 0 && (
+          <Empty title="No model was pulled yet" action={pull}>
+            Fetch one from the Hugging Face hub, such as hf:Qwen/Qwen3-0.6B-GGUF. It is served as soon as it is here.
+          </Empty>
+        )
+      )}
+    </Stack>
+  );
+}

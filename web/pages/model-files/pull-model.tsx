@@ -1,0 +1,85 @@
+// Pulls a model: what is meant is looked up first, and shown with its size and whether it fits, before anything is fetched.
+import { Alert, TextInput } from "@mantine/core";
+import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import { useChange } from "../../api/queries.ts";
+import type { PullOffer, PullRequest } from "../../api/types.ts";
+import { problemOf } from "../../parts/editing/field-problem.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { bytes } from "../../parts/words/figures.ts";
+import { filesPath, fitWords } from "./file-words.ts";
+
+export function PullModel({ close }: { close(): void }) {
+  const [source, setSource] = useState("");
+  const [name, setName] = useState("");
+  const asked: PullRequest = { source: source.trim(), name: name.trim() === "" ? null : name.trim() };
+  const look = useChange(
+    (body: PullRequest) => call<PullOffer>("POST", filesPath, { body: { ...body, dry_run: true } }),
+    {},
+  );
+  const pull = useToldChange((body: PullRequest) => call<PullOffer>("POST", filesPath, { body }), {
+    stale: [filesPath],
+    leave: close,
+    said: ({ id }) => `${id} is being pulled.`,
+  });
+  // Not what was found of another model that stood here before.
+  const offer = JSON.stringify(look.variables) === JSON.stringify(asked) ? look.data : undefined;
+  const hasRoom = offer === undefined || offer.missing_bytes <= offer.room_bytes;
+  const error = pull.error ?? look.error;
+  return (
+    <Form
+      sending={{ isPending: look.isPending || pull.isPending, error }}
+      fields={["source", "name"]}
+      action={offer ? `Pull ${bytes(offer.missing_bytes)}` : "Look it up"}
+      disabled={asked.source === "" || !hasRoom}
+      submit={() => {
+        if (offer) return pull.mutate(asked);
+        pull.reset();
+        look.mutate(asked);
+      }}
+      cancel={close}
+    >
+      <TextInput
+        label="Model"
+        description="A repository of the Hugging Face hub; behind a second colon a quantization, a file name or a path."
+        placeholder="hf:Qwen/Qwen3-0.6B-GGUF:Q8_0"
+        value={source}
+        onChange={(event) => setSource(event.currentTarget.value)}
+        error={problemOf(error, "source")}
+        autoComplete="off"
+        spellCheck={false}
+        required
+        data-autofocus
+      />
+      <TextInput
+        label="Id"
+        description="The name that clients send. Left empty: the file's name in lower case."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={problemOf(error, "name")}
+        autoComplete="off"
+        spellCheck={false}
+      />
+      {offer && <Offer offer={offer} />}
+    </Form>
+  );
+}
+
+function Offer({ offer }: { offer: PullOffer }) {
+  const { id, file, quantization, bytes: size, missing_bytes: missing, room_bytes: room, fit } = offer;
+  const fits = fit !== "never" && missing <= room;
+  return (
+    <Alert
+      icon={fits ? <CheckCircleIcon /> : <AlertIcon />}
+      color={fits ? "gray" : "red"}
+      title={missing > room ? "The disk has no room for it" : fitWords[fit][1]}
+      role="status"
+    >
+      {file} is served as {id}. It has {bytes(size)}
+      {quantization === null ? "" : `, stored as ${quantization}`}; {bytes(missing)} are to be fetched, and the disk has
+      room for {bytes(room)}. In memory it takes {bytes(offer.least_memory_bytes)} and more for its context.
+    </Alert>
+  );
+}

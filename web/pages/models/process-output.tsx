@@ -1,0 +1,20 @@
+// What a model process writes, as it comes.
+import { useRead } from "../../api/queries.ts";
+import type { ModelProcessOutput } from "../../api/types.ts";
+import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
+
+const everyMs = 2_000;
+/** Further back is read by the command line. */
+const mostLines = 200;
+
+export function ProcessOutput({ name, path }: { name: string; path: string }) {
+  const { data } = useRead<ModelProcessOutput>(path, {}, { everyMs });
+  const lines = (data?.data ?? []).slice(-mostLines);
+  if (lines.length === 0) return <SmallNote>It has written nothing yet.</SmallNote>;
+  return (
+    <ScrollRegion label={`What ${name} has written`} className="process-output">
+      <pre>{lines.map(({ text }) => text).join("\n")}</pre>
+    </ScrollRegion>
+  );
+}
