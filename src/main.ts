@@ -5,7 +5,7 @@ const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Pr
   "check-database": async () => (await import("./storage/sql/quick-check-process.ts")).checkDatabase,
   "guard-process": async () => (await import("./engines/commands/guard.ts")).guardProcess,
   "probe-engine": async () => (await import("./engines/llama/engine-probe.ts")).probeEngine,
-  "serve-requests": async () => (await import("./server/worker.ts")).serveRequests,
+  "serve-requests": async () => (await import("./server/worker/worker.ts")).serveRequests,
   "run-model": async () => (await import("./engines/llama/worker/main.ts")).runModel,
 };
 

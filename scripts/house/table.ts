@@ -239,11 +239,24 @@ export const layers: Layers = {
         "workers/primary",
         "workers/link",
         "workers/worker",
+        "server/worker",
       ].map((name) => `src/${name}`),
       "package.json",
     ],
     packages: ["bun", "node:*"],
     because: "composition knows every adapter, and no command.",
+  },
+  "src/server/worker": {
+    may: [
+      "src/ledger",
+      "src/storage/sql",
+      ...["base", "config", "domain", "engines", "http", "http1", "inference", "logging", "metrics", "notices"].map(
+        (name) => `src/${name}`,
+      ),
+      ...["policy", "server", "workers", "workers/link", "workers/worker"].map((name) => `src/${name}`),
+    ],
+    packages: ["bun", "node:path"],
+    because: "a worker has what requests for models need, and no more: it stays small, and the rest has one place.",
   },
   "src/doctor": {
     may: [
@@ -295,9 +308,15 @@ export const layers: Layers = {
   },
   "src/main.ts": {
     may: [
-      ...["cli", "engines/commands", "engines/llama", "engines/llama/worker", "installation", "server", "storage/sql"].map(
-        (name) => `src/${name}`,
-      ),
+      ...[
+        "cli",
+        "engines/commands",
+        "engines/llama",
+        "engines/llama/worker",
+        "installation",
+        "server/worker",
+        "storage/sql",
+      ].map((name) => `src/${name}`),
     ],
     because: "it starts a command, or a role.",
   },

@@ -16,7 +16,7 @@ import { WorkerProcesses } from "../workers/primary/worker-processes.ts";
 import { directModels } from "./direct-models.ts";
 import type { Governance } from "./governance.ts";
 import type { ModelRouting } from "./model-routing.ts";
-import type { WorkerSetup } from "./worker.ts";
+import type { WorkerSetup } from "./worker/worker.ts";
 
 export interface WorkersOptions {
   config: Config;

@@ -1,12 +1,12 @@
 // What a worker counts, as metrics that the primary process adds to its own.
-import type { Clock } from "../base/clock.ts";
-import type { Observer } from "../domain/usage/observer.ts";
-import type { Http1Server } from "../http1/server/server.ts";
-import type { SpoolLedger } from "../ledger/ledger.ts";
-import { Exposition } from "../metrics/exposition.ts";
-import { writeUse } from "../metrics/process-figures.ts";
-import { Traffic } from "../metrics/traffic.ts";
-import { writeHeld, writeHttp, writeLedger, writePlaces } from "./server-metrics.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Observer } from "../../domain/usage/observer.ts";
+import type { Http1Server } from "../../http1/server/server.ts";
+import type { SpoolLedger } from "../../ledger/ledger.ts";
+import { Exposition } from "../../metrics/exposition.ts";
+import { writeUse } from "../../metrics/process-figures.ts";
+import { Traffic } from "../../metrics/traffic.ts";
+import { writeHeld, writeHttp, writeLedger, writePlaces } from "../server-metrics.ts";
 import type { WorkerRouting } from "./worker-routing.ts";
 
 export interface WorkerMetricsOptions {

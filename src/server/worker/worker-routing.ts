@@ -1,16 +1,16 @@
 // Where a worker sends requests: engines and models as the primary process tells them, their health and load as seen from here.
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { ReloadableConfig } from "../config/config.ts";
-import { speechOf } from "../domain/models/upstream-speech.ts";
-import type { UpstreamEngine } from "../engines/upstream-engine.ts";
-import { Catalog } from "../inference/models/catalog.ts";
-import { Capacity } from "../inference/routing/capacity.ts";
-import { LoadReader } from "../inference/routing/load-reader.ts";
-import { RestProbes } from "../inference/routing/rest-probes.ts";
-import { Router } from "../inference/routing/route.ts";
-import type { DirectModels } from "./direct-models.ts";
-import { createUpstream, identityOf } from "./engine-sources.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { ReloadableConfig } from "../../config/config.ts";
+import { speechOf } from "../../domain/models/upstream-speech.ts";
+import type { UpstreamEngine } from "../../engines/upstream-engine.ts";
+import { Catalog } from "../../inference/models/catalog.ts";
+import { Capacity } from "../../inference/routing/capacity.ts";
+import { LoadReader } from "../../inference/routing/load-reader.ts";
+import { RestProbes } from "../../inference/routing/rest-probes.ts";
+import { Router } from "../../inference/routing/route.ts";
+import type { DirectModels } from "../direct-models.ts";
+import { createUpstream, identityOf } from "../engine-sources.ts";
 
 export interface WorkerRoutingOptions {
   clock: Clock;
