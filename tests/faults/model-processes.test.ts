@@ -99,6 +99,7 @@ describe("commands that serve models", () => {
       const starts = diary().filter(({ what }) => what === "started").length;
       expect(starts).toBeGreaterThan(3);
       console.log(`${statuses.length} requests, ${starts} starts`);
+      expect(server.logged("model_failed")).toEqual([]);
     },
     (seconds + 120) * 1000,
   );

@@ -40,10 +40,9 @@ function tell(what: string): void {
 tell("started");
 console.log(`loading ${values.model}, with ${filled.length} bytes and HF_TOKEN=${Bun.env["HF_TOKEN"] ?? "none"}`);
 console.error(`variables: ${Object.keys(Bun.env).sort().join(" ")}`);
+process.on("exit", () => tell("ended"));
 process.on("SIGTERM", () => {
-  if (values.stubborn) return;
-  tell("ended");
-  process.exit(0);
+  if (!values.stubborn) process.exit(0);
 });
 if (values.brood) spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
 if (values.fail !== undefined) {

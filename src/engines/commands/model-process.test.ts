@@ -157,14 +157,15 @@ describe("a command", () => {
     const engine = onlyOne(open([command("a", ["--fail", "7"])]));
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
-    expect(diary()).toEqual(["started a", "started a", "started a"]);
+    const starts = () => diary().filter((line) => line === "started a").length;
+    expect(starts()).toBe(3);
     expect(engine.onDemand.open).toBe(true);
     const { message, detail, retryAfterSeconds } = engine.onDemand.refusal();
     expect(message).toBe("The server of this model could not be started. Retry in 15 s.");
     expect(detail).toBe("a: the process ended with code 7 before it was ready; its last line: no such layer: blk.0");
     expect(retryAfterSeconds).toBe(15);
     engine.onDemand.load();
-    await until(() => diary().length === 4, "it is tried again");
+    await until(() => starts() === 4, "it is tried again");
   });
 
   test("is refused at once where it can never fit", async () => {

@@ -50,6 +50,7 @@ export class ServerRun {
       // What killed the guard alone has left its command.
       if (this.#guard.signalCode !== null) await endMarked(mark);
       this.#isGone = true;
+      takenPorts.delete(this.port);
       return code;
     });
   }
@@ -114,10 +115,27 @@ export class ServerRun {
   }
 }
 
-/** Another program may take it before the command does: then the command fails, and the next start has another one. */
+/** Below the ports that systems give to outgoing connections, one of which could take it before the command does. */
+const [firstPort, portCount] = [20_000, 12_000];
+/** Ports of runs that are not gone yet. */
+const takenPorts = new Set<number>();
+
+/** Throws where none was found in many attempts. */
 function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = firstPort + Math.floor(portCount * Math.random());
+    if (takenPorts.has(port) || !isFree(port)) continue;
+    takenPorts.add(port);
+    return port;
+  }
+  throw new Error("no free port was found for it");
+}
+
+function isFree(port: number): boolean {
+  try {
+    Bun.listen({ hostname: "127.0.0.1", port, exclusive: true, socket: { data() {} } }).stop(true);
+    return true;
+  } catch {
+    return false;
+  }
 }
