@@ -1,7 +1,7 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
@@ -229,6 +229,36 @@ test("a changed configuration holds in all workers from the reload on", async ()
   await server.reconfigure(upstreamYaml(upstream, tiers(100_000)));
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
+
+test("a worker that is started later has the configuration as it was changed, not as the server began with", async () => {
+  const { server, upstream } = await start();
+  await server.reconfigure(
+    upstreamYaml(upstream, "tiers: [{ name: enterprise, requests_per_minute: 5, tokens_per_minute: null }]\n"),
+  );
+  await killAll(server);
+  const statuses = counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))));
+  expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
+});
+
+test("a worker that cannot start is started again, until it can", async () => {
+  const { server } = await start();
+  const file = join(server.dataDir, "headrace.db");
+  renameSync(file, `${file}.away`);
+  for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
+  await until(() => server.logged("worker_not_started").length >= 3, "they cannot");
+  renameSync(`${file}.away`, file);
+  await until(async () => (await server.workers?.metrics())?.length === 3, "they are there again");
+  await served(server);
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+});
+
+/** Resolves once others have taken the places of all workers. */
+async function killAll(server: TestServer): Promise<void> {
+  const before = server.workers?.pids ?? [];
+  for (const pid of before) process.kill(pid, "SIGKILL");
+  await until(() => server.workers?.pids.every((pid) => !before.includes(pid)), "they are replaced");
+  await served(server);
+}
 
 test("a second server is told that the port is in use, though workers share it", async () => {
   const { server } = await start();
