@@ -79,6 +79,8 @@ export class WorkerProcesses {
   #questions = 0;
   #drops = new Set<Promise<void>>();
   #models = "";
+  /** What was changed of the configuration since the start: a worker that is started later is told as well. */
+  #configured: string | undefined;
 
   constructor(options: WorkerProcessesOptions) {
     this.#options = options;
@@ -145,7 +147,9 @@ export class WorkerProcesses {
   }
 
   configure(config: unknown): void {
-    for (const worker of this.#live()) this.#tell(worker, "configure", packed(config));
+    const text = packed(config);
+    this.#configured = text;
+    for (const worker of this.#live()) this.#tell(worker, "configure", text);
   }
 
   /** The figures of those that tell them within a second. */
@@ -300,6 +304,7 @@ export class WorkerProcesses {
     };
     worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
     this.#tell(worker, "setup", packed(this.#options.setup(number)));
+    if (this.#configured !== undefined) this.#tell(worker, "configure", this.#configured);
     this.#tell(worker, "models", packed(this.#options.models()));
   }
 
