@@ -90,6 +90,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     models: (models) => worker?.serve(unpacked<DirectModels>(models)),
     configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
     drop: (question) => void worker?.drop().then(() => primary.tell("answer", question, null)),
+    confirm: (question) => primary.tell("answer", question, null),
     figures: (question) => primary.tell("answer", question, worker?.figures()),
     flush: (question) => void worker?.flush().then(() => primary.tell("answer", question, null)),
     hold: (question, owner) => worker?.hold(question, owner),

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from "bun:test";
 import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const production = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json" };
@@ -13,12 +14,12 @@ afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(yaml = "", flags: Record<string, unknown> = {}) {
+async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}) {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await startHeadrace({
     yaml: upstreamYaml(upstream, yaml),
-    env: { HEADRACE_METRICS_TOKEN: metricsToken },
+    env: { HEADRACE_METRICS_TOKEN: metricsToken, ...env },
     flags: { ...production, workers: "3", ...flags },
   });
   stack.push(server);
@@ -251,6 +252,27 @@ test("a worker that cannot start is started again, until it can", async () => {
   await served(server);
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 });
+
+test("a changed model and a changed configuration are no reason to end workers while the database is away", async () => {
+  await using postgres = await startPostgres();
+  const { server, upstream } = await start("", {}, await onPostgres(postgres));
+  const pids = server.workers?.pids;
+  await postgres.pause();
+  try {
+    await until(() => server.logged("key_store_unreachable").length === 4, "the primary process and all workers know");
+    await server.reconfigure(upstreamYaml(upstream, "models: [{ id: other, deployments: [{ upstream: up }] }]\n"));
+    await Bun.sleep(1_500);
+    expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+    expect(server.logged("worker_killed")).toEqual([]);
+    expect(server.workers?.pids).toEqual(pids as number[]);
+  } finally {
+    await postgres.resume();
+  }
+}, 60_000);
+
+async function onPostgres(postgres: PostgresServer): Promise<Record<string, string>> {
+  return { HEADRACE_DATABASE_URL: await postgres.emptyDatabase(), HEADRACE_SECRET: "ab".repeat(32) };
+}
 
 /** Resolves once others have taken the places of all workers. */
 async function killAll(server: TestServer): Promise<void> {
