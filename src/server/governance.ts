@@ -5,7 +5,6 @@ import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
-import type { Tier } from "../domain/account.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
@@ -147,7 +146,6 @@ export interface Governance {
   reconfigure(changed: ReloadableConfig): void;
   /** Limits that another process of this server counts against, as they are from now on. */
   limitsSeen(limits: LimitSet): void;
-  listTiers(): Promise<Tier[]>;
 }
 
 /** Resolves when what an earlier process left in the ledger's spool is in the database. */
@@ -271,7 +269,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     await Promise.all([loadTiers(), signingKeys.refresh()]);
   }
   async function loadTiers(): Promise<void> {
-    if (tiers.load(await accounts.listTiers())) authenticator.invalidate();
+    if (!tiers.load(await accounts.listTiers())) return;
+    authenticator.invalidate();
+    options.onChanged?.();
   }
   authenticator.start();
   opened.add(authenticator);
@@ -338,7 +338,6 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
       authenticator.limitsChanged();
     },
     limitsSeen: (limits) => void droppedQuotas.seen(limits),
-    listTiers: () => accounts.listTiers(),
   };
 }
 

@@ -59,7 +59,7 @@ export class Workers {
         enter: (set) => options.openRequests.enter(this.#partyOf(set)),
         used: (desk, lease) => this.#used(desk, lease),
       },
-      tiers: () => governance.listTiers(),
+      tiers: () => governance.tiers.ofDatabase,
       refused: (request) => {
         if (refusedRequests.admits(request.keyId, request.accountId)) refusedRequests.note(request);
       },
@@ -101,7 +101,6 @@ export class Workers {
 
   configure(config: ReloadableConfig): void {
     this.#processes.configure(config);
-    this.#processes.drop();
   }
 
   /** Texts of their metrics. */

@@ -1,9 +1,10 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const production = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json" };
@@ -13,12 +14,12 @@ afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(yaml = "", flags: Record<string, unknown> = {}) {
+async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}) {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await startHeadrace({
     yaml: upstreamYaml(upstream, yaml),
-    env: { HEADRACE_METRICS_TOKEN: metricsToken },
+    env: { HEADRACE_METRICS_TOKEN: metricsToken, ...env },
     flags: { ...production, workers: "3", ...flags },
   });
   stack.push(server);
@@ -229,6 +230,57 @@ test("a changed configuration holds in all workers from the reload on", async ()
   await server.reconfigure(upstreamYaml(upstream, tiers(100_000)));
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
+
+test("a worker that is started later has the configuration as it was changed, not as the server began with", async () => {
+  const { server, upstream } = await start();
+  await server.reconfigure(
+    upstreamYaml(upstream, "tiers: [{ name: enterprise, requests_per_minute: 5, tokens_per_minute: null }]\n"),
+  );
+  await killAll(server);
+  const statuses = counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))));
+  expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
+});
+
+test("a worker that cannot start is started again, until it can", async () => {
+  const { server } = await start();
+  const file = join(server.dataDir, "headrace.db");
+  renameSync(file, `${file}.away`);
+  for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
+  await until(() => server.logged("worker_not_started").length >= 3, "they cannot");
+  renameSync(`${file}.away`, file);
+  await until(async () => (await server.workers?.metrics())?.length === 3, "they are there again");
+  await served(server);
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+});
+
+test("a changed model and a changed configuration are no reason to end workers while the database is away", async () => {
+  await using postgres = await startPostgres();
+  const { server, upstream } = await start("", {}, await onPostgres(postgres));
+  const pids = server.workers?.pids;
+  await postgres.pause();
+  try {
+    await until(() => server.logged("key_store_unreachable").length === 4, "the primary process and all workers know");
+    await server.reconfigure(upstreamYaml(upstream, "models: [{ id: other, deployments: [{ upstream: up }] }]\n"));
+    await Bun.sleep(1_500);
+    expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+    expect(server.logged("worker_killed")).toEqual([]);
+    expect(server.workers?.pids).toEqual(pids as number[]);
+  } finally {
+    await postgres.resume();
+  }
+}, 60_000);
+
+async function onPostgres(postgres: PostgresServer): Promise<Record<string, string>> {
+  return { HEADRACE_DATABASE_URL: await postgres.emptyDatabase(), HEADRACE_SECRET: "ab".repeat(32) };
+}
+
+/** Resolves once others have taken the places of all workers. */
+async function killAll(server: TestServer): Promise<void> {
+  const before = server.workers?.pids ?? [];
+  for (const pid of before) process.kill(pid, "SIGKILL");
+  await until(() => server.workers?.pids.every((pid) => !before.includes(pid)), "they are replaced");
+  await served(server);
+}
 
 test("a second server is told that the port is in use, though workers share it", async () => {
   const { server } = await start();

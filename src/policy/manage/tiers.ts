@@ -46,6 +46,11 @@ export class Tiers {
     return JSON.stringify(this.#ofDatabase) !== before;
   }
 
+  /** Those of the database, as they were loaded last. */
+  get ofDatabase(): readonly Tier[] {
+    return this.#ofDatabase;
+  }
+
   /** Whether it would be there without the database. */
   isGivenElsewhere(name: string): boolean {
     return [...builtIn, ...this.#ofFile].some((tier) => tier.name === name);

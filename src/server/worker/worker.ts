@@ -90,6 +90,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     models: (models) => worker?.serve(unpacked<DirectModels>(models)),
     configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
     drop: (question) => void worker?.drop().then(() => primary.tell("answer", question, null)),
+    confirm: (question) => primary.tell("answer", question, null),
     figures: (question) => primary.tell("answer", question, worker?.figures()),
     flush: (question) => void worker?.flush().then(() => primary.tell("answer", question, null)),
     hold: (question, owner) => worker?.hold(question, owner),
@@ -143,6 +144,7 @@ class Worker {
   readonly #holds = new Map<number, () => void>();
   #ledger: SpoolLedger | undefined;
   #server: ReturnType<typeof startHttpServer> | undefined;
+  #isStarting = false;
 
   constructor(setup: WorkerSetup, primary: PrimaryLink) {
     const { config } = setup;
@@ -176,7 +178,14 @@ class Worker {
   /** Takes the models that it serves; listens from the first time on. */
   serve(models: DirectModels): void {
     this.#routing.configure(models);
-    if (this.#server === undefined) void this.#start();
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    this.#start().catch((error: unknown) => {
+      // The primary process tries again with another one: what the one before had set aside waits for that.
+      this.log.error("worker_not_started", { detail: textOf(error) });
+      this.log.close();
+      process.exit(1);
+    });
   }
 
   configure(config: ReloadableConfig): void {

@@ -36,7 +36,7 @@ export interface ToPrimary {
   chain: [question: number, digests: readonly string[]];
   /** Asks for the number that each change of a credential raises. */
   revision: [question: number];
-  /** Asks for the tiers of the database. */
+  /** Asks for the tiers of the database, as the primary process knows them. */
   tiers: [question: number];
   /** When keys were used last, in Unix seconds. Answered by nothing, once it is written. */
   touch: [question: number, uses: readonly (readonly [keyId: string, seconds: number])[]];
@@ -55,6 +55,8 @@ export interface ToWorker {
   configure: [config: string];
   /** Asks that nothing be believed that was known of credentials and limits until now. Answered by nothing, once so. */
   drop: [question: number];
+  /** Asks for an answer, nothing, which says that all that came before holds. */
+  confirm: [question: number];
   /** Asks for its figures. */
   figures: [question: number];
   /** Asks that all that was settled be in the database. Answered by nothing, once it is, or cannot be. */

@@ -16,8 +16,8 @@ export interface WorkerProcessesOptions {
   /** Private, and this process's alone: the socket is in it. */
   directory: string;
   desk: DeskOptions;
-  /** Tiers of the database. */
-  tiers(): Promise<unknown>;
+  /** Tiers of the database, as they are known: whoever forgets must not have to wait for it. */
+  tiers(): unknown;
   /** Notes what a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
@@ -79,6 +79,8 @@ export class WorkerProcesses {
   #questions = 0;
   #drops = new Set<Promise<void>>();
   #models = "";
+  /** What was changed of the configuration since the start: a worker that is started later is told as well. */
+  #configured: string | undefined;
 
   constructor(options: WorkerProcessesOptions) {
     this.#options = options;
@@ -119,14 +121,18 @@ export class WorkerProcesses {
 
   /** Nothing that was known of credentials and limits is to be believed by any of them. */
   drop(): void {
-    const dropped = Promise.all(
+    this.#heed("drop");
+  }
+
+  /** All of them are to answer soon, and who does not is killed: it may go by what was before. */
+  #heed(name: "drop" | "confirm"): void {
+    const heeded = Promise.all(
       this.#live().map(async (worker) => {
-        if ((await this.#ask(worker, "drop", { withinMs: dropMs })) === "silent")
-          this.#kill(worker, "it does not forget");
+        if ((await this.#ask(worker, name, { withinMs: dropMs })) === "silent") this.#kill(worker, "it does not forget");
       }),
     ).then(() => {});
-    this.#drops.add(dropped);
-    void dropped.then(() => this.#drops.delete(dropped));
+    this.#drops.add(heeded);
+    void heeded.then(() => this.#drops.delete(heeded));
   }
 
   /** Resolves once all of them did what was dropped or changed until now; undefined where they have. */
@@ -141,11 +147,15 @@ export class WorkerProcesses {
     this.#models = text;
     for (const worker of this.#live()) this.#tell(worker, "models", text);
     // Links keep the order: whoever answers this has the models.
-    this.drop();
+    this.#heed("confirm");
   }
 
+  /** What they know of keys holds on, also while the database is away. */
   configure(config: unknown): void {
-    for (const worker of this.#live()) this.#tell(worker, "configure", packed(config));
+    const text = packed(config);
+    this.#configured = text;
+    for (const worker of this.#live()) this.#tell(worker, "configure", text);
+    this.#heed("confirm");
   }
 
   /** The figures of those that tell them within a second. */
@@ -272,7 +282,7 @@ export class WorkerProcesses {
   readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
     {
       listening: (worker) => this.#listens(worker),
-      tiers: (worker, [question]) => this.#answerLater(worker, Number(question), this.#options.tiers()),
+      tiers: (worker, [question]) => this.#tell(worker, "answer", Number(question), this.#options.tiers()),
       refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
       refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
       outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
@@ -281,13 +291,6 @@ export class WorkerProcesses {
         worker.questions.delete(Number(question));
       },
     };
-
-  #answerLater(worker: Worker, question: number, value: Promise<unknown>): void {
-    value.then(
-      (told) => this.#tell(worker, "answer", question, told),
-      (error: unknown) => this.#tell(worker, "refuse", question, errorText(error)),
-    );
-  }
 
   #meet(connected: Connected, number: number): void {
     const worker = this.#workers[number - 1];
@@ -300,6 +303,7 @@ export class WorkerProcesses {
     };
     worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
     this.#tell(worker, "setup", packed(this.#options.setup(number)));
+    if (this.#configured !== undefined) this.#tell(worker, "configure", this.#configured);
     this.#tell(worker, "models", packed(this.#options.models()));
   }
 
@@ -324,7 +328,7 @@ export class WorkerProcesses {
   }
 
   /** The answer, which `heard` is told at once; undefined where the worker went meanwhile, and "silent" where none came in time. */
-  #ask<Name extends "drop" | "figures" | "flush" | "hold">(
+  #ask<Name extends "drop" | "confirm" | "figures" | "flush" | "hold">(
     worker: Worker,
     name: Name,
     { withinMs, heard }: { withinMs: number; heard?: (value: unknown) => void },
