@@ -4,9 +4,9 @@ import { headraceSettleMs } from "./core.ts";
 import { ratios, samplesOf } from "./figures.ts";
 import { type Audit, audit, type UsageTotals } from "./governance.ts";
 import { type Headrace, startHeadrace } from "./headrace.ts";
-import { measure, type Sample, type Target, verify, warmUp } from "./measure.ts";
+import { type Sample, sampleOf, type Target, verify, warmUp } from "./measure.ts";
 import { cpuMicros, cpuSnapshot, settledRssBytes } from "./process-usage.ts";
-import { chatMany, streamFull, streamPaced, streamShort } from "./scenarios.ts";
+import { chatMany, type Scenario, streamFull, streamPaced, streamShort } from "./scenarios.ts";
 import type { Spread } from "./statistics.ts";
 import { upstreamModel } from "./workload.ts";
 
@@ -50,6 +50,11 @@ interface Running {
   before: UsageTotals;
 }
 
+/** Each worker has as many connections as one process alone: so it finds as much to do at once. */
+function ofEach(scenario: Scenario, workers: number): Scenario {
+  return { ...scenario, connections: scenario.connections * workers };
+}
+
 /** `counts`: numbers of workers. All of them run at once, and take turns. */
 export async function measureWorkers(
   { bench, options, placement, tell }: Surroundings,
@@ -72,18 +77,20 @@ export async function measureWorkers(
     await verify(target);
     await warmUp(bench, [chatMany, streamShort, streamFull], target, options.warmUpPasses);
   }
-  const samples = await measure(bench, {
-    scenarios: [chatMany, streamPaced, streamFull],
-    targets: running.map(({ target }) => target),
-    rounds: options.rounds,
-    onRound: (round) => tell(`Workers: round ${round} of ${options.rounds} …`),
-  });
+  const samples: Sample[] = [];
+  for (let round = 1; round <= options.rounds; round++) {
+    tell(`Workers: round ${round} of ${options.rounds} …`);
+    for (const scenario of [chatMany, streamPaced, streamFull]) {
+      const order = round % 2 === 0 ? running : running.toReversed();
+      for (const { workers, target } of order) samples.push(await sampleOf(bench, ofEach(scenario, workers), target, round));
+    }
+  }
   const points: WorkersPoint[] = [];
   for (const { workers, headrace, target } of running) {
-    const share = async (scenario: typeof chatMany) => {
+    const share = async (scenario: Scenario) => {
       const [primary = 0] = headrace.pids();
       const before = [cpuSnapshot([primary]), cpuSnapshot(headrace.pids())] as const;
-      await measure(bench, { scenarios: [scenario], targets: [target], rounds: 1, onRound: () => {} });
+      await sampleOf(bench, ofEach(scenario, workers), target, 0);
       return cpuMicros(before[0], cpuSnapshot([primary])) / cpuMicros(before[1], cpuSnapshot(headrace.pids()));
     };
     points.push({
