@@ -82,7 +82,8 @@ export async function measureWorkers(
     tell(`Workers: round ${round} of ${options.rounds} …`);
     for (const scenario of [chatMany, streamPaced, streamFull]) {
       const order = round % 2 === 0 ? running : running.toReversed();
-      for (const { workers, target } of order) samples.push(await sampleOf(bench, ofEach(scenario, workers), target, round));
+      for (const { workers, target } of order)
+        samples.push(await sampleOf(bench, ofEach(scenario, workers), target, round));
     }
   }
   const points: WorkersPoint[] = [];
