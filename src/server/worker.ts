@@ -223,7 +223,7 @@ class Worker {
     else
       void this.#ledger
         .hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise)
-        .catch(() => {});
+        .catch(() => this.#primary.tell("answer", question, null));
   }
 
   release(question: number): void {

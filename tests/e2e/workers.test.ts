@@ -231,6 +231,24 @@ test("a changed configuration holds in all workers from the reload on", async ()
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
 
+test("a quota that is read while a worker is being replaced has what the one before it had settled", async () => {
+  const { server } = await start();
+  const { id, key } = await makeKey(server, {});
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 6 }, () => chat(server, {}, key)));
+  // What was settled a moment ago is on their spools alone.
+  for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
+  const chain = await server.governance.keys.findChainById(id);
+  const limitId = chain?.keys[0].limitId ?? "";
+  let requests = 0;
+  await server.governance.summedLedger.readTotals(
+    { type: "key", id: limitId, environment: "live", since: 0, until: 1e11 },
+    (totals) => {
+      requests = totals.requests;
+    },
+  );
+  expect(requests).toBe(30);
+});
+
 test("a worker that is started later has the configuration as it was changed, not as the server began with", async () => {
   const { server, upstream } = await start();
   await server.reconfigure(

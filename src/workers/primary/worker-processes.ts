@@ -41,7 +41,9 @@ const startMs = 20_000;
 const dropMs = 1_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
-const holdMs = 5_000;
+/** A worker that told goes on to write a little later than this, also where nobody releases it. */
+const holdMs = 2_000;
+const lookAgainMs = 20;
 /** A worker that stops ends by itself; one that does not is killed so long after its time. */
 const graceMs = 2_000;
 
@@ -169,22 +171,45 @@ export class WorkerProcesses {
     await Promise.all(this.#live().map((worker) => this.#ask(worker, "flush", { withinMs: flushMs })));
   }
 
-  /** See `SummedLedgerOptions.hold`. What a worker that does not tell in time has settled is missing. */
+  /** See `SummedLedgerOptions.hold`. */
   async hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
     const releases: (() => void)[] = [];
-    const asked = this.#live().map((worker) => {
-      const { desk } = worker;
-      releases.push(() => this.#tell(worker, "release", question));
-      const question = this.#questions + 1;
-      const heard = (waiting: unknown) => {
-        if (desk && waiting !== undefined) told(desk, waiting as SpanTotals);
-      };
-      return this.#ask(worker, "hold", { withinMs: holdMs, heard }, owner);
-    });
-    await Promise.all(asked);
-    return () => {
-      for (const release of releases) release();
+    const release = () => {
+      for (const one of releases) one();
     };
+    try {
+      await Promise.all(this.#workers.map((worker) => this.#holdOf(worker, owner, told, releases)));
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** A worker that died has a part of it on its spool: the next one in its place brings that into the database before it listens. */
+  async #holdOf(
+    worker: Worker,
+    owner: TotalsOwner,
+    told: (worker: object, waiting: SpanTotals) => void,
+    releases: (() => void)[],
+  ): Promise<void> {
+    const giveUpMs = exactMs() + holdMs;
+    while (!this.#stopping) {
+      const withinMs = giveUpMs - exactMs();
+      const { desk, isListening } = worker;
+      let waiting: unknown;
+      if (desk && isListening) {
+        const question = this.#questions + 1;
+        releases.push(() => this.#tell(worker, "release", question));
+        const heard = (value: unknown) => {
+          if (value !== undefined && value !== null) told(desk, value as SpanTotals);
+        };
+        waiting = await this.#ask(worker, "hold", { withinMs, heard }, owner);
+      } else await Bun.sleep(lookAgainMs);
+      if (waiting === null || waiting === "silent" || withinMs <= 0)
+        throw new Error(`Worker ${worker.number} cannot tell what was used.`);
+      if (waiting !== undefined) return;
+    }
   }
 
   leave(): void {
