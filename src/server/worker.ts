@@ -7,7 +7,7 @@ import type { Config, ReloadableConfig } from "../config/config.ts";
 import type { Tier } from "../domain/account.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { KeyChain, Principal } from "../domain/principal.ts";
-import type { SpanTotals, TotalsOwner } from "../domain/usage/usage.ts";
+import type { SpanTotals, TotalsOwner, UsageRecord } from "../domain/usage/usage.ts";
 import { type InferenceRouteDeps, runFor } from "../http/api/inference-answer.ts";
 import { inferenceRoutes } from "../http/api/inference-routes.ts";
 import { createRoute as createMessageRoute } from "../http/api/message-routes.ts";
@@ -69,7 +69,6 @@ export interface WorkerSetup {
 const graceMs = 500;
 /** Settled records are not kept from the database for longer, were nobody to release them. */
 const longestHoldMs = 5_000;
-const recoveredAtOnce = 1_000;
 /** Requests and WebSockets at once of one worker. */
 const mostHandedOver = 16_384;
 
@@ -283,23 +282,14 @@ class Worker {
     const { config, number } = this.#setup;
     const { dataDir, databaseUrl } = config;
     const db = await (databaseUrl === undefined ? openBeside(dataDir) : openPostgres(databaseUrl));
-    let recovered: [string, number, number][] = [];
-    const tell = () => {
-      if (recovered.length > 0) this.#primary.tell("recovered", recovered);
-      recovered = [];
-    };
-    const ledger = await SpoolLedger.open({
+    return await SpoolLedger.open({
       ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
       beside: {
         writer: number,
-        onRecord({ requestId, promptTokens, completionTokens, nanoUsd }) {
-          recovered.push([requestId, promptTokens + completionTokens, nanoUsd ?? 0]);
-          if (recovered.length >= recoveredAtOnce) tell();
-        },
+        // Told before the spool is deleted: this process may die as well, and the next one would find nothing to tell.
+        onRecords: (records) => this.#primary.tell("recovered", records.map(usedOf)),
       },
     });
-    tell();
-    return ledger;
   }
 
   #routes(ledger: SpoolLedger) {
@@ -375,6 +365,10 @@ const keptElsewhere = {
 
 function ringOf([first = "", ...others]: readonly string[]): KeyRing {
   return [Buffer.from(first, "hex"), ...others.map((one) => Buffer.from(one, "hex"))];
+}
+
+function usedOf({ requestId, promptTokens, completionTokens, nanoUsd }: UsageRecord) {
+  return [requestId, promptTokens + completionTokens, nanoUsd ?? 0] as const;
 }
 
 function textOf(reason: unknown): string {
