@@ -58,6 +58,8 @@ interface Connected {
 interface Worker {
   readonly number: number;
   process: Bun.Subprocess | undefined;
+  /** Resolves once all that it logged was passed on. */
+  output: Promise<void> | undefined;
   startedMs: number;
   deaths: number;
   restart: ReturnType<typeof setTimeout> | undefined;
@@ -88,7 +90,7 @@ export class WorkerProcesses {
     this.#options = options;
     this.#socketPath = join(options.directory, "workers.sock");
     this.#workers = Array.from({ length: options.count }, (_, i) => ({
-      ...{ number: i + 1, process: undefined, startedMs: 0, deaths: 0, restart: undefined },
+      ...{ number: i + 1, process: undefined, output: undefined, startedMs: 0, deaths: 0, restart: undefined },
       ...{ link: undefined, desk: undefined, isListening: false, questions: new Map(), orphans: new Map() },
     }));
   }
@@ -228,9 +230,14 @@ export class WorkerProcesses {
 
   async #stop(drainMs: number): Promise<void> {
     this.#stopping = true;
-    for (const worker of this.#workers) clearTimeout(worker.restart);
-    for (const worker of this.#live()) this.#tell(worker, "stop", drainMs);
-    const ended = Promise.all(this.#workers.map(({ process }) => process?.exited));
+    for (const worker of this.#workers) {
+      clearTimeout(worker.restart);
+      if (worker.link) this.#tell(worker, "stop", drainMs);
+      // It has just been started, and serves nothing yet.
+      else worker.process?.kill("SIGKILL");
+    }
+    // Its last lines may come behind its end.
+    const ended = Promise.all(this.#workers.map(({ process, output }) => Promise.all([process?.exited, output])));
     await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
     for (const worker of this.#workers) worker.process?.kill("SIGKILL");
     await ended;
@@ -255,7 +262,7 @@ export class WorkerProcesses {
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
     });
-    void passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
+    worker.output = passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
   }
 
   #exited(worker: Worker, code: number | null, signal: string | number | null): void {
