@@ -49,12 +49,13 @@ export class Workers {
   constructor(options: WorkersOptions) {
     this.#options = options;
     const { config, directory, governance, routing, errorWatch, log } = options;
-    const { keys, limits, refusedRequests, refusalCounts } = governance;
+    const { keys, limits, refusedRequests, refusalCounts, secretRotation } = governance;
     this.#processes = new WorkerProcesses({
       ...{ count: config.workers, directory, log, passLines: options.passLines },
       command: selfCommand("serve-requests"),
       desk: {
         ...{ limits, keys },
+        renewals: secretRotation.renewals,
         limitsSeen: (set) => governance.limitsSeen(set),
         enter: (set) => options.openRequests.enter(this.#partyOf(set)),
         used: (desk, lease) => this.#used(desk, lease),

@@ -1,7 +1,8 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { readFileSync, renameSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
@@ -14,7 +15,7 @@ afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}) {
+async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}, key?: string) {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await startHeadrace({
@@ -23,16 +24,16 @@ async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record
     flags: { ...production, workers: "3", ...flags },
   });
   stack.push(server);
-  await served(server);
+  await served(server, key);
   return { upstream, server };
 }
 
 /** Until each worker serves by itself: before, requests are handed over. */
-async function served(server: TestServer): Promise<void> {
+async function served(server: TestServer, key?: string): Promise<void> {
   await until(async () => {
     const texts = (await server.workers?.metrics()) ?? [];
     if (texts.length < 3) return false;
-    await chat(server);
+    await chat(server, {}, key);
     return texts.every((text) => /headrace_inference_requests_total\{.*\} \d/.test(text));
   }, "each worker has served a request");
 }
@@ -257,6 +258,24 @@ test("a worker that is started later has the configuration as it was changed, no
   await killAll(server);
   const statuses = counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))));
   expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
+});
+
+test("a key that workers alone are asked for comes under the secret that took the place of another", async () => {
+  const [older, newer] = ["aa".repeat(32), "bb".repeat(32)];
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const before = await start("", { dataDir: directory }, { HEADRACE_SECRET: older });
+  const { id, key } = await makeKey(before.server, {});
+  const first = before.server.key;
+  await before.server.close();
+  const { server } = await start("", { dataDir: directory }, { HEADRACE_SECRET: `${newer},${older}` }, first);
+  expect(counts(await Promise.all(Array.from({ length: 6 }, () => chat(server, {}, key))))).toEqual({ 200: 6 });
+  await server.governance.secretRotation.renewals.close();
+  const db = new Database(join(directory, "headrace.db"), { readonly: true });
+  expect(db.query("SELECT secret_id FROM api_keys WHERE id = ?").get(id)).toEqual({
+    secret_id: server.governance.secretId,
+  });
+  db.close();
+  rmSync(directory, { recursive: true, force: true });
 });
 
 test("a worker that cannot start is started again, until it can", async () => {
