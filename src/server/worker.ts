@@ -28,6 +28,7 @@ import { AddressThrottle } from "../policy/address-throttle.ts";
 import { Admitter } from "../policy/admit.ts";
 import { Authenticator } from "../policy/credentials/authenticate.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
+import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
 import { LearnedLengths } from "../policy/learned-lengths.ts";
 import { limitsOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
@@ -131,6 +132,7 @@ class Worker {
   readonly #primary: PrimaryLink;
   readonly #clock: Clock = systemClock;
   readonly #tiers = new Tiers();
+  readonly #addressThrottle = new AddressThrottle({ clock: this.#clock });
   readonly #authenticator: Authenticator;
   readonly #activity: KeyActivity;
   readonly #stopping = new Stopping();
@@ -167,7 +169,7 @@ class Worker {
       // Whoever is refused is refused by the primary process, which counts it.
       refusals: { record: handOver },
       tokens: { verify: handOver },
-      unknown: { find: async (_index, _address, look) => await look() },
+      unknown: new UnknownCredentials(this.#addressThrottle),
       limitsOf: (chain) => this.#limitsOf(chain),
       reread: () => this.#reread(),
     });
@@ -268,7 +270,7 @@ class Worker {
       openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, this.#clock, heldBytes),
       trustedProxies: trustedProxies(config.trustedProxies),
       locality: new Locality(config.allowedHosts),
-      addressThrottle: new AddressThrottle({ clock: this.#clock }),
+      addressThrottle: this.#addressThrottle,
       publicUrl: config.publicUrl,
       corsOrigins: () => this.#config.cors.origins,
       isRefusing: () => this.#isRefusing,
