@@ -162,10 +162,14 @@ export class WorkerProcesses {
     this.#heed("confirm");
   }
 
-  /** The figures of those that tell them within a second. */
-  async figures(): Promise<unknown[]> {
-    const told = await Promise.all(this.#live().map((worker) => this.#ask(worker, "figures", { withinMs: figuresMs })));
-    return told.filter((figures) => figures !== "silent");
+  /** The figures of each that runs, by its process id; undefined where it does not tell them within a second. */
+  async figures(): Promise<Map<number, string | undefined>> {
+    const asked = this.#live().map(async (worker): Promise<[number, string | undefined]> => {
+      const pid = worker.process?.pid ?? 0;
+      const figures = await this.#ask(worker, "figures", { withinMs: figuresMs });
+      return [pid, typeof figures === "string" && figures !== "silent" ? figures : undefined];
+    });
+    return new Map(await Promise.all(asked));
   }
 
   /** Resolves once all that they settled is in the database, or it cannot be helped. */
