@@ -132,7 +132,8 @@ export class WorkerProcesses {
   #heed(name: "drop" | "confirm"): void {
     const heeded = Promise.all(
       this.#live().map(async (worker) => {
-        if ((await this.#ask(worker, name, { withinMs: dropMs })) === "silent") this.#kill(worker, "it does not forget");
+        if ((await this.#ask(worker, name, { withinMs: dropMs })) === "silent")
+          this.#kill(worker, "it does not forget");
       }),
     ).then(() => {});
     this.#drops.add(heeded);
