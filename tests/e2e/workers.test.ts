@@ -1,12 +1,13 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { startServerProcess } from "../support/server-process.ts";
 
 const production = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json" };
 const metricsToken = "metrics-token-0123456789";
@@ -182,12 +183,24 @@ async function held(server: TestServer, key: string): Promise<number> {
   return quotas.at(-1)?.used ?? -1;
 }
 
-test("when the primary process is gone its workers end, and the next start finds all that they had", async () => {
-  const { server } = await start();
-  const pids = server.workers?.pids ?? [];
-  expect(pids).toHaveLength(3);
-  await server.close();
-  await until(() => pids.every((pid) => !isAlive(pid)), "they have ended");
+test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const config = join(directory, "headrace.yaml");
+  writeFileSync(config, "{}");
+  const options = { config, dataDir: join(directory, "data"), args: ["--workers", "2"] };
+  const server = await startServerProcess(options);
+  stack.push(server);
+  const { pid } = server.process;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  const workers = children.filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("@serve-requests"));
+  expect(workers).toHaveLength(2);
+  for (const worker of workers) process.kill(worker, "SIGSTOP");
+  process.kill(pid, "SIGKILL");
+  await until(() => !workers.some(isAlive), "they have ended");
+  const next = await startServerProcess({ ...options, args: [...options.args, "--port", new URL(server.url).port] });
+  stack.push(next);
+  expect((await fetch(`${next.url}/healthz`)).status).toBe(200);
+  rmSync(directory, { recursive: true, force: true });
 });
 
 function isAlive(pid: number): boolean {
