@@ -165,6 +165,16 @@ test("a worker that is killed is replaced; what it had is on the ledger once, it
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 }, 60_000);
 
+test("a worker that hangs is replaced, though nothing is asked of it", async () => {
+  const { server } = await start();
+  const [victim = 0] = server.workers?.pids ?? [];
+  process.kill(victim, "SIGSTOP");
+  await until(() => server.logged("worker_killed").length === 1, "it is killed");
+  await until(() => server.workers?.pids.length === 3 && !server.workers.pids.includes(victim), "it is replaced");
+  await served(server);
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+});
+
 const slowStream: Script = async (_request, res) => {
   res.writeHead(200, { "content-type": "text/event-stream" });
   for (let i = 0; i < 100 && !res.destroyed; i++) {

@@ -39,6 +39,9 @@ const stableMs = 60_000;
 const startMs = 20_000;
 /** A worker that does not say in this time that it forgot what was changed is killed: it may believe a revoked key. */
 const dropMs = 1_000;
+/** One that says nothing for so long hangs: the kernel goes on to give it connections, and nobody would answer them. */
+const hangMs = 5_000;
+const lookEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
 /** A worker that told goes on to write a little later than this, also where nobody releases it. */
@@ -78,6 +81,7 @@ export class WorkerProcesses {
   #listener: Bun.UnixSocketListener<Connected | undefined> | undefined;
   #started = Promise.withResolvers<void>();
   #isStarted = false;
+  #watch: ReturnType<typeof setInterval> | undefined;
   #stopping = false;
   #stopped: Promise<void> | undefined;
   #questions = 0;
@@ -109,6 +113,7 @@ export class WorkerProcesses {
     });
     chmodSync(this.#socketPath, 0o600);
     for (const worker of this.#workers) this.#launch(worker);
+    this.#watch = setInterval(() => this.#lookForHanging(), lookEveryMs);
     const timer = setTimeout(() => this.#started.reject(new StartError("The workers did not start in time.")), startMs);
     try {
       await this.#started.promise;
@@ -235,6 +240,7 @@ export class WorkerProcesses {
 
   async #stop(drainMs: number): Promise<void> {
     this.#stopping = true;
+    clearInterval(this.#watch);
     for (const worker of this.#workers) {
       clearTimeout(worker.restart);
       if (worker.link) this.#tell(worker, "stop", drainMs);
@@ -251,6 +257,14 @@ export class WorkerProcesses {
   async close(): Promise<void> {
     await this.stop(0);
     this.#listener?.stop(true);
+  }
+
+  #lookForHanging(): void {
+    for (const worker of this.#workers.filter(({ isListening, link }) => isListening && link !== undefined)) {
+      void this.#ask(worker, "confirm", { withinMs: hangMs }).then((answer) => {
+        if (answer === "silent" && !this.#stopping) this.#kill(worker, "it hangs");
+      });
+    }
   }
 
   #live(): Worker[] {
