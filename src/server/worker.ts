@@ -20,6 +20,7 @@ import { startHttpServer } from "../http/exchange/server.ts";
 import { wantsStoring } from "../inference/answer/recorder.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import { Stopping } from "../inference/stopping.ts";
+import { endWithParent } from "../installation/end-with-parent.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { StreamLog } from "../logging/logging.ts";
 import { logSettings } from "../logging/settings.ts";
@@ -41,7 +42,6 @@ import { HandOver } from "../workers/hand-over.ts";
 import type { UnreachableAnswer } from "../workers/handed-request.ts";
 import { FrameLink } from "../workers/link/frame-link.ts";
 import { type ToWorker, unpacked } from "../workers/link/messages.ts";
-import { endWithPrimary } from "../workers/worker/end-with-primary.ts";
 import { OutcomeCounts } from "../workers/worker/outcome-counts.ts";
 import { PrimaryLink } from "../workers/worker/primary-link.ts";
 import { RemoteKeys } from "../workers/worker/remote-keys.ts";
@@ -76,7 +76,7 @@ const mostHandedOver = 16_384;
 
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
-  endWithPrimary();
+  endWithParent();
   process.umask(0o077);
   // A terminal sends it to all; who ends and when is for the primary process to say.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});

@@ -202,7 +202,9 @@ test("when the primary process is killed its workers end at once, also those tha
   stack.push(server);
   const { pid } = server.process;
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
-  const workers = children.filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("@serve-requests"));
+  const workers = children.filter((child) =>
+    readFileSync(`/proc/${child}/cmdline`, "utf8").includes("@serve-requests"),
+  );
   expect(workers).toHaveLength(2);
   for (const worker of workers) process.kill(worker, "SIGSTOP");
   process.kill(pid, "SIGKILL");
