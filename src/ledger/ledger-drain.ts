@@ -139,10 +139,11 @@ export class LedgerDrain {
   hold(owner: TotalsOwner, use: (waiting: SpanTotals) => void, until: Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const { owns, totalOf } = await readOwnerTotals(this.#options.db, owner);
+      // What is in memory is told from there, also while the database takes nothing, such as on a full disk.
       do {
-        await this.#drain();
+        while (this.#unread > 0 || this.#mayRepeat) await this.#drain();
         this.#options.journal.commit();
-      } while (this.#unread > 0 || this.#mayRepeat);
+      } while (this.#unread > 0);
       use(this.#withWaiting({ totals: noTotals(), totalOf, owns }));
       await until;
     });

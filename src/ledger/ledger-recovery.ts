@@ -21,8 +21,8 @@ export interface RecoveryOptions {
   log: Log;
   /** The process whose segments are taken over; undefined: those of all. */
   of?: number | undefined;
-  /** Told of each request, whether it had ended or not, once at least. */
-  onRecord?: ((record: UsageRecord) => void) | undefined;
+  /** Told of each request, whether it had ended or not, once at least: before it is in the database and gone from the spool. */
+  onRecords?: ((records: readonly UsageRecord[]) => void) | undefined;
 }
 
 /** Milliseconds that a start waits for another program's lock on the database. */
@@ -55,7 +55,7 @@ export interface Recovered {
  * Where it fails or is cut off nothing is lost: the files stay, and the next try finds what is in the database already.
  */
 export async function recoverSpool(options: RecoveryOptions): Promise<Recovered> {
-  const { db, writer, directory, log, of, onRecord } = options;
+  const { db, writer, directory, log, of, onRecords } = options;
   const segments = listSegments(directory, of);
   const unsettled = new Map<string, Unsettled>();
   let settled: UsageRecord[] = [];
@@ -68,7 +68,7 @@ export async function recoverSpool(options: RecoveryOptions): Promise<Recovered>
     while (settled.length >= enough) {
       const batch = settled.splice(0, batchSize);
       for (const { keyId } of batch) keyIds.add(keyId);
-      if (onRecord) for (const record of batch) onRecord(record);
+      onRecords?.(batch);
       records += await writer.insert(batch, lockWaitMs);
     }
   };

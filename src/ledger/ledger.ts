@@ -36,8 +36,8 @@ export interface SpoolLedgerOptions {
 export interface BesideOthers {
   /** From 1 on. */
   writer: number;
-  /** Told of each request that the one before it in this place left on the spool. */
-  onRecord(record: UsageRecord): void;
+  /** Told of the requests that the one before it in this place left on the spool; see `RecoveryOptions`. */
+  onRecords(records: readonly UsageRecord[]): void;
 }
 
 export interface LedgerFigures {
@@ -93,7 +93,7 @@ export class SpoolLedger implements Ledger {
       prepareSpoolDirectory(options.directory);
       const { beside, ...others } = options;
       writer = await openUsageWriter(options.db, { clock: options.clock, isAlone: beside === undefined });
-      const recovered = await recoverSpool({ ...others, writer, of: beside?.writer, onRecord: beside?.onRecord });
+      const recovered = await recoverSpool({ ...others, writer, of: beside?.writer, onRecords: beside?.onRecords });
       return new SpoolLedger(options, writer, recovered);
     } catch (cause) {
       writer?.close();

@@ -1,7 +1,7 @@
 // One text of metrics for several processes.
 import { expect, test } from "bun:test";
 import { Exposition, type ExpositionFormat, labelText } from "./exposition.ts";
-import { summed } from "./summed.ts";
+import { countersOf, summed } from "./summed.ts";
 
 function textOf(format: ExpositionFormat, requests: Record<string, number>, open: number, own?: string): string {
   const out = new Exposition(format);
@@ -31,6 +31,12 @@ for (const format of ["prometheus", "openmetrics"] as const) {
     expect(sum).toBe(wanted.end());
   });
 }
+
+test("of a process that is gone what it counted is kept, and none of its gauges", () => {
+  const text = textOf("prometheus", { a: 1, b: 2 }, 7);
+  expect(summed(textOf("prometheus", { a: 1 }, 3), [countersOf(text)])).toBe(textOf("prometheus", { a: 2, b: 2 }, 3));
+  expect(summed("", [countersOf(text)])).toBe(countersOf(text));
+});
 
 test("the text of one process stays as it is", () => {
   const text = textOf("openmetrics", { a: 1 }, 0);

@@ -33,6 +33,17 @@ export function summed(of: string, others: readonly string[]): string {
   return of.endsWith(endLine) ? text + endLine : text;
 }
 
+/** Only what counts up, gauges left out: what stays true of a process that is gone. */
+export function countersOf(text: string): string {
+  let counters = "";
+  for (const { head, samples } of familiesOf(text).values()) {
+    if (head.endsWith(" gauge\n")) continue;
+    counters += head;
+    for (const [sample, value] of samples) counters += `${sample} ${value}\n`;
+  }
+  return counters;
+}
+
 /** By the name of their TYPE line, without the `_total` that OpenMetrics leaves out there. */
 function familiesOf(text: string): Map<string, Family> {
   const families = new Map<string, Family>();

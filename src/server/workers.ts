@@ -8,6 +8,7 @@ import { type KeyRing, keyRing } from "../domain/key-ring.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
 import type { Principal } from "../domain/principal.ts";
 import { selfCommand } from "../installation/places.ts";
+import { countersOf, summed } from "../metrics/summed.ts";
 import type { ErrorWatch } from "../notices/watch/error-watch.ts";
 import type { OpenParty, OpenRequests } from "../policy/open-requests.ts";
 import type { SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
@@ -43,18 +44,22 @@ export class Workers {
   readonly #processes: WorkerProcesses;
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #parties = new WeakMap<LimitSet, OpenParty>();
+  /** What each told last, by its process id, and what those counted that are gone. */
+  readonly #figures = new Map<number, string>();
+  #past = "";
   #mayDiffer = false;
   #drained: ReadonlySet<string>;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
     const { config, directory, governance, routing, errorWatch, log } = options;
-    const { keys, limits, refusedRequests, refusalCounts } = governance;
+    const { keys, limits, refusedRequests, refusalCounts, secretRotation } = governance;
     this.#processes = new WorkerProcesses({
       ...{ count: config.workers, directory, log, passLines: options.passLines },
       command: selfCommand("serve-requests"),
       desk: {
         ...{ limits, keys },
+        renewals: secretRotation.renewals,
         limitsSeen: (set) => governance.limitsSeen(set),
         enter: (set) => options.openRequests.enter(this.#partyOf(set)),
         used: (desk, lease) => this.#used(desk, lease),
@@ -103,9 +108,16 @@ export class Workers {
     this.#processes.configure(config);
   }
 
-  /** Texts of their metrics. */
+  /** Texts of their metrics, and of what those counted that are gone: a sum that falls would be read as a new beginning. */
   async metrics(): Promise<string[]> {
-    return (await this.#processes.figures()).filter((text) => typeof text === "string");
+    const told = await this.#processes.figures();
+    for (const [pid, text] of this.#figures) {
+      if (told.has(pid)) continue;
+      this.#past = summed(this.#past, [countersOf(text)]);
+      this.#figures.delete(pid);
+    }
+    for (const [pid, text] of told) if (text !== undefined) this.#figures.set(pid, text);
+    return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 
   /** Resolves once all that they settled is in the database, or it cannot be helped. */

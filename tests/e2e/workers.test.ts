@@ -1,11 +1,13 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { readFileSync, renameSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { startServerProcess } from "../support/server-process.ts";
 
 const production = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json" };
 const metricsToken = "metrics-token-0123456789";
@@ -14,7 +16,7 @@ afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}) {
+async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record<string, string> = {}, key?: string) {
   const upstream = await startUpstream();
   stack.push(upstream);
   const server = await startHeadrace({
@@ -23,16 +25,16 @@ async function start(yaml = "", flags: Record<string, unknown> = {}, env: Record
     flags: { ...production, workers: "3", ...flags },
   });
   stack.push(server);
-  await served(server);
+  await served(server, key);
   return { upstream, server };
 }
 
 /** Until each worker serves by itself: before, requests are handed over. */
-async function served(server: TestServer): Promise<void> {
+async function served(server: TestServer, key?: string): Promise<void> {
   await until(async () => {
     const texts = (await server.workers?.metrics()) ?? [];
     if (texts.length < 3) return false;
-    await chat(server);
+    await chat(server, {}, key);
     return texts.every((text) => /headrace_inference_requests_total\{.*\} \d/.test(text));
   }, "each worker has served a request");
 }
@@ -163,6 +165,16 @@ test("a worker that is killed is replaced; what it had is on the ledger once, it
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 }, 60_000);
 
+test("a worker that hangs is replaced, though nothing is asked of it", async () => {
+  const { server } = await start();
+  const [victim = 0] = server.workers?.pids ?? [];
+  process.kill(victim, "SIGSTOP");
+  await until(() => server.logged("worker_killed").length === 1, "it is killed");
+  await until(() => server.workers?.pids.length === 3 && !server.workers.pids.includes(victim), "it is replaced");
+  await served(server);
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+});
+
 const slowStream: Script = async (_request, res) => {
   res.writeHead(200, { "content-type": "text/event-stream" });
   for (let i = 0; i < 100 && !res.destroyed; i++) {
@@ -181,12 +193,26 @@ async function held(server: TestServer, key: string): Promise<number> {
   return quotas.at(-1)?.used ?? -1;
 }
 
-test("when the primary process is gone its workers end, and the next start finds all that they had", async () => {
-  const { server } = await start();
-  const pids = server.workers?.pids ?? [];
-  expect(pids).toHaveLength(3);
-  await server.close();
-  await until(() => pids.every((pid) => !isAlive(pid)), "they have ended");
+test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const config = join(directory, "headrace.yaml");
+  writeFileSync(config, "{}");
+  const options = { config, dataDir: join(directory, "data"), args: ["--workers", "2"] };
+  const server = await startServerProcess(options);
+  stack.push(server);
+  const { pid } = server.process;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  const workers = children.filter((child) =>
+    readFileSync(`/proc/${child}/cmdline`, "utf8").includes("@serve-requests"),
+  );
+  expect(workers).toHaveLength(2);
+  for (const worker of workers) process.kill(worker, "SIGSTOP");
+  process.kill(pid, "SIGKILL");
+  await until(() => !workers.some(isAlive), "they have ended");
+  const next = await startServerProcess({ ...options, args: [...options.args, "--port", new URL(server.url).port] });
+  stack.push(next);
+  expect((await fetch(`${next.url}/healthz`)).status).toBe(200);
+  rmSync(directory, { recursive: true, force: true });
 });
 
 function isAlive(pid: number): boolean {
@@ -231,14 +257,54 @@ test("a changed configuration holds in all workers from the reload on", async ()
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
 
+test("a quota that is read while a worker is being replaced has what the one before it had settled", async () => {
+  const { server } = await start();
+  const { id, key } = await makeKey(server, {});
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 6 }, () => chat(server, {}, key)));
+  // What was settled a moment ago is on their spools alone.
+  for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
+  const chain = await server.governance.keys.findChainById(id);
+  const limitId = chain?.keys[0].limitId ?? "";
+  let requests = 0;
+  await server.governance.summedLedger.readTotals(
+    { type: "key", id: limitId, environment: "live", since: 0, until: 1e11 },
+    (totals) => {
+      requests = totals.requests;
+    },
+  );
+  expect(requests).toBe(30);
+});
+
 test("a worker that is started later has the configuration as it was changed, not as the server began with", async () => {
   const { server, upstream } = await start();
   await server.reconfigure(
     upstreamYaml(upstream, "tiers: [{ name: enterprise, requests_per_minute: 5, tokens_per_minute: null }]\n"),
   );
+  const counted = /^headrace_inference_requests_total/;
+  const sum = await metric(server, counted);
   await killAll(server);
+  // Prometheus would take a sum that falls for one that began anew, and count all of it again.
+  expect(await metric(server, counted)).toBeGreaterThanOrEqual(sum);
   const statuses = counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))));
   expect(statuses[200] ?? 0).toBeLessThanOrEqual(6);
+});
+
+test("a key that workers alone are asked for comes under the secret that took the place of another", async () => {
+  const [older, newer] = ["aa".repeat(32), "bb".repeat(32)];
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const before = await start("", { dataDir: directory }, { HEADRACE_SECRET: older });
+  const { id, key } = await makeKey(before.server, {});
+  const first = before.server.key;
+  await before.server.close();
+  const { server } = await start("", { dataDir: directory }, { HEADRACE_SECRET: `${newer},${older}` }, first);
+  expect(counts(await Promise.all(Array.from({ length: 6 }, () => chat(server, {}, key))))).toEqual({ 200: 6 });
+  await server.governance.secretRotation.renewals.close();
+  const db = new Database(join(directory, "headrace.db"), { readonly: true });
+  expect(db.query("SELECT secret_id FROM api_keys WHERE id = ?").get(id)).toEqual({
+    secret_id: server.governance.secretId,
+  });
+  db.close();
+  rmSync(directory, { recursive: true, force: true });
 });
 
 test("a worker that cannot start is started again, until it can", async () => {
@@ -248,7 +314,7 @@ test("a worker that cannot start is started again, until it can", async () => {
   for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
   await until(() => server.logged("worker_not_started").length >= 3, "they cannot");
   renameSync(`${file}.away`, file);
-  await until(async () => (await server.workers?.metrics())?.length === 3, "they are there again");
+  await until(() => server.workers?.pids.length === 3, "they are there again");
   await served(server);
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 });

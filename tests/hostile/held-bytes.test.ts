@@ -162,7 +162,8 @@ test("unfinished heads of whoever has no credential are held as of one key: a ke
   const refused = async () => (await Promise.all(connections.map((one) => one.answered(1, 0)))).filter(isRefused);
   await until(async () => (await refused()).length >= 500, "most of them are refused");
   const most = (heldBytes.mostBytes * 7) / 8 / 3;
-  expect(heldBytes.byKind.heads).toBeGreaterThan(most - 100_000);
+  // On a busy machine what the others have sent is still on its way.
+  await until(() => heldBytes.byKind.heads > most - 100_000, "all that may be held is");
   expect(heldBytes.byKind.heads).toBeLessThanOrEqual(most);
   expect(heldBytes.isFull).toBe(false);
   const answer = await small.request("/v1/chat/completions", { body: JSON.parse(chat({})) });

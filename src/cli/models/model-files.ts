@@ -91,10 +91,10 @@ export async function removeFile(call: ServerCall<unknown>, file: PulledModelWir
   };
 }
 
-/** `596 M`, `8.03 B`: as makers of models count. */
+/** `596 M`, `8.03 B`, the way in which makers of models count. */
 export function parameterText(count: number): string {
   const [size, unit] = count < 1e9 ? [count / 1e6, "M"] : [count / 1e9, "B"];
-  return `${size.toPrecision(3).replace(/\.?0+$|(?<=\d)e.*$/, "")} ${unit}`;
+  return `${Number(size.toPrecision(3))} ${unit}`;
 }
 
 function memoryText({

@@ -7,7 +7,7 @@ import type { Config, ReloadableConfig } from "../../config/config.ts";
 import type { Tier } from "../../domain/account.ts";
 import type { KeyRing } from "../../domain/key-ring.ts";
 import type { KeyChain, Principal } from "../../domain/principal.ts";
-import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import type { SpanTotals, TotalsOwner, UsageRecord } from "../../domain/usage/usage.ts";
 import { type InferenceRouteDeps, runFor } from "../../http/api/inference-answer.ts";
 import { inferenceRoutes } from "../../http/api/inference-routes.ts";
 import { createRoute as createMessageRoute } from "../../http/api/message-routes.ts";
@@ -20,6 +20,7 @@ import { startHttpServer } from "../../http/exchange/server.ts";
 import { wantsStoring } from "../../inference/answer/recorder.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
 import { Stopping } from "../../inference/stopping.ts";
+import { endWithParent } from "../../installation/end-with-parent.ts";
 import { SpoolLedger } from "../../ledger/ledger.ts";
 import { StreamLog } from "../../logging/logging.ts";
 import { logSettings } from "../../logging/settings.ts";
@@ -28,6 +29,7 @@ import { AddressThrottle } from "../../policy/address-throttle.ts";
 import { Admitter } from "../../policy/admit.ts";
 import { Authenticator } from "../../policy/credentials/authenticate.ts";
 import { KeyActivity } from "../../policy/credentials/key-activity.ts";
+import { UnknownCredentials } from "../../policy/credentials/unknown-credentials.ts";
 import { LearnedLengths } from "../../policy/learned-lengths.ts";
 import { limitsOf } from "../../policy/limits-of.ts";
 import { Tiers } from "../../policy/manage/tiers.ts";
@@ -69,12 +71,12 @@ export interface WorkerSetup {
 const graceMs = 500;
 /** Settled records are not kept from the database for longer, were nobody to release them. */
 const longestHoldMs = 5_000;
-const recoveredAtOnce = 1_000;
 /** Requests and WebSockets at once of one worker. */
 const mostHandedOver = 16_384;
 
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
+  endWithParent();
   process.umask(0o077);
   // A terminal sends it to all; who ends and when is for the primary process to say.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
@@ -132,6 +134,7 @@ class Worker {
   readonly #primary: PrimaryLink;
   readonly #clock: Clock = systemClock;
   readonly #tiers = new Tiers();
+  readonly #addressThrottle = new AddressThrottle({ clock: this.#clock });
   readonly #authenticator: Authenticator;
   readonly #activity: KeyActivity;
   readonly #stopping = new Stopping();
@@ -168,7 +171,7 @@ class Worker {
       // Whoever is refused is refused by the primary process, which counts it.
       refusals: { record: handOver },
       tokens: { verify: handOver },
-      unknown: { find: async (_index, _address, look) => await look() },
+      unknown: new UnknownCredentials(this.#addressThrottle),
       limitsOf: (chain) => this.#limitsOf(chain),
       reread: () => this.#reread(),
     });
@@ -223,7 +226,7 @@ class Worker {
     else
       void this.#ledger
         .hold(owner, (waiting) => this.#primary.tell("answer", question, waiting), promise)
-        .catch(() => {});
+        .catch(() => this.#primary.tell("answer", question, null));
   }
 
   release(question: number): void {
@@ -269,7 +272,7 @@ class Worker {
       openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, this.#clock, heldBytes),
       trustedProxies: trustedProxies(config.trustedProxies),
       locality: new Locality(config.allowedHosts),
-      addressThrottle: new AddressThrottle({ clock: this.#clock }),
+      addressThrottle: this.#addressThrottle,
       publicUrl: config.publicUrl,
       corsOrigins: () => this.#config.cors.origins,
       isRefusing: () => this.#isRefusing,
@@ -283,23 +286,14 @@ class Worker {
     const { config, number } = this.#setup;
     const { dataDir, databaseUrl } = config;
     const db = await (databaseUrl === undefined ? openBeside(dataDir) : openPostgres(databaseUrl));
-    let recovered: [string, number, number][] = [];
-    const tell = () => {
-      if (recovered.length > 0) this.#primary.tell("recovered", recovered);
-      recovered = [];
-    };
-    const ledger = await SpoolLedger.open({
+    return await SpoolLedger.open({
       ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
       beside: {
         writer: number,
-        onRecord({ requestId, promptTokens, completionTokens, nanoUsd }) {
-          recovered.push([requestId, promptTokens + completionTokens, nanoUsd ?? 0]);
-          if (recovered.length >= recoveredAtOnce) tell();
-        },
+        // Told before the spool is deleted: this process may die as well, and the next one would find nothing to tell.
+        onRecords: (records) => this.#primary.tell("recovered", records.map(usedOf)),
       },
     });
-    tell();
-    return ledger;
   }
 
   #routes(ledger: SpoolLedger) {
@@ -375,6 +369,10 @@ const keptElsewhere = {
 
 function ringOf([first = "", ...others]: readonly string[]): KeyRing {
   return [Buffer.from(first, "hex"), ...others.map((one) => Buffer.from(one, "hex"))];
+}
+
+function usedOf({ requestId, promptTokens, completionTokens, nanoUsd }: UsageRecord) {
+  return [requestId, promptTokens + completionTokens, nanoUsd ?? 0] as const;
 }
 
 function textOf(reason: unknown): string {

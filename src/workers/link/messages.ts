@@ -62,7 +62,7 @@ export interface ToWorker {
   /** Asks that all that was settled be in the database. Answered by nothing, once it is, or cannot be. */
   flush: [question: number];
   /**
-   * Asks what an owner settled that is not in the database: `SpanTotals`. Nothing gets there from then on until `release`
+   * Asks what an owner settled that is not in the database: `SpanTotals`, or null where that cannot be told. Nothing gets there from then on until `release`
    * comes, or seconds have passed.
    */
   hold: [question: number, owner: TotalsOwner];

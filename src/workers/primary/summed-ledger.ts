@@ -7,7 +7,8 @@ export interface SummedLedgerOptions {
   ledger: Pick<Ledger, "readTotals">;
   /**
    * Asks the workers what they settled that the database does not have; `told` is called as each of them tells it. From then
-   * on it writes nothing there, until `release` is called, which this resolves to once all of them have told.
+   * on it writes nothing there, until `release` is called, which this resolves to once all of them have told. Rejects
+   * where one of them cannot tell in time.
    */
   hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void>;
 }
@@ -33,11 +34,12 @@ export class SummedLedger implements Pick<Ledger, "readTotals"> {
     const waiting: SpanTotals = { requests: 0, tokens: 0, nanoUsd: 0, firstAt: undefined };
     const reading: Reading = { owner, told: new Set(), waiting };
     this.#readings.add(reading);
-    const release = await this.#options.hold(owner, (worker, more) => {
-      reading.told.add(worker);
-      add(waiting, more);
-    });
+    let release = () => {};
     try {
+      release = await this.#options.hold(owner, (worker, more) => {
+        reading.told.add(worker);
+        add(waiting, more);
+      });
       await this.#options.ledger.readTotals(owner, (totals) => {
         this.#readings.delete(reading);
         use(add(totals, waiting));

@@ -16,6 +16,8 @@ import {
 export interface DeskOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
+  /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
+  renewals: { keyFound(key: { id: string; digest: string }, digest: string): void };
   /** Told of limits that are used for the first time. */
   limitsSeen(limits: LimitSet): void;
   /** Takes the place of one open request of their key; throws the refusal where it has none left. */
@@ -153,9 +155,13 @@ export class WorkerDesk implements Handlers {
 
   chain(question: number, digests: readonly string[]): void {
     const [digest = "", ...older] = digests;
+    const { keys, renewals } = this.#options;
     this.#answerWith(
       question,
-      this.#options.keys.findChainByDigest(digest, ...older).then((chain) => chain ?? null),
+      keys.findChainByDigest(digest, ...older).then((chain) => {
+        if (chain && chain.keys[0].digest !== digest) renewals.keyFound(chain.keys[0], digest);
+        return chain ?? null;
+      }),
     );
   }
 

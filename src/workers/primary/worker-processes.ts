@@ -39,9 +39,14 @@ const stableMs = 60_000;
 const startMs = 20_000;
 /** A worker that does not say in this time that it forgot what was changed is killed: it may believe a revoked key. */
 const dropMs = 1_000;
+/** One that says nothing for so long hangs: the kernel goes on to give it connections, and nobody would answer them. */
+const hangMs = 5_000;
+const lookEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
-const holdMs = 5_000;
+/** A worker that told goes on to write a little later than this, also where nobody releases it. */
+const holdMs = 2_000;
+const lookAgainMs = 20;
 /** A worker that stops ends by itself; one that does not is killed so long after its time. */
 const graceMs = 2_000;
 
@@ -56,6 +61,8 @@ interface Connected {
 interface Worker {
   readonly number: number;
   process: Bun.Subprocess | undefined;
+  /** Resolves once all that it logged was passed on. */
+  output: Promise<void> | undefined;
   startedMs: number;
   deaths: number;
   restart: ReturnType<typeof setTimeout> | undefined;
@@ -74,6 +81,7 @@ export class WorkerProcesses {
   #listener: Bun.UnixSocketListener<Connected | undefined> | undefined;
   #started = Promise.withResolvers<void>();
   #isStarted = false;
+  #watch: ReturnType<typeof setInterval> | undefined;
   #stopping = false;
   #stopped: Promise<void> | undefined;
   #questions = 0;
@@ -86,7 +94,7 @@ export class WorkerProcesses {
     this.#options = options;
     this.#socketPath = join(options.directory, "workers.sock");
     this.#workers = Array.from({ length: options.count }, (_, i) => ({
-      ...{ number: i + 1, process: undefined, startedMs: 0, deaths: 0, restart: undefined },
+      ...{ number: i + 1, process: undefined, output: undefined, startedMs: 0, deaths: 0, restart: undefined },
       ...{ link: undefined, desk: undefined, isListening: false, questions: new Map(), orphans: new Map() },
     }));
   }
@@ -105,6 +113,7 @@ export class WorkerProcesses {
     });
     chmodSync(this.#socketPath, 0o600);
     for (const worker of this.#workers) this.#launch(worker);
+    this.#watch = setInterval(() => this.#lookForHanging(), lookEveryMs);
     const timer = setTimeout(() => this.#started.reject(new StartError("The workers did not start in time.")), startMs);
     try {
       await this.#started.promise;
@@ -159,10 +168,14 @@ export class WorkerProcesses {
     this.#heed("confirm");
   }
 
-  /** The figures of those that tell them within a second. */
-  async figures(): Promise<unknown[]> {
-    const told = await Promise.all(this.#live().map((worker) => this.#ask(worker, "figures", { withinMs: figuresMs })));
-    return told.filter((figures) => figures !== "silent");
+  /** The figures of each that runs, by its process id; undefined where it does not tell them within a second. */
+  async figures(): Promise<Map<number, string | undefined>> {
+    const asked = this.#live().map(async (worker): Promise<[number, string | undefined]> => {
+      const pid = worker.process?.pid ?? 0;
+      const figures = await this.#ask(worker, "figures", { withinMs: figuresMs });
+      return [pid, typeof figures === "string" && figures !== "silent" ? figures : undefined];
+    });
+    return new Map(await Promise.all(asked));
   }
 
   /** Resolves once all that they settled is in the database, or it cannot be helped. */
@@ -170,22 +183,45 @@ export class WorkerProcesses {
     await Promise.all(this.#live().map((worker) => this.#ask(worker, "flush", { withinMs: flushMs })));
   }
 
-  /** See `SummedLedgerOptions.hold`. What a worker that does not tell in time has settled is missing. */
+  /** See `SummedLedgerOptions.hold`. */
   async hold(owner: TotalsOwner, told: (worker: object, waiting: SpanTotals) => void): Promise<() => void> {
     const releases: (() => void)[] = [];
-    const asked = this.#live().map((worker) => {
-      const { desk } = worker;
-      releases.push(() => this.#tell(worker, "release", question));
-      const question = this.#questions + 1;
-      const heard = (waiting: unknown) => {
-        if (desk && waiting !== undefined) told(desk, waiting as SpanTotals);
-      };
-      return this.#ask(worker, "hold", { withinMs: holdMs, heard }, owner);
-    });
-    await Promise.all(asked);
-    return () => {
-      for (const release of releases) release();
+    const release = () => {
+      for (const one of releases) one();
     };
+    try {
+      await Promise.all(this.#workers.map((worker) => this.#holdOf(worker, owner, told, releases)));
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** A worker that died has a part of it on its spool: the next one in its place brings that into the database before it listens. */
+  async #holdOf(
+    worker: Worker,
+    owner: TotalsOwner,
+    told: (worker: object, waiting: SpanTotals) => void,
+    releases: (() => void)[],
+  ): Promise<void> {
+    const giveUpMs = exactMs() + holdMs;
+    while (!this.#stopping) {
+      const withinMs = giveUpMs - exactMs();
+      const { desk, isListening } = worker;
+      let waiting: unknown;
+      if (desk && isListening) {
+        const question = this.#questions + 1;
+        releases.push(() => this.#tell(worker, "release", question));
+        const heard = (value: unknown) => {
+          if (value !== undefined && value !== null) told(desk, value as SpanTotals);
+        };
+        waiting = await this.#ask(worker, "hold", { withinMs, heard }, owner);
+      } else await Bun.sleep(lookAgainMs);
+      if (waiting === null || waiting === "silent" || withinMs <= 0)
+        throw new Error(`Worker ${worker.number} cannot tell what was used.`);
+      if (waiting !== undefined) return;
+    }
   }
 
   leave(): void {
@@ -204,9 +240,15 @@ export class WorkerProcesses {
 
   async #stop(drainMs: number): Promise<void> {
     this.#stopping = true;
-    for (const worker of this.#workers) clearTimeout(worker.restart);
-    for (const worker of this.#live()) this.#tell(worker, "stop", drainMs);
-    const ended = Promise.all(this.#workers.map(({ process }) => process?.exited));
+    clearInterval(this.#watch);
+    for (const worker of this.#workers) {
+      clearTimeout(worker.restart);
+      if (worker.link) this.#tell(worker, "stop", drainMs);
+      // It has just been started, and serves nothing yet.
+      else worker.process?.kill("SIGKILL");
+    }
+    // Its last lines may come behind its end.
+    const ended = Promise.all(this.#workers.map(({ process, output }) => Promise.all([process?.exited, output])));
     await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
     for (const worker of this.#workers) worker.process?.kill("SIGKILL");
     await ended;
@@ -215,6 +257,14 @@ export class WorkerProcesses {
   async close(): Promise<void> {
     await this.stop(0);
     this.#listener?.stop(true);
+  }
+
+  #lookForHanging(): void {
+    for (const worker of this.#workers.filter(({ isListening, link }) => isListening && link !== undefined)) {
+      void this.#ask(worker, "confirm", { withinMs: hangMs }).then((answer) => {
+        if (answer === "silent" && !this.#stopping) this.#kill(worker, "it hangs");
+      });
+    }
   }
 
   #live(): Worker[] {
@@ -231,7 +281,7 @@ export class WorkerProcesses {
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
     });
-    void passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
+    worker.output = passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
   }
 
   #exited(worker: Worker, code: number | null, signal: string | number | null): void {
