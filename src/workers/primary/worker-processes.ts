@@ -76,6 +76,8 @@ export class WorkerProcesses {
   #isStarted = false;
   #stopping = false;
   #stopped: Promise<void> | undefined;
+  /** Logs that are being read. */
+  readonly #passing = new Set<Promise<void>>();
   #questions = 0;
   #drops = new Set<Promise<void>>();
   #models = "";
@@ -210,6 +212,8 @@ export class WorkerProcesses {
     await Promise.race([ended, Bun.sleep(drainMs + graceMs)]);
     for (const worker of this.#workers) worker.process?.kill("SIGKILL");
     await ended;
+    // Their last lines are still in the pipe.
+    await Promise.all(this.#passing);
   }
 
   async close(): Promise<void> {
@@ -231,7 +235,9 @@ export class WorkerProcesses {
       stderr: "inherit",
       onExit: (_process, code, signal) => this.#exited(worker, code, signal),
     });
-    void passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
+    const passed = passLines(worker.process.stdout as ReadableStream<Uint8Array>, this.#options.passLines);
+    this.#passing.add(passed);
+    void passed.finally(() => this.#passing.delete(passed));
   }
 
   #exited(worker: Worker, code: number | null, signal: string | number | null): void {
