@@ -43,7 +43,7 @@ const figuresMs = 1_000;
 const flushMs = 5_000;
 const holdMs = 5_000;
 /** A worker that stops ends by itself; one that does not is killed so long after its time. */
-const graceMs = 2_000;
+const graceMs = 6_000;
 
 type Socket = Bun.Socket<Connected | undefined>;
 
