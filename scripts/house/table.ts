@@ -253,7 +253,7 @@ export const layers: Layers = {
       ...["base", "config", "domain", "engines", "http", "http1", "inference", "logging", "metrics", "notices"].map(
         (name) => `src/${name}`,
       ),
-      ...["policy", "server", "workers", "workers/link", "workers/worker"].map((name) => `src/${name}`),
+      ...["policy", "server", "tracing", "workers", "workers/link", "workers/worker"].map((name) => `src/${name}`),
     ],
     packages: ["bun", "node:path"],
     because: "a worker has what requests for models need, and no more: it stays small, and the rest has one place.",

@@ -284,7 +284,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   if (shared) {
     workers = opened.add(
       new Workers({
-        ...{ config, ...shared, baseUrl, heartbeatMs, governance, routing, log },
+        ...{ config, ...shared, baseUrl, heartbeatMs, version, instanceId: replicas.id, governance, routing, log },
         ...{ openRequests, quotaWatch: notices.quotaWatch },
         errorWatch: notices.errorWatch,
         passLines: options.passLines ?? ((lines) => void process.stdout.write(lines)),

@@ -25,6 +25,9 @@ export interface WorkersOptions {
   port: number;
   baseUrl: string;
   heartbeatMs: number;
+  version: string;
+  /** Id of this process among the replicas. */
+  instanceId: string;
   directory: string;
   governance: Governance;
   routing: Pick<ModelRouting, "catalog" | "sources" | "router">;
@@ -175,8 +178,9 @@ export class Workers {
   }
 
   #setup(number: number): WorkerSetup {
-    const { config, port, baseUrl, heartbeatMs, directory, governance } = this.#options;
+    const { config, port, baseUrl, heartbeatMs, version, instanceId, directory, governance } = this.#options;
     return {
+      ...{ version, instanceId: `${instanceId}-${number}` },
       ...{ config, port, baseUrl, heartbeatMs, workers: config.workers, number },
       innerSocket: innerSocket(directory),
       peppers: hexOf(governance.peppers),

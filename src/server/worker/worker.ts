@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
 import type { Config, ReloadableConfig } from "../../config/config.ts";
 import type { Tier } from "../../domain/account.ts";
 import type { KeyRing } from "../../domain/key-ring.ts";
@@ -38,6 +39,7 @@ import { UsageDoubts } from "../../policy/records/usage-doubts.ts";
 import { RequestTags } from "../../policy/request-tags.ts";
 import { openBeside } from "../../storage/sql/database.ts";
 import { openPostgres } from "../../storage/sql/open-postgres.ts";
+import type { Tracing } from "../../tracing/open-tracing.ts";
 import { HandOver } from "../../workers/hand-over.ts";
 import type { UnreachableAnswer } from "../../workers/handed-request.ts";
 import { FrameLink } from "../../workers/link/frame-link.ts";
@@ -66,6 +68,9 @@ export interface WorkerSetup {
   workers: number;
   number: number;
   heartbeatMs: number;
+  /** The version of Headrace, and which process of the installation traces are from. */
+  version: string;
+  instanceId: string;
 }
 
 const graceMs = 500;
@@ -146,6 +151,7 @@ class Worker {
   /** Whoever holds back what it settled, by the number of the question. */
   readonly #holds = new Map<number, () => void>();
   #ledger: SpoolLedger | undefined;
+  #tracing: Tracing | undefined;
   #server: ReturnType<typeof startHttpServer> | undefined;
   #isStarting = false;
 
@@ -252,6 +258,7 @@ class Worker {
     this.#authenticator.close();
     await Promise.race([this.#activity.close(), Bun.sleep(graceMs)]);
     await this.#ledger?.close();
+    await this.#tracing?.close();
     this.log.close();
     process.exit();
   }
@@ -260,6 +267,7 @@ class Worker {
     await this.#reread();
     const ledger = await this.#openLedger();
     this.#ledger = ledger;
+    this.#tracing = await openTraces(this.#setup, this.log);
     this.#authenticator.start();
     const { config, port, baseUrl, innerSocket } = this.#setup;
     const handOver = new HandOver({ socketPath: innerSocket, maxConnections: mostHandedOver, unreachable });
@@ -277,6 +285,7 @@ class Worker {
       corsOrigins: () => this.#config.cors.origins,
       isRefusing: () => this.#isRefusing,
       ...{ log: this.log, clock: this.#clock, observer: this.#observer, elsewhere: handOver },
+      tracer: this.#tracing?.tracer,
       requestLog: () => this.#config.logs,
     });
     this.#primary.tell("listening");
@@ -349,6 +358,13 @@ function unreachable(): UnreachableAnswer {
   });
   const { status, headers, body } = errorAnswer(error);
   return { status, headers, body: String(body) };
+}
+
+/** Nothing of tracing is loaded where nobody wants traces. */
+async function openTraces({ config, version, instanceId }: WorkerSetup, log: Log): Promise<Tracing | undefined> {
+  if (!config.tracing) return undefined;
+  const { openTracing } = await import("../../tracing/open-tracing.ts");
+  return openTracing({ ...config.tracing, log, version, instanceId });
 }
 
 function handOver(): never {

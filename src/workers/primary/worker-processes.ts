@@ -48,7 +48,7 @@ const flushMs = 5_000;
 const holdMs = 2_000;
 const lookAgainMs = 20;
 /** A worker that stops ends by itself; one that does not is killed so long after its time. */
-const graceMs = 2_000;
+const graceMs = 6_000;
 
 type Socket = Bun.Socket<Connected | undefined>;
 
