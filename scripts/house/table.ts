@@ -250,9 +250,19 @@ export const layers: Layers = {
     may: [
       "src/ledger",
       "src/storage/sql",
-      ...["base", "config", "domain", "engines", "http", "http1", "inference", "logging", "metrics", "notices"].map(
-        (name) => `src/${name}`,
-      ),
+      ...[
+        "base",
+        "config",
+        "domain",
+        "engines",
+        "http",
+        "http1",
+        "inference",
+        "installation",
+        "logging",
+        "metrics",
+        "notices",
+      ].map((name) => `src/${name}`),
       ...["policy", "server", "tracing", "workers", "workers/link", "workers/worker"].map((name) => `src/${name}`),
     ],
     packages: ["bun", "node:path"],

@@ -12,6 +12,7 @@ allowed_hosts: [devbox.example.com]    # in development, further names of this m
 data_dir: /var/lib/headrace
 backup_before_upgrade: true            # a copy in backups/ before the schema of SQLite changes
 advertise_url: http://10.0.0.5:7545    # where other replicas reach this one
+workers: 1                             # or auto: processes for requests, as many as there are processors
 lame_duck_seconds: 5                   # when it stops: answers on until load balancers have heard of it
 log_format: json                       # or text, for people
 discover_local: false                  # do not look for model servers on this machine
