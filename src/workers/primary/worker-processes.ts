@@ -45,7 +45,7 @@ const lookEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
 /** A worker that told goes on to write a little later than this, also where nobody releases it. */
-const holdMs = 2_000;
+const holdMs = 4_000;
 const lookAgainMs = 20;
 /** A worker that stops ends by itself; one that does not is killed so long after its time. */
 const graceMs = 6_000;
