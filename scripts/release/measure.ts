@@ -12,7 +12,7 @@ import {
 } from "../../tests/install/forms.ts";
 import { SmallSystem } from "../../tests/install/small-system.ts";
 import type { Walk } from "../../tests/install/walk.ts";
-import { ensureSmallDebians } from "../test-programs.mjs";
+import { debianWithNode, ensureSmallDebians, smallDebian } from "../test-programs.mjs";
 import { environment, user } from "./image/config.ts";
 import { makeImage } from "./image/image.ts";
 import { writeLayers } from "./image/layers.ts";
@@ -24,13 +24,17 @@ const [begin, end] = ["<!-- measured by npm run release -- --measure -->", "<!--
 export async function measure(release: string): Promise<void> {
   ensureSmallDebians();
   const { version } = packageJson;
-  const forms: [string, (system: SmallSystem) => Installed][] = [
-    ["npm package", (system) => installPackage(system, join(release, `headrace-${version}.tgz`))],
-    ["Executable", (system) => installExecutable(system, join(release, `headrace-${version}-linux-x64`))],
-    ["Debian package", (system) => installDebianPackage(system, join(release, `headrace_${version}_amd64.deb`))],
+  const forms: [string, string, (system: SmallSystem) => Installed][] = [
+    ["npm package", debianWithNode, (system) => installPackage(system, join(release, `headrace-${version}.tgz`))],
+    ["Executable", smallDebian, (system) => installExecutable(system, join(release, `headrace-${version}-linux-x64`))],
+    [
+      "Debian package",
+      smallDebian,
+      (system) => installDebianPackage(system, join(release, `headrace_${version}_amd64.deb`)),
+    ],
   ];
   const rows: string[] = [];
-  for (const [name, install] of forms) rows.push(await installedRow(name, install));
+  for (const [name, debian, install] of forms) rows.push(await installedRow(name, debian, install));
   rows.push(await imageRow(release));
   const head = "| Linux x64 | Fetched | On disk | First start | Next start | Memory |";
   const table = [head, head.replaceAll(/[^|]+/g, " --- "), ...rows].join("\n");
@@ -41,8 +45,12 @@ export async function measure(release: string): Promise<void> {
   process.stdout.write(`${table}\n`);
 }
 
-async function installedRow(name: string, install: (system: SmallSystem) => Installed): Promise<string> {
-  using system = new SmallSystem();
+async function installedRow(
+  name: string,
+  debian: string,
+  install: (system: SmallSystem) => Installed,
+): Promise<string> {
+  using system = new SmallSystem([debian]);
   const { walk, fetchedBytes } = install(system);
   const diskBytes = () => {
     const own = system.added().filter((path) => !/data$|^npm-cache$|^var\/(?:lib|log)\//.test(path));
