@@ -1,27 +1,15 @@
 // All commands of this server: made from the configuration, with one budget.
 import { join } from "node:path";
-import type { Log } from "../../base/log.ts";
 import type { Amounts } from "../memory/amounts.ts";
-import type { MemoryBudget } from "../memory/budget.ts";
-import { CommandEngine } from "./command-engine.ts";
+import { CommandEngine, type CommandEngineOptions } from "./command-engine.ts";
 import { MemoryKnowledge } from "./memory-knowledge.ts";
 import type { CommandSettings } from "./settings.ts";
 import { endMarked, markOf } from "./strays.ts";
 
-export interface CommandsOptions {
+/** The data directory is locked by this process. */
+export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" | "knowledge"> {
   commands: readonly CommandSettings[];
-  budget: MemoryBudget;
   totals: Amounts;
-  environment: Readonly<Record<string, string | undefined>>;
-  /** Absolute, and locked by this process. */
-  dataDir: string;
-  log: Log;
-  nowSeconds(): number;
-  /** It takes requests: who waits for it may go on. */
-  onOpen(engine: CommandEngine): void;
-  /** It was loaded: what it can do is known. */
-  onLoaded(engine: CommandEngine): void;
-  stopMs?: number | undefined;
 }
 
 /** Caches grow while a server works. */
