@@ -66,6 +66,8 @@ test("a command is copied by its button, and the keyboard alone leads to the tex
   await block.getByRole("button", { name: "Copy Code" }).click();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("npm start");
   await page.reload();
+  // Only the page's script moves the focus along; until it runs, the link leads to the place alone.
+  await page.waitForFunction(() => "__vue_app__" in (document.getElementById("app") ?? {}));
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("VPContent");
