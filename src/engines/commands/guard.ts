@@ -1,6 +1,7 @@
 // The role that stands between the gateway and a command: when the gateway ends, in whichever way, so does all of the command.
 import { type ChildProcess, spawn } from "node:child_process";
-import { endMarked, kill, markVariable } from "./strays.ts";
+import { constants } from "node:os";
+import { endMarked, kill, markedProcesses, markVariable } from "./strays.ts";
 
 /** The one line that the guard reads. It is no argument, as the variables may hold secrets. */
 export interface Guarded {
@@ -13,7 +14,17 @@ export interface Guarded {
 }
 
 /** Exit code of a guard whose command could not be started, as of a shell. */
-export const notStartedCode = 127;
+const notStartedCode = 127;
+/** Likewise: of one that a signal ended, the number of that on top of this. */
+const signalCode = 128;
+
+/** Half a sentence on the exit code of a guard. */
+export function howItEnded(code: number): string {
+  const [signal] = Object.entries(constants.signals).find(([, number]) => number === code - signalCode) ?? [];
+  if (signal === undefined) return `the process ended with code ${code}`;
+  const usual = signal === "SIGKILL" ? ", as a system does that has no memory left" : "";
+  return `the process was ended by ${signal}${usual}`;
+}
 
 /**
  * Starts the command that standard input names, in a session of its own, and ends it when standard input ends. Leaves with
@@ -32,12 +43,17 @@ export async function guardProcess(): Promise<void> {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const exited = codeOf(child);
-  const stop = () => void end(child, exited, guarded.stopMs);
+  let known: readonly number[] = [];
+  const stop = () => {
+    known = markedProcesses(guarded.mark);
+    void end(child, exited, guarded.stopMs);
+  };
   process.on("SIGTERM", stop);
   void readToEnd(reader).then(stop);
   const code = await exited;
-  if (child.pid !== undefined) signalGroup(child, "SIGKILL");
-  await endMarked(guarded.mark);
+  known = [...known, ...markedProcesses(guarded.mark)];
+  signalGroup(child, "SIGKILL");
+  await endMarked(guarded.mark, known);
   process.exit(code);
 }
 
@@ -61,7 +77,7 @@ function codeOf(child: ChildProcess): Promise<number> {
       process.stderr.write(`The command could not be started: ${error.message}\n`);
       resolve(notStartedCode);
     });
-    child.on("exit", (code) => resolve(code ?? 1));
+    child.on("exit", (code, signal) => resolve(code ?? signalCode + (signal === null ? 0 : constants.signals[signal])));
   });
 }
 

@@ -1,7 +1,7 @@
 // One run of a command: started behind its guard, asked until it is ready, stopped, and gone once nothing of it is left.
 import { exactMs } from "../../base/clock.ts";
 import { selfCommand } from "../../installation/places.ts";
-import type { Guarded } from "./guard.ts";
+import { type Guarded, howItEnded } from "./guard.ts";
 import type { Output } from "./output.ts";
 import { type CommandSettings, commonEnvironment, withPort } from "./settings.ts";
 import { endMarked } from "./strays.ts";
@@ -17,8 +17,8 @@ export interface RunOptions {
 }
 
 const usualStopMs = 10_000;
-/** Beyond the time that the guard gives the command. */
-const guardGraceMs = 5_000;
+/** Beyond the time that the guard gives the command: the system may take long to free what it held. */
+const guardGraceMs = 35_000;
 const firstLookMs = 50;
 const longestLookMs = 1_000;
 const lookTimeoutMs = 5_000;
@@ -42,6 +42,7 @@ export class ServerRun {
     const guarded: Guarded = { command, directory, env: { ...commonEnvironment(environment), ...env }, mark, stopMs };
     const pipes = { stdin: "pipe", stdout: "pipe", stderr: "pipe" } as const;
     this.#guard = Bun.spawn(selfCommand("guard-process"), pipes);
+    takenPorts.add(this.port);
     this.#guard.stdin.write(`${JSON.stringify(guarded)}\n`);
     void this.#guard.stdin.flush();
     void output.read(this.#guard.stdout);
@@ -70,8 +71,7 @@ export class ServerRun {
     const untilMs = exactMs() + readySeconds * 1000;
     for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, longestLookMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
-      if (this.#isGone)
-        throw new Error(`the process ended with code ${this.#guard.exitCode ?? "of a signal"} before it was ready`);
+      if (this.#isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
       if (await this.#isReady()) return;
       if (exactMs() > untilMs) throw new Error(`it was not ready within ${readySeconds} s`);
     }
@@ -124,9 +124,7 @@ const takenPorts = new Set<number>();
 function freePort(): number {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = firstPort + Math.floor(portCount * Math.random());
-    if (takenPorts.has(port) || !isFree(port)) continue;
-    takenPorts.add(port);
-    return port;
+    if (!takenPorts.has(port) && isFree(port)) return port;
   }
   throw new Error("no free port was found for it");
 }

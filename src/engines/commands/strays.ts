@@ -20,19 +20,23 @@ export function markedProcesses(mark: string): number[] {
 
 const lookMs = 5;
 /** What the system itself cannot end, as it waits for a broken disk, is not waited for any longer. */
-const mostWaitMs = 10_000;
+const mostWaitMs = 30_000;
 
-/** Ends them, also what they start meanwhile, and resolves once they are gone. Gives how many there were. */
-export async function endMarked(mark: string): Promise<number> {
+/**
+ * Ends them, also what they start meanwhile, and resolves once they, and those of `known` that others ended, have given
+ * their memory back. Gives how many of the mark there were.
+ */
+export async function endMarked(mark: string, known: readonly number[] = []): Promise<number> {
   const ended = new Set<number>();
   const untilMs = exactMs() + mostWaitMs;
-  for (let pids = markedProcesses(mark); pids.length > 0 && exactMs() < untilMs; pids = markedProcesses(mark)) {
-    for (const pid of pids) {
+  const isOver = () => {
+    for (const pid of markedProcesses(mark)) {
       ended.add(pid);
       kill(pid, "SIGKILL");
     }
-    await Bun.sleep(lookMs);
-  }
+    return ![...known, ...ended].some(holdsMemory);
+  };
+  while (!isOver() && exactMs() < untilMs) await Bun.sleep(lookMs);
   return ended.size;
 }
 
@@ -49,6 +53,18 @@ export function kill(pid: number, signal: NodeJS.Signals): boolean {
 function processIds(): number[] {
   if (process.platform !== "linux") return [];
   return readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+}
+
+/**
+ * A process that ends shows no environment any more from early on, while the system still frees its memory and closes its
+ * files, that of a GPU among them. One that is just not asked for by its parent yet has neither.
+ */
+function holdsMemory(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "latin1"));
+  } catch {
+    return false;
+  }
 }
 
 function environmentOf(pid: number): string {
