@@ -1,7 +1,7 @@
 // A model server for tests: it loads for a stated time, has a stated memory, answers slowly, and misbehaves as it is told.
 
 import { spawn } from "node:child_process";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -22,6 +22,10 @@ const { values } = parseArgs({
     brood: { type: "boolean", default: false },
     /** It has no `/health`, as servers of another kind. */
     bare: { type: "boolean", default: false },
+    /** Falling asleep takes so long. */
+    "sleep-ms": { type: "string", default: "0" },
+    /** Only so many starts fail, of all that the diary tells of. */
+    "fail-times": { type: "string", default: "0" },
   },
 });
 
@@ -50,7 +54,16 @@ if (values.fail !== undefined) {
   process.exit(Number(values.fail));
 }
 
+if (startsSoFar() <= Number(values["fail-times"])) process.exit(1);
+
 const isLoaded = () => performance.now() - startedMs >= Number(values["load-ms"]);
+
+function startsSoFar(): number {
+  if (!values.diary) return 1;
+  return readFileSync(values.diary, "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith(`started ${values.model} `)).length;
+}
 
 async function answer(request: Request): Promise<Response> {
   const body = (await request.json()) as { model: string; stream?: boolean };
@@ -84,7 +97,8 @@ Bun.serve({
         : new Response("", { status: 503 }),
     "/v1/chat/completions": { POST: answer },
     "/sleep": {
-      POST: () => {
+      POST: async () => {
+        await Bun.sleep(Number(values["sleep-ms"]));
         asleep = true;
         tell("slept");
         return new Response();
@@ -98,7 +112,12 @@ Bun.serve({
       },
     },
     "/is_sleeping": () => Response.json({ is_sleeping: asleep }),
-    "/die": () => process.exit(3),
+    "/die": ({ url }) => {
+      const signal = new URL(url).searchParams.get("by");
+      if (signal === null) process.exit(3);
+      process.kill(process.pid, signal);
+      return new Response();
+    },
   },
   fetch: () => new Response("", { status: 404 }),
 });

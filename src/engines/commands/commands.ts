@@ -27,7 +27,7 @@ export class Commands {
 
   constructor(options: CommandsOptions) {
     const { commands, dataDir, totals } = options;
-    const knowledge = new MemoryKnowledge(join(dataDir, "model-memory.json"), totals);
+    const knowledge = new MemoryKnowledge(join(dataDir, "model-memory.json"), totals, options.log);
     this.engines = commands.map((settings) => new CommandEngine({ ...options, settings, knowledge }));
     if (commands.length === 0) return;
     this.#timer = setInterval(() => {

@@ -1,6 +1,7 @@
 // The memory that commands need: as the configuration states it, as it was measured before, or else as their files suggest.
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import type { Log } from "../../base/log.ts";
 import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amounts.ts";
 import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -20,10 +21,13 @@ export class MemoryKnowledge {
   /** By name and command: another command is another model. */
   readonly #learned: Map<string, Amounts>;
 
+  readonly #log: Log;
+
   /** `file`: where it is kept from one start to the next. `totals`: of the budget. */
-  constructor(file: string, totals: Amounts) {
+  constructor(file: string, totals: Amounts, log: Log) {
     this.#file = file;
     this.#totals = totals;
+    this.#log = log;
     this.#learned = readLearned(file);
   }
 
@@ -58,10 +62,18 @@ export class MemoryKnowledge {
     const most = Object.fromEntries(pools.map((pool) => [pool, Math.max(amountOf(known, pool), amountOf(seen, pool))]));
     if (pools.every((pool) => amountOf(most, pool) <= amountOf(known, pool) * (1 + newsPart))) return false;
     this.#learned.set(key, most);
-    // What is lost with a crash is learned anew.
-    writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
-    renameSync(`${this.#file}.new`, this.#file);
+    this.#keep();
     return true;
+  }
+
+  /** What is lost with a crash, or as the disk is full, is learned anew. */
+  #keep(): void {
+    try {
+      writeFileSync(`${this.#file}.new`, JSON.stringify(Object.fromEntries(this.#learned)), { mode: 0o600 });
+      renameSync(`${this.#file}.new`, this.#file);
+    } catch (error) {
+      this.#log.warn("model_memory_not_kept", { file: this.#file, detail: String(error) });
+    }
   }
 
   /** On a machine with GPUs it is not known yet where it goes, so it is set aside everywhere, for this once. */

@@ -5,9 +5,10 @@ import type { Log } from "../../base/log.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
-import { type Amounts, gpuPool, groupPool, ramPool, sum } from "../memory/amounts.ts";
+import { type Amounts, gpuPool, groupPool, isMemory, ramPool, sum } from "../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
 import type { Leaving } from "../memory/plan.ts";
+import { howItEnded } from "./guard.ts";
 import type { Output } from "./output.ts";
 import { ServerRun } from "./server-run.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -41,6 +42,8 @@ const restMs = 15_000;
 const stableMs = 60_000;
 /** While another is loaded on its GPU, it stays. */
 const stayMs = 1_000;
+/** Timers hold some weeks at most, and what is kept for longer is just looked at again. */
+const longestTimerMs = 86_400_000;
 
 export class ModelProcess implements Tenant, OnDemand {
   pinned: boolean;
@@ -125,14 +128,16 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#unloading = false;
     if (this.#state === "failed" || this.#state === "restarting") this.#rest();
     if (this.#state === "loaded") this.#wanted = false;
+    // A stop that was to come held them up.
+    if (this.open) this.#options.onOpen();
     this.#look();
   }
 
-  /** Stops it once nothing is in flight, pinned or not; requests that come start it again. */
+  /** Stops it once nothing is in flight, pinned or not, and at once while it loads; requests that come start it again. */
   unload(): void {
     this.pinned = false;
     this.#wanted = false;
-    this.#unloading = this.#state === "loaded" || this.#state === "asleep" || this.#state === "loading";
+    this.#unloading = this.#run !== undefined;
     this.#look();
   }
 
@@ -207,7 +212,8 @@ export class ModelProcess implements Tenant, OnDemand {
     const isIdle = this.#inFlight === 0;
     if (this.#state === "off" && isWanted) void this.#start();
     else if (this.#state === "waiting" && !isWanted) this.#claim?.abort(new Error("nobody waits any more"));
-    else if (this.#state === "asleep" && this.#unloading) this.#leaveByItself("unloaded");
+    else if ((this.#state === "asleep" || this.#state === "loading") && this.#unloading)
+      this.#leaveByItself("unloaded");
     else if (this.#state === "asleep" && isWanted) void this.#wake();
     else if (this.#state === "loaded" && isIdle) {
       if (this.#unloading) this.#leaveByItself("unloaded");
@@ -227,7 +233,7 @@ export class ModelProcess implements Tenant, OnDemand {
     const leftMs = keepSeconds * 1000 - (exactMs() - idleSinceMs);
     clearTimeout(this.#timer);
     if (leftMs <= 0) this.#leaveByItself("idle");
-    else this.#timer = setTimeout(() => this.#keep(), Math.max(leftMs, 1));
+    else this.#timer = setTimeout(() => this.#keep(), Math.min(Math.max(leftMs, 1), longestTimerMs));
   }
 
   #leaveByItself(why: "idle" | "unloaded"): void {
@@ -236,11 +242,9 @@ export class ModelProcess implements Tenant, OnDemand {
       this.#timer = setTimeout(() => this.#look(), stayMs);
       return;
     }
-    if (why === "idle" && this.asleep) void this.#sleep();
-    else {
-      this.#lease?.leaves();
-      void this.#stop(why);
-    }
+    const to = why === "idle" && this.asleep ? "asleep" : "gone";
+    this.#lease?.leaves(to);
+    void (to === "asleep" ? this.#sleep() : this.#stop(why));
   }
 
   async #start(): Promise<void> {
@@ -266,10 +270,10 @@ export class ModelProcess implements Tenant, OnDemand {
     try {
       await run.ready();
       await this.#options.onReady(run);
-      if (this.#run === run) this.#opens(beganMs);
+      if (this.#run === run && this.#state === "loading") this.#opens(beganMs);
     } catch (error) {
-      // Where it ended by itself, that was seen already.
-      if (this.#run !== run) return;
+      // Where it ended by itself, or was stopped, that was seen already.
+      if (this.#run !== run || this.#state !== "loading") return;
       this.#failure = textOf(error);
       void run.stop();
     }
@@ -283,7 +287,7 @@ export class ModelProcess implements Tenant, OnDemand {
       const run = new ServerRun({ settings, environment, mark, output, stopMs });
       this.#run = run;
       void run.gone.then((code) => {
-        if (this.#run === run) this.#ended(`the process ended with code ${code}`);
+        if (this.#run === run) this.#ended(howItEnded(code));
       });
       log.info("model_loading", { upstream: this.name });
       return run;
@@ -325,8 +329,11 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#lease = undefined;
     clearTimeout(this.#timer);
     if (this.#closed) return;
-    if (state === "stopping") this.#rest();
-    else {
+    if (state === "stopping") {
+      // Whatever failed before it served is over.
+      if (this.#loadedMs > 0) this.#failures = 0;
+      this.#rest();
+    } else {
       if (this.#failure === "") this.#failure = isLoading ? `${how} before it was ready` : how;
       this.#counts.failures++;
       if (!isLoading && exactMs() - this.#loadedMs > stableMs) this.#failures = 0;
@@ -373,11 +380,13 @@ export class ModelProcess implements Tenant, OnDemand {
     clearTimeout(this.#timer);
     const run = this.#run;
     const amounts = this.asleep;
+    // Who wanted its memory has it now.
+    this.#yielding = false;
     this.#set("stopping");
     const slept = run !== undefined && amounts !== undefined && (await fallAsleep(run.url));
     if (!run || this.#run !== run) return;
     if (!slept) {
-      this.#lease?.leaves();
+      this.#lease?.leaves("gone");
       await this.#stop("not asleep");
       return;
     }
@@ -386,19 +395,28 @@ export class ModelProcess implements Tenant, OnDemand {
     this.#lookSoon();
   }
 
+  /** Waits for its memory as a start does, and sleeps on where nobody wants it any more. */
   async #wake(): Promise<void> {
     const run = this.#run;
     if (!run || !this.#lease) return;
-    this.#set("waking");
+    this.#set("waiting");
+    const claim = new AbortController();
+    this.#claim = claim;
     const beganMs = exactMs();
     try {
-      await this.#lease.grow(this.#amounts, new AbortController().signal);
+      await this.#lease.grow(this.#amounts, claim.signal);
       if (this.#run !== run) return;
+      this.#set("waking");
       if (!(await wakeUp(run.url))) throw new Error("it did not wake up");
       if (this.#run === run) this.#opens(beganMs);
     } catch (error) {
       // It had to go meanwhile, for others or by itself.
-      if (this.#run !== run || this.#state !== "waking") return;
+      if (this.#run !== run || this.#state === "stopping") return;
+      if (claim.signal.aborted) {
+        this.#set("asleep");
+        this.#lookSoon();
+        return;
+      }
       this.#failure = textOf(error);
       await run.stop();
     }
@@ -410,12 +428,11 @@ export class ModelProcess implements Tenant, OnDemand {
   }
 }
 
-const poolNames: Readonly<Record<string, string>> = { [ramPool]: "RAM" };
-
 function textOf(error: unknown): string {
   if (!(error instanceof NeverFits)) return error instanceof Error ? error.message : String(error);
   const { pool, needed, total, pinned } = error;
-  const where = poolNames[pool] ?? pool;
+  if (!isMemory(pool)) return `A pinned model has the one place of the group ${pool.slice(groupPool("").length)}.`;
+  const where = pool === ramPool ? "RAM" : pool;
   const beside = pinned > 0 ? `, of which pinned models hold ${gigabytes(pinned)}` : "";
   return `It needs ${gigabytes(needed)} of ${where}, and the budget has ${gigabytes(total)}${beside}.`;
 }

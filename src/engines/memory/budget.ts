@@ -32,8 +32,8 @@ export interface Lease {
   loaded(): void;
   /** What it really holds, once that is known. */
   resize(amounts: Amounts): void;
-  /** It goes by itself: what it holds comes back soon. */
-  leaves(): void;
+  /** It goes by itself: what it holds comes back soon, of one that falls asleep a part. */
+  leaves(to: Leaving): void;
   /** False while another is loaded on one of its GPUs: what it freed there now would confuse that one. */
   readonly mayLeave: boolean;
   /** It sleeps, and holds this much. */
@@ -310,10 +310,8 @@ class Holding implements Held, Lease {
     this.#ports.changed();
   }
 
-  leaves(): void {
-    this.state = "leaving";
-    this.leavesBehind = {};
-    this.#ports.goes(this);
+  leaves(to: Leaving): void {
+    this.#goes(to);
     this.#ports.changed();
   }
 
@@ -340,10 +338,14 @@ class Holding implements Held, Lease {
   }
 
   leave(to: Leaving): void {
+    this.#goes(to);
+    this.tenant.leave(to);
+  }
+
+  #goes(to: Leaving): void {
     this.#yields = false;
     this.state = "leaving";
     this.leavesBehind = to === "asleep" ? (this.asleep ?? {}) : {};
     if (to === "gone") this.#ports.goes(this);
-    this.tenant.leave(to);
   }
 }

@@ -164,7 +164,7 @@ export class LoadedModel implements Tenant {
   /** Takes it out of memory where nobody uses it. */
   async unload(): Promise<void> {
     if (this.#state !== "loaded" || this.inFlight > 0 || this.#lease?.mayLeave === false) return;
-    this.#lease?.leaves();
+    this.#lease?.leaves("gone");
     await this.#stop();
   }
 
