@@ -9,7 +9,7 @@ import type { PulledModelStore } from "../domain/models/pulled-model.ts";
 import { BackgroundPulls } from "../engines/llama/background-pulls.ts";
 import { currentPlatform, defaultInstallComputes, installedEngine } from "../engines/llama/engine-backends.ts";
 import { fittedMemory } from "../engines/llama/gguf/estimate.ts";
-import { readModelFile } from "../engines/llama/gguf/model-file.ts";
+import { readModelFile, unreadModelFile } from "../engines/llama/gguf/model-file.ts";
 import type { Hub } from "../engines/llama/hub-request.ts";
 import { LlamaEngine, type LlamaEngineOptions, type LlamaModel } from "../engines/llama/llama-engine.ts";
 import { demoId, listModels, modelIdFrom } from "../engines/llama/model-store.ts";
@@ -171,8 +171,10 @@ export async function builtInModels(
   return [...models.values()];
 }
 
-/** Nothing where the files cannot be read: the worker says why, once it is to load them. */
+/** By its size alone where no header can be read: the worker says why, or reads it all the same. Nothing where no file is there. */
 async function memoryOf(files: readonly string[], { engine }: Config): Promise<Pick<LlamaModel, "memory">> {
-  const facts = await readModelFile(files).catch(() => undefined);
+  const facts = await readModelFile(files)
+    .catch(() => unreadModelFile(files))
+    .catch(() => undefined);
   return facts ? { memory: (roomBytes) => fittedMemory(facts, engine, roomBytes) } : {};
 }

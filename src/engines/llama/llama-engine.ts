@@ -38,7 +38,7 @@ export interface LlamaModel {
   /** The facts that are known before it is loaded. */
   capabilities?: Capabilities;
   context?: number;
-  /** What it needs, reduced to fit into so many bytes where that can be; left out where its file cannot be read. */
+  /** What it needs, reduced to fit into so many bytes where that can be; left out where its file is not there. */
   memory?(roomBytes: number): MemoryNeed;
   /** Loaded with the server, and kept; others are loaded by their first request and unloaded when idle. */
   eager: boolean;

@@ -26,11 +26,15 @@ export interface GgufHeader {
 
 /** More than any model has; each is only skipped over, so that the file's own length bounds the work. */
 const mostEntries = 65_536;
-/** Chat templates are the longest texts that say something. */
-const longestText = 256 * 1024;
+/** Names are short; chat templates and the like are of no use here. */
+const longestText = 256;
 const longestKey = 65_535;
 /** Values that differ from layer to layer come as lists. */
 const longestList = 1024;
+/** Of all lists together, of which two or three are of use. */
+const mostNumbers = 65_536;
+/** Words and merges of the largest vocabularies are less than a million; each of them has to be passed by itself. */
+const mostTexts = 2_000_000;
 const mostDimensions = 4;
 
 const text = 8;
@@ -78,14 +82,17 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
   const length = cursor.count("entries of a list");
   counted(length);
   if (type === text) {
+    cursor.texts += length;
+    if (cursor.texts > mostTexts) throw new GgufRefused(`it says to have ${cursor.texts} texts in its lists`);
     for (let entry = 0; entry < length; entry++) cursor.skip(cursor.count("bytes of a text"));
     return undefined;
   }
   const width = widthOf(type);
-  if (length > longestList) {
+  if (length > longestList || cursor.numbers + length > mostNumbers) {
     cursor.skip(length * width);
     return undefined;
   }
+  cursor.numbers += length;
   return Array.from({ length }, () => cursor.single(type));
 }
 
@@ -112,6 +119,9 @@ function widthOf(type: number): number {
 class Cursor {
   readonly #bytes: Buffer;
   position = 0;
+  /** Entries of lists that were met, and numbers of lists that were kept. */
+  texts = 0;
+  numbers = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
@@ -147,7 +157,8 @@ class Cursor {
 
   /** A length of 64 bits; throws a GgufRefused where it is more than `most`. */
   count(of: string, most = Number.MAX_SAFE_INTEGER): number {
-    const value = this.single(10);
+    const start = this.skip(8);
+    const value = this.#bytes.readUInt32LE(start) + this.#bytes.readUInt32LE(start + 4) * 2 ** 32;
     if (value <= most) return value;
     throw new GgufRefused(`it says to have ${value} ${of}`);
   }

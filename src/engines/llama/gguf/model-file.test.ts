@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ggufHeader, llama8b } from "../../../../tests/support/gguf-file.ts";
 import { estimateMemory } from "./estimate.ts";
-import { readModelFile } from "./model-file.ts";
+import { readGgufHeader } from "./header.ts";
+import { readModelFile, unreadModelFile } from "./model-file.ts";
 
 const demoModelFile = join(import.meta.dir, "../../../../models/tiny-demo/tiny-demo.gguf");
 let folder: string;
@@ -76,7 +77,30 @@ test.each([
     ggufHeader({ a: [1] }).fill(255, 24 + 8 + 1 + 4 + 4, 24 + 8 + 1 + 4 + 4 + 6),
     "ends within",
   ],
+  [
+    "with more texts than any vocabulary",
+    ggufHeader({ a: Array.from({ length: 2_000_001 }, () => "") }),
+    "it says to have 2000001 texts in its lists",
+  ],
+  [
+    "of more memory than any machine",
+    ggufHeader({ ...llama8b, "llama.block_count": 2 ** 31 - 1, "llama.attention.head_count_kv": 2 ** 31 - 1 }),
+    "numbers for each token",
+  ],
 ])("a file that is %s is refused with the reason", async (name, bytes, reason) => {
   const path = await file(`${name}.gguf`, bytes);
   await expect(readModelFile([path])).rejects.toThrow(reason);
+});
+
+test("lists that nobody asks for take neither memory nor time, however many there are", async () => {
+  const numbers = Array.from({ length: 1024 }, (_, index) => index);
+  const long = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`junk${index}`, numbers]));
+  expect([...readGgufHeader(ggufHeader(long)).metadata.values()]).toHaveLength(64);
+});
+
+test("a file that cannot be read here needs its own size at the least", async () => {
+  const path = await file("unread.gguf", Buffer.alloc(5_000_000));
+  const need = estimateMemory(await unreadModelFile([path]), { context: undefined, parallel: undefined });
+  expect(need).toMatchObject({ weights: 5_000_000, cache: 0 });
+  expect(need.leastBytes).toBeGreaterThan(100_000_000);
 });

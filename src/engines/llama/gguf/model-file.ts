@@ -23,27 +23,49 @@ const firstRead = 1024 * 1024;
 /** Vocabularies of a quarter of a million words take some ten megabytes. */
 const longestHeader = 64 * 1024 * 1024;
 
-/** Facts by path, size and time of change of the first file: headers are long, and lists are asked for often. */
-const known = new Map<string, GgufFacts>();
+/** More than any model has of layers, heads and the like; together, of numbers that it keeps for each token. */
+const largestNumber = 2 ** 31;
+const mostCachedPerToken = 1e9;
+
+/** By path, size and time of change of each file: headers are long, and lists are asked for often. */
+const known = new Map<string, GgufFacts | GgufRefused>();
 const mostKnown = 500;
 
 /** `paths`: all files of one model, the first part first. Rejects with a GgufRefused, or as the disk does. */
 export async function readModelFile(paths: readonly string[]): Promise<GgufFacts> {
   const files = await Promise.all(paths.map((path) => stat(path)));
   const identity = JSON.stringify(paths.map((path, index) => [path, files[index]?.size, files[index]?.mtimeMs]));
-  const found = known.get(identity);
-  if (found) return found;
-  const headers = [];
-  for (const path of paths) headers.push(await readHeader(path));
-  const [first] = headers;
-  if (!first) throw new GgufRefused("there is no file");
-  const facts = factsOf(first, {
-    parameters: headers.reduce((sum, { parameters }) => sum + parameters, 0),
-    fileBytes: files.reduce((sum, { size }) => sum + size, 0),
-  });
+  const found =
+    known.get(identity) ??
+    (await readHeaders(
+      paths,
+      files.reduce((sum, { size }) => sum + size, 0),
+    ));
   if (known.size >= mostKnown) known.clear();
-  known.set(identity, facts);
-  return facts;
+  known.set(identity, found);
+  if (found instanceof GgufRefused) throw found;
+  return found;
+}
+
+async function readHeaders(paths: readonly string[], fileBytes: number): Promise<GgufFacts | GgufRefused> {
+  try {
+    const headers = [];
+    for (const path of paths) headers.push(await readHeader(path));
+    const [first] = headers;
+    if (!first) throw new GgufRefused("there is no file");
+    return factsOf(first, { parameters: headers.reduce((sum, { parameters }) => sum + parameters, 0), fileBytes });
+  } catch (error) {
+    if (error instanceof GgufRefused) return error;
+    throw error;
+  }
+}
+
+/** What is known of files whose header cannot be read here: an engine may read it all the same. Rejects as the disk does. */
+export async function unreadModelFile(paths: readonly string[]): Promise<GgufFacts> {
+  const files = await Promise.all(paths.map((path) => stat(path)));
+  const fileBytes = files.reduce((sum, { size }) => sum + size, 0);
+  const unknown = { quantization: undefined, parameters: 0, context: undefined };
+  return { architecture: "", ...unknown, fileBytes, vocabulary: 0, embedding: 0, cachedPerToken: 0 };
 }
 
 /** Reads more of the file as long as its header goes on, four times as much each time. */
@@ -72,7 +94,9 @@ export function factsOf(header: GgufHeader, sums: Pick<GgufFacts, "parameters" |
   const fileType = metadata.get("general.file_type");
   const number = (name: string) => {
     const value = metadata.get(`${architecture}.${name}`);
-    return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
+    return typeof value === "number" && Number.isInteger(value) && value > 0 && value < largestNumber
+      ? value
+      : undefined;
   };
   const embedding = number("embedding_length") ?? 0;
   return {
@@ -101,5 +125,7 @@ function cachedPerToken(
   const usualLength = embedding / heads;
   const keys = number("attention.key_length") ?? usualLength;
   const values = number("attention.value_length") ?? usualLength;
-  return Math.ceil(allHeads * (keys + values));
+  const cached = Math.ceil(allHeads * (keys + values));
+  if (cached <= mostCachedPerToken) return cached;
+  throw new GgufRefused(`it says to keep ${cached} numbers for each token`);
 }
