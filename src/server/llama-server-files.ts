@@ -2,11 +2,11 @@
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { fileEngineName } from "../domain/models/engine.ts";
-import { type ModelUse, modelUse } from "../domain/models/pulled-model.ts";
+import type { FileElsewhere } from "../domain/models/pulled-model.ts";
 import { upstreamDefaults } from "../domain/models/upstream.ts";
 import { usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { Commands } from "../engines/commands/commands.ts";
-import { type CommandSettings, portMark } from "../engines/commands/settings.ts";
+import { type CommandSettings, commonEnvironment, portMark } from "../engines/commands/settings.ts";
 import { readModelFile } from "../engines/llama/gguf/model-file.ts";
 import type { LlamaModel } from "../engines/llama/llama-engine.ts";
 import { type Amounts, amountOf, isGpu, ramPool } from "../engines/memory/amounts.ts";
@@ -40,12 +40,12 @@ export async function fileCommands(options: FileCommandsOptions): Promise<Comman
   return commands;
 }
 
-/** How a model is used that a command runs; undefined: the built-in engine does. */
-export function useElsewhere(id: string, { engine }: Config, commands: Commands): ModelUse | undefined {
-  const file = engine.files.find(({ model }) => model === id);
-  const figures = file && commands.find(fileEngineName(file.program, id))?.figures();
-  if (!figures) return undefined;
-  return modelUse(figures.state, figures.inFlight + figures.waiting);
+/** The commands that run model files, each with the ids of those that it has. */
+export function filesElsewhere({ engine }: Config, commands: Commands): FileElsewhere[] {
+  return engine.files.flatMap(({ program, model, draft }) => {
+    const command = commands.find(fileEngineName(program, model));
+    return command ? [{ model, draft, process: command.control() }] : [];
+  });
 }
 
 /** The command, or why there is none. */
@@ -82,10 +82,11 @@ async function commandOf(
       ...(threads === undefined ? [] : ["--threads", `${threads}`]),
       ...(model.capabilities?.completion === false ? ["--embeddings"] : []),
       ...(file.projector === undefined ? [] : ["--mmproj", file.projector]),
-      ...(draft ? ["--model-draft", draft.path, ...(await draftKind(program))] : []),
+      ...(draft ? ["--model-draft", draft.path, ...(await draftKind(program, environment))] : []),
       ...file.more,
     ],
     ...{ env: {}, directory: undefined, models: [model.id], path: "/v1", readyPath: "/health", readySeconds },
+    files: [model.path, ...(draft ? [draft.path] : []), ...(file.projector === undefined ? [] : [file.projector])],
     // On a GPU it is not known how much of it goes there: that is measured.
     memory: need && !onGpus ? { ram: need.bytes + besides, gpu: {} } : undefined,
     ...{ keepSeconds: model.eager ? null : keepSeconds, preload: model.eager, pinned: model.eager },
@@ -107,8 +108,9 @@ async function bytesOf(paths: readonly string[]): Promise<number | undefined> {
 }
 
 /** Recent versions load a draft and do not use it unless they are told how; older ones do not know the argument. */
-async function draftKind(program: string): Promise<string[]> {
+async function draftKind(program: string, environment: FileCommandsOptions["environment"]): Promise<string[]> {
   const child = Bun.spawn([program, "--help"], {
+    env: commonEnvironment(environment),
     ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore" },
     ...{ timeout: helpTimeoutMs, killSignal: "SIGKILL" },
   });

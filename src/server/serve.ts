@@ -37,7 +37,7 @@ import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
-import { useElsewhere } from "./llama-server-files.ts";
+import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
@@ -216,7 +216,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     pulledModels: new PulledModels({
       store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
       ...{ audit: governance.audit, catalog, log },
-      ...{ engine, elsewhere: (id) => useElsewhere(id, config, routing.commands) },
+      ...{ engine, elsewhere: filesElsewhere(config, routing.commands) },
     }),
     modelProcesses: new ModelProcesses({
       processes: routing.commands.engines.map((command) => command.control()),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pythonFolder } from "../../scripts/test-programs.mjs";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
 import { demoModelFile } from "../../src/installation/places.ts";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
 const root = join(import.meta.dir, "..", "..");
@@ -92,4 +92,14 @@ test("a file that was not pulled is left out, and the log says so", () => {
   expect(server.logged("model_file_skipped")).toMatchObject([
     { model: "nowhere", detail: expect.stringContaining("nowhere was not pulled") },
   ]);
+});
+
+test("a model is offered no more once its file is deleted, and its server ends, as it holds the disk", async () => {
+  const headers = { authorization: `Bearer ${await makeOperatorKey(server.dataDir)}` };
+  expect(server.commands.find("llama-server-mine")?.figures().state).toBe("loaded");
+  const deleted = await server.request("/v1/admin/pulled-models/mine", { method: "DELETE", headers });
+  expect(deleted.status).toBe(200);
+  const listed = await (await server.request("/v1/models")).json();
+  expect(listed.data.map(({ id }: { id: string }) => id)).toEqual(["plain", "small"]);
+  await until(() => server.commands.find("llama-server-mine")?.figures().state === "off", "it is stopped");
 });

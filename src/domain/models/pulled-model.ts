@@ -1,6 +1,7 @@
 // Models in the data directory of this server that `headrace pull` fetched.
 import type { Capabilities } from "./capabilities.ts";
 import type { MemoryNeed } from "./memory-need.ts";
+import type { ModelProcessControl } from "./model-process.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 
 /** What the files of a model say of it. */
@@ -41,6 +42,14 @@ export interface ModelUse {
 export function modelUse(state: ModelProcessState, inUse: number): ModelUse {
   if (state === "loaded" || state === "failed") return { state, inUse };
   return { state: state === "off" || state === "stopping" ? "unloaded" : "loading", inUse };
+}
+
+/** A program that runs a model file in place of the built-in engine. */
+export interface FileElsewhere {
+  /** Ids of the model, and of the one that guesses ahead for it. */
+  readonly model: string;
+  readonly draft: string | undefined;
+  readonly process: ModelProcessControl;
 }
 
 export interface RemovedModel extends PulledModel {

@@ -1,4 +1,5 @@
 // A command as an engine: its models are on offer whether it runs or not, and requests go to the server that runs.
+import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Log } from "../../base/log.ts";
@@ -82,7 +83,9 @@ export class CommandEngine implements Engine {
 
   /** What the configuration names, with what the server told of it when it ran. */
   async models(): Promise<EngineModel[]> {
-    return this.#options.settings.models.map((id) => this.#listed.find((model) => model.id === id) ?? { id });
+    const { models, files = [] } = this.#options.settings;
+    if (!files.every((file) => existsSync(file))) return [];
+    return models.map((id) => this.#listed.find((model) => model.id === id) ?? { id });
   }
 
   processState(): ModelProcessState {

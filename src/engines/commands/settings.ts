@@ -18,6 +18,8 @@ export interface CommandSettings extends UpstreamSpeech {
   readonly directory: string | undefined;
   /** Ids of the models that it serves, as the server knows them. */
   readonly models: readonly string[];
+  /** Absolute paths without which it cannot start: its models are on offer while all of them are there. */
+  readonly files?: readonly string[];
   /** The path of its API, without a slash at its end. */
   readonly path: string;
   /** Answers 200 once it can take requests; undefined: `/health`, or the list of models where there is none. */

@@ -43,7 +43,7 @@ function setup(
         refreshed++;
       },
     },
-    elsewhere: () => undefined,
+    elsewhere: [],
     engine: {
       ...({} as Engine),
       use: () => ({ state: inUse > 0 ? "loaded" : "unloaded", inUse }),

@@ -6,13 +6,15 @@ import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent, AuditLog } from "../../domain/audit.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import { type Fit, fitOf, type HeldMemory, type ModelMemory } from "../../domain/models/memory-need.ts";
-import type {
-  ModelUse,
-  Pull,
-  PulledModel,
-  PulledModelStore,
-  PullOffer,
-  RemovedModel,
+import {
+  type FileElsewhere,
+  type ModelUse,
+  modelUse,
+  type Pull,
+  type PulledModel,
+  type PulledModelStore,
+  type PullOffer,
+  type RemovedModel,
 } from "../../domain/models/pulled-model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
@@ -24,8 +26,8 @@ export interface PulledModelsOptions {
   audit: Pick<AuditLog, "append">;
   catalog: Pick<Catalog, "refreshSource">;
   engine: PulledModelEngine;
-  /** How the model of this id is used where another program runs it; undefined: the engine does. */
-  elsewhere(id: string): ModelUse | undefined;
+  /** Files that another program runs. */
+  elsewhere: readonly FileElsewhere[];
   log: Log;
 }
 
@@ -58,10 +60,10 @@ export class PulledModels {
   }
 
   async list(): Promise<ListedPulledModel[]> {
-    const { store, engine, elsewhere } = this.#options;
+    const { store, engine } = this.#options;
     const memory = engine.memory();
     return (await store.list()).map((model) => {
-      const use = elsewhere(model.id) ?? engine.use(model.id);
+      const use = this.#useOf(model.id);
       const fit = model.memory && use.state === "unloaded" ? fitOf(model.memory, memory) : null;
       return { ...model, use, fit };
     });
@@ -83,8 +85,7 @@ export class PulledModels {
   /** Resolves once it is being pulled; it is on offer as soon as it is here. */
   async pull(principal: Principal, source: string, name: string | undefined, origin: Origin): Promise<FittedOffer> {
     requireOperator(principal);
-    const { store, catalog, engine } = this.#options;
-    const offer = await store.pull(source, name, () => void catalog.refreshSource(engine));
+    const offer = await this.#options.store.pull(source, name, () => void this.#refresh());
     const about = aboutInstallation(offer.id, { bytes: offer.bytes, source });
     await this.#record(offer.id, auditEvent("pulled_model.requested", principal, origin, about));
     return this.#fitted(offer);
@@ -93,6 +94,18 @@ export class PulledModels {
   #fitted(offer: PullOffer): FittedOffer {
     const bytes = offer.leastMemoryBytes;
     return { ...offer, fit: fitOf({ bytes, leastBytes: bytes }, this.memory()) };
+  }
+
+  #useOf(id: string): ModelUse {
+    const { engine, elsewhere } = this.#options;
+    const runs = elsewhere.find(({ model }) => model === id);
+    return runs ? useBy(runs) : engine.use(id);
+  }
+
+  /** Of models whose files came or went. */
+  async #refresh(): Promise<void> {
+    const { catalog, engine, elsewhere } = this.#options;
+    await catalog.refreshSource(engine, ...elsewhere.map(({ process }) => process.engine));
   }
 
   memory(): ModelMemory {
@@ -105,14 +118,17 @@ export class PulledModels {
    */
   async remove(principal: Principal, id: string, force: boolean, origin: Origin): Promise<PulledModel> {
     requireOperator(principal);
-    const { store, catalog, engine, elsewhere } = this.#options;
-    const { inUse } = elsewhere(id) ?? engine.use(id);
+    const { store, elsewhere } = this.#options;
+    const drafting = elsewhere.filter(({ draft }) => draft === id);
+    const inUse = drafting.reduce((sum, other) => sum + useBy(other).inUse, this.#useOf(id).inUse);
     if (inUse > 0 && !force) throw stillUsed(id, inUse);
     const removed = await store.remove(id);
     if (!removed) throw unknownModel(id);
     const about = aboutInstallation(id, deletionDetail(removed));
     await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
-    await catalog.refreshSource(engine);
+    await this.#refresh();
+    // As long as it runs, the disk keeps what was deleted.
+    for (const { model, draft, process } of elsewhere) if (model === id || draft === id) process.unload();
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;
   }
@@ -125,6 +141,11 @@ export class PulledModels {
       log.error("pulled_model_not_audited", { model: id, by, detail: String(error) });
     });
   }
+}
+
+function useBy({ process }: FileElsewhere): ModelUse {
+  const { state, inFlight, waiting } = process.figures();
+  return modelUse(state, inFlight + waiting);
 }
 
 function deletionDetail({ bytes, source, left }: RemovedModel) {
