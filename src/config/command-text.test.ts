@@ -20,5 +20,5 @@ describe("a command line", () => {
 test("a size is read into bytes", () => {
   expect(["6GB", "1.5 gib", "512MB", "7b"].map(byteSize)).toEqual([6e9, 1.5 * 2 ** 30, 512e6, 7]);
   expect(byteSize(12)).toBe(12);
-  expect(["6", "6 G", "GB", "-1GB", "1XB", "1ib"].filter(isByteSize)).toEqual([]);
+  expect(["6", "6 G", "GB", "-1GB", "1XB", "1ib", "9999999TB", `${"9".repeat(400)}GB`].filter(isByteSize)).toEqual([]);
 });

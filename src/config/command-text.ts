@@ -13,7 +13,7 @@ const sizePattern = /^(\d+(?:\.\d+)?) ?([kmgt]?i?b)$/i;
 
 export function isByteSize(text: string): boolean {
   const [, , unit = ""] = sizePattern.exec(text) ?? [];
-  return Object.hasOwn(factors, unit.toLowerCase());
+  return Object.hasOwn(factors, unit.toLowerCase()) && Number.isSafeInteger(byteSize(text));
 }
 
 /** Whole bytes of a size that `isByteSize` takes, or of a number. */

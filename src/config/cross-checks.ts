@@ -85,12 +85,23 @@ function reservedNames(file: YamlFile, data: FileData): Problem[] {
 /** No model is given to a program twice. */
 function fileProblems(file: YamlFile, data: FileData): Problem[] {
   const seen = new Set<string>();
-  return (data.engine?.files ?? []).flatMap(({ model, draft }, index) => {
+  const names = [...data.upstreams, ...(data.engine?.commands ?? [])].map(({ name }) => name);
+  return (data.engine?.files ?? []).flatMap(({ model, draft, engine }, index) => {
     const at = (key: string) => ["engine", "files", index, key];
     const twice = seen.has(model);
     seen.add(model);
     return [
       ...(twice ? [problemAt(file, at("model"), "is the model of another entry", "Leave one of them out.")] : []),
+      ...(names.includes(fileEngineName(engine, model))
+        ? [
+            problemAt(
+              file,
+              at("model"),
+              `gives an engine the name ${fileEngineName(engine, model)}, as an upstream or a command has`,
+              "Give the upstream or command another name.",
+            ),
+          ]
+        : []),
       ...(draft === model
         ? [problemAt(file, at("draft"), "is the model itself", "Give a smaller model of the same vocabulary.")]
         : []),

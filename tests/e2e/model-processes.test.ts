@@ -97,6 +97,15 @@ models:
     ).text();
     expect(metrics).toContain('headrace_model_state{upstream="one",state="loaded"} 1');
     expect(metrics).toContain('headrace_model_memory_used_bytes{pool="ram"} 4000000000');
+    const whole = await run("ps");
+    expect(whole.stdout).toMatch(/^two +failed +\S/m);
+    expect(whole.stderr).toContain("two failed: It needs 4.00 GB of RAM, and the budget has 6.00 GB");
+    expect((await run("load", "two")).stdout).toStartWith("two: failed: It needs 4.00 GB of RAM");
+    const both = { loaded: false, pinned: true };
+    const contradiction = await server.request("/v1/admin/model-processes/two", {
+      ...{ method: "PATCH", body: both, headers: { authorization: `Bearer ${env.HEADRACE_API_KEY}` } },
+    });
+    expect([contradiction.status, (await contradiction.json()).error.param]).toEqual([400, "pinned"]);
     await run("unpin", "one");
     await run("stop", "one");
     await until(() => stateOf(server, "one") === "off", "it is stopped");

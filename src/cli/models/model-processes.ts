@@ -38,7 +38,7 @@ export const psCommand = serverCommand({
         data,
         [
           ["NAME", ({ name }) => name],
-          ["STATE", stateText],
+          ["STATE", shortState],
           ["SINCE", ({ since }) => formatRelative(since, nowSeconds())],
           ["MEMORY", ({ memory: amounts }) => memoryText(amounts)],
           ["RUNNING", ({ running }) => `${running}`],
@@ -47,6 +47,9 @@ export const psCommand = serverCommand({
         ],
         ["RUNNING", "WAITING"],
       );
+      for (const { name, state, failure } of data) {
+        if (failure !== null && state !== "loaded") terminal.note(`${printable(name)} failed: ${printable(failure)}`);
+      }
       const pools = memory.map(({ pool, used, total }) => `${pool} ${formatBytes(used)} of ${formatBytes(total)}`);
       terminal.note(`Set aside: ${pools.join(", ")}.`);
     };
@@ -113,9 +116,13 @@ async function tell({ connect, terminal }: ServerCall<unknown>, answer: unknown)
   return { json: answer, show: () => terminal.print(`${printable(process.name)}: ${stateText(process)}`) };
 }
 
-function stateText({ state, behind, failure, pinned, is_next: isNext }: ModelProcessWire): string {
+function stateText(process: ModelProcessWire): string {
+  return process.state === "failed" ? `failed: ${printable(process.failure ?? "")}` : shortState(process);
+}
+
+/** Without why it failed, which may be as long as a line of its log. */
+function shortState({ state, behind, pinned, is_next: isNext }: ModelProcessWire): string {
   if (state === "waiting" && behind.length > 0) return `waiting for ${printable(behind.join(", "))}`;
-  if (state === "failed") return `failed: ${printable(failure ?? "")}`;
   if (pinned) return `${state}, pinned`;
   return isNext ? `${state}, next to leave` : state;
 }

@@ -1,5 +1,6 @@
 // The role that stands between the gateway and a command: when the gateway ends, in whichever way, so does all of the command.
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { endMarked, kill, markedProcesses, markVariable } from "./strays.ts";
 
@@ -42,7 +43,7 @@ export async function guardProcess(): Promise<void> {
     detached: true,
     stdio: ["ignore", "inherit", "inherit"],
   });
-  const exited = codeOf(child);
+  const exited = codeOf(child, guarded);
   let known: readonly number[] = [];
   const stop = () => {
     known = markedProcesses(guarded.mark);
@@ -71,10 +72,13 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   else kill(-child.pid, signal);
 }
 
-function codeOf(child: ChildProcess): Promise<number> {
+function codeOf(child: ChildProcess, { directory }: Guarded): Promise<number> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
-      process.stderr.write(`The command could not be started: ${error.message}\n`);
+      // The system says of both that there is no such file.
+      const isAbsent = directory !== undefined && !existsSync(directory);
+      const why = isAbsent ? `its directory ${directory} is not there` : error.message;
+      process.stderr.write(`The command could not be started: ${why}\n`);
       resolve(notStartedCode);
     });
     child.on("exit", (code, signal) => resolve(code ?? signalCode + (signal === null ? 0 : constants.signals[signal])));

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { ModelCommands, reached } from "../../../tests/support/model-commands.ts";
+import { Output } from "./output.ts";
 
 describe("a command that sleeps", () => {
   const asleepGpu = { 0: 1 };
@@ -114,6 +115,34 @@ describe("a command whose memory is learned", () => {
     expect(a.figures().memory["ram"]).toBeLessThan(1e9);
     expect(world.complaints).toEqual([expect.stringContaining("model_memory_not_kept")]);
   });
+});
+
+describe("a command whose memory grew", () => {
+  test("beyond all that there is still gets all of it, as it did before", async () => {
+    await using world = new ModelCommands();
+    const a = world.openOne(world.command("a", ["--fill", `${50 * 2 ** 20}`], { memory: undefined }), { ram: 40e6 });
+    await world.load(a);
+    a.onDemand.unload();
+    await reached(a, "off");
+    await world.load(a);
+    expect(a.figures()).toMatchObject({ starts: 2, failures: 0, memory: { ram: 40e6 } });
+  });
+});
+
+describe("what a command wrote", () => {
+  test("shows no part of a secret that stands where a long line is cut", () => {
+    const output = new Output(["a-secret-of-mine"], () => 1);
+    output.add(`${"x".repeat(1_990)}a-secret-of-mine`);
+    expect(output.last).toBe(`${"x".repeat(1_990)}[redacted]`);
+  });
+});
+
+test("a command whose directory is not there says so, and not that its program is not", async () => {
+  await using world = new ModelCommands();
+  const a = world.openOne(world.command("a", [], { directory: "/nowhere/at/all" }));
+  a.onDemand.demand(0, 1);
+  await reached(a, "failed");
+  expect(a.figures().failure).toContain("could not be started: its directory /nowhere/at/all is not there");
 });
 
 describe("a command that ends", () => {

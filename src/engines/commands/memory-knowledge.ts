@@ -1,5 +1,6 @@
 // The memory that commands need: as the configuration states it, as it was measured before, or else as their files suggest.
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amounts.ts";
@@ -37,7 +38,8 @@ export class MemoryKnowledge {
       const gpu = Object.entries(memory.gpu).map(([index, bytes]) => [gpuPool(Number(index)), bytes]);
       return { [ramPool]: memory.ram, ...Object.fromEntries(gpu) };
     }
-    return this.#learned.get(keyOf(settings)) ?? this.#assumed(settings);
+    const learned = this.#learned.get(keyOf(settings));
+    return learned ? this.#bounded(learned) : this.#assumed(settings);
   }
 
   /**
@@ -47,7 +49,7 @@ export class MemoryKnowledge {
   async measure(settings: CommandSettings, mark: string): Promise<boolean> {
     if (settings.memory) return false;
     const pids = markedProcesses(mark);
-    const ram = pids.reduce((sum, pid) => sum + residentBytes(pid), 0);
+    const ram = (await Promise.all(pids.map(residentBytes))).reduce((sum, bytes) => sum + bytes, 0);
     if (ram === 0) return false;
     const seen: Record<string, number> = { [ramPool]: ram };
     if (Object.keys(this.#totals).some(isGpu)) {
@@ -82,7 +84,13 @@ export class MemoryKnowledge {
     const largest = Math.max(0, ...files);
     const bytes = largest > 0 ? largest * filePart + besideBytes : unknownBytes;
     const pools = Object.keys(this.#totals).filter((pool) => pool === ramPool || isGpu(pool));
-    return Object.fromEntries(pools.map((pool) => [pool, Math.min(bytes, amountOf(this.#totals, pool))]));
+    return this.#bounded(Object.fromEntries(pools.map((pool) => [pool, bytes])));
+  }
+
+  /** What was not stated has run, or may run, with all that there is: it is not refused for ever for a peak of once. */
+  #bounded(amounts: Amounts): Amounts {
+    const entries = Object.entries(amounts);
+    return Object.fromEntries(entries.map(([pool, bytes]) => [pool, Math.min(bytes, amountOf(this.#totals, pool))]));
   }
 }
 
@@ -114,10 +122,13 @@ function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Proportional set size: what processes share, such as a mapped model file, is counted once over all of them. */
-function residentBytes(pid: number): number {
+/**
+ * Proportional set size: what processes share, such as a mapped model file, is counted once over all of them. The system
+ * walks through all of its pages for that, so requests do not wait for it.
+ */
+async function residentBytes(pid: number): Promise<number> {
   try {
-    const [, kilobytes] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8")) ?? [];
+    const [, kilobytes] = /^Pss:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/smaps_rollup`, "utf8")) ?? [];
     return Number(kilobytes ?? 0) * 1024;
   } catch {
     return 0;

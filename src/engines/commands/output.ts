@@ -9,6 +9,7 @@ const mostCharacters = 2_000;
 export class Output {
   readonly #secrets: readonly string[];
   readonly #nowSeconds: () => number;
+  /** With whatever secrets are in them. */
   #lines: OutputLine[] = [];
   #number = 0;
 
@@ -21,19 +22,25 @@ export class Output {
     // Progress bars go back to the beginning of their line: its last state counts.
     const text = line.trimEnd().split("\r").at(-1) ?? "";
     if (text.trim() === "") return;
-    const safe = redactSecrets(redactCredentials(text.slice(0, mostCharacters)), this.#secrets);
-    this.#lines.push({ number: ++this.#number, at: this.#nowSeconds(), text: safe });
+    this.#lines.push({ number: ++this.#number, at: this.#nowSeconds(), text: text.slice(0, 2 * mostCharacters) });
     if (this.#lines.length >= 2 * mostLines) this.#lines = this.#lines.slice(-mostLines);
   }
 
   /** Those behind the one of this number, the oldest first. */
   after(number: number): readonly OutputLine[] {
-    return this.#lines.slice(-mostLines).filter((line) => line.number > number);
+    const lines = this.#lines.slice(-mostLines).filter((line) => line.number > number);
+    return lines.map((line) => ({ ...line, text: this.#safe(line.text) }));
   }
 
   /** The last one; undefined where there is none. */
   get last(): string | undefined {
-    return this.#lines.at(-1)?.text;
+    const line = this.#lines.at(-1);
+    return line && this.#safe(line.text);
+  }
+
+  /** Cut behind that, or a part of a secret might stay. Only of what is read: one that writes without end must not take the time of requests. */
+  #safe(text: string): string {
+    return redactSecrets(redactCredentials(text), this.#secrets).slice(0, mostCharacters);
   }
 
   /** Adds the lines of a stream until it ends. */

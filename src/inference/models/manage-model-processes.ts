@@ -1,5 +1,5 @@
 // Processes that serve models and are started for requests, as operators see, load, unload and pin them.
-import { GatewayError } from "../../base/errors.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { AuditLog } from "../../domain/audit.ts";
 import type { ModelProcessControl, OutputLine, SharedMemory } from "../../domain/models/model-process.ts";
@@ -49,6 +49,9 @@ export class ModelProcesses {
   ): Promise<ModelProcessWire> {
     requireOperator(principal);
     const process = this.#find(name);
+    if (loaded === false && pinned === true) {
+      throw fieldError("pinned", "must not be true beside loaded: false. A pin loads it; leave one of them out.");
+    }
     const detail = { ...(loaded === undefined ? {} : { loaded }), ...(pinned === undefined ? {} : { pinned }) };
     await this.#options.audit.append([
       auditEvent("model_process.changed", principal, origin, aboutInstallation(process.name, detail)),
@@ -56,6 +59,8 @@ export class ModelProcesses {
     if (pinned !== undefined) process.pin(pinned);
     if (loaded === true) process.load();
     if (loaded === false) process.unload();
+    // What can never fit is refused by the end of the turn, and what nobody waits for any more has ended to wait.
+    await new Promise((resolve) => setImmediate(resolve));
     return this.#shown(process);
   }
 
@@ -66,7 +71,7 @@ export class ModelProcesses {
     if (found) return found;
     throw new GatewayError(
       "not_found",
-      `There is no model process ${shown(name)}. GET /v1/admin/model-processes lists those that are.`,
+      `There is no model process ${shown(name)}. \`headrace models ps\`, or GET /v1/admin/model-processes, lists those that are; models of the built-in engine are loaded and unloaded by themselves.`,
     );
   }
 
