@@ -1,83 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { until } from "../../../tests/support/headrace.ts";
-import { systemClock } from "../../base/clock.ts";
-import { usualSpeech } from "../../domain/models/upstream-speech.ts";
-import { MemoryBudget } from "../memory/budget.ts";
-import type { CommandEngine } from "./command-engine.ts";
-import { Commands } from "./commands.ts";
-import { type CommandSettings, portMark } from "./settings.ts";
+import { ModelCommands, reached } from "../../../tests/support/model-commands.ts";
 import { markedProcesses, markOf } from "./strays.ts";
 
-const program = join(import.meta.dir, "..", "..", "..", "tests", "support", "model-server.ts");
-const silent = { info() {}, warn() {}, error() {} };
-let directory: string;
-const opened: Commands[] = [];
+let world: ModelCommands;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "headrace-commands-"));
+  world = new ModelCommands();
 });
 
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((commands) => commands.close()));
-  rmSync(directory, { recursive: true, force: true });
-});
-
-function command(name: string, args: readonly string[] = [], changed: Partial<CommandSettings> = {}): CommandSettings {
-  return {
-    ...{ name, env: {}, directory: undefined, models: [name], path: "/v1", readyPath: undefined, readySeconds: 20 },
-    command: [process.execPath, program, "--port", portMark, "--model", name, "--diary", diaryFile(), ...args],
-    ...{ memory: { ram: 4, gpu: {} }, keepSeconds: null, preload: false, pinned: false, group: undefined },
-    ...{ parallel: 2, asleepGpu: undefined, timeoutSeconds: 60, idleSeconds: 60, ...usualSpeech },
-    ...changed,
-  };
-}
-
-function diaryFile(): string {
-  return join(directory, "diary");
-}
-
-/** What the servers have told so far, such as `started a`. */
-function diary(): string[] {
-  const lines = readFileSync(diaryFile(), "utf8").split("\n").filter(Boolean);
-  return lines.map((line) => line.split(" ").slice(0, 2).join(" "));
-}
-
-function open(commands: CommandSettings[], totals: Record<string, number> = { ram: 10 }): CommandEngine[] {
-  const all = new Commands({
-    ...{ commands, totals, environment: { PATH: Bun.env["PATH"], OPENAI_API_KEY: "sk-none-of-theirs" } },
-    budget: new MemoryBudget(totals, systemClock),
-    ...{ dataDir: directory, log: silent, nowSeconds: () => 1, onOpen() {}, onLoaded() {}, stopMs: 500 },
-  });
-  opened.push(all);
-  return [...all.engines];
-}
-
-/** One request waits for it. */
-async function load(engine: CommandEngine): Promise<void> {
-  engine.onDemand.demand(0, 1);
-  await reached(engine, "loaded");
-  engine.onDemand.demand(0, 0);
-}
-
-function reached(engine: CommandEngine, state: string): Promise<boolean> {
-  return until(
-    () => engine.figures().state === state,
-    `${engine.name} is ${state}: ${JSON.stringify(engine.figures())}`,
-  );
-}
-
-function onlyOne(engines: CommandEngine[]): CommandEngine {
-  const [engine] = engines;
-  if (!engine) throw new Error("There is none.");
-  return engine;
-}
+afterEach(() => world[Symbol.asyncDispose]());
 
 describe("a command", () => {
   test("is started by the first request that waits, and takes requests once it is ready", async () => {
-    const engine = onlyOne(open([command("a", ["--load-ms", "200"])]));
+    const engine = world.openOne(world.command("a", ["--load-ms", "200"]));
     expect([engine.figures().state, engine.onDemand.open]).toEqual(["off", false]);
     engine.onDemand.demand(0, 1);
     await reached(engine, "loading");
@@ -90,40 +27,37 @@ describe("a command", () => {
   });
 
   test("is ready by its list of models where it has no /health", async () => {
-    await load(onlyOne(open([command("a", ["--bare"])])));
+    await world.load(world.openOne(world.command("a", ["--bare"])));
   });
 
   test("gets nothing of the gateway's environment but what every program needs, and its secrets are in no line", async () => {
-    const engine = onlyOne(open([command("a", [], { env: { HF_TOKEN: "a-token-of-mine" } })]));
-    await load(engine);
+    const engine = world.openOne(world.command("a", [], { env: { HF_TOKEN: "a-token-of-mine" } }));
+    await world.load(engine);
     const text = engine.outputAfter(0).map((line) => line.text);
     expect(text).toContain("loading a, with 0 bytes and HF_TOKEN=[redacted]");
     expect(text).toContain("variables: HEADRACE_MODEL_PROCESS HF_TOKEN PATH");
   });
 
   test("is stopped once it was idle for as long as it is kept, with all that it started", async () => {
-    const engine = onlyOne(open([command("a", ["--brood"], { keepSeconds: 0.3 })]));
-    await load(engine);
-    expect(markedProcesses(markOf(directory, ""))).toHaveLength(2);
+    const engine = world.openOne(world.command("a", ["--brood"], { keepSeconds: 0.3 }));
+    await world.load(engine);
+    expect(markedProcesses(markOf(world.directory, ""))).toHaveLength(2);
     await reached(engine, "off");
-    expect(markedProcesses(markOf(directory, ""))).toEqual([]);
-    expect(diary()).toEqual(["started a", "ended a"]);
+    expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
+    expect(world.diary()).toEqual(["started a", "ended a"]);
   });
 
   test("is killed where it does not end when it is asked to", async () => {
-    const engine = onlyOne(open([command("a", ["--stubborn"])]));
-    await load(engine);
+    const engine = world.openOne(world.command("a", ["--stubborn"]));
+    await world.load(engine);
     engine.onDemand.unload();
     await reached(engine, "off");
-    expect(markedProcesses(markOf(directory, ""))).toEqual([]);
+    expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
   test("makes room for another only once it is gone, and is started again for who comes meanwhile", async () => {
-    const [a, b] = open([command("a", ["--stubborn"], { memory: { ram: 8, gpu: {} } }), command("b", [])]) as [
-      CommandEngine,
-      CommandEngine,
-    ];
-    await load(a);
+    const [a, b] = world.openTwo(world.command("a", ["--stubborn"], { memory: { ram: 8, gpu: {} } }), world.command("b", []));
+    await world.load(a);
     b.onDemand.demand(0, 1);
     await reached(a, "stopping");
     a.onDemand.demand(0, 1);
@@ -132,15 +66,12 @@ describe("a command", () => {
     expect(a.figures()).toMatchObject({ state: "waiting", evictions: 1 });
     b.onDemand.demand(0, 0);
     await reached(a, "loaded");
-    expect(diary()).toEqual(["started a", "started b", "ended b", "started a"]);
+    expect(world.diary()).toEqual(["started a", "started b", "ended b", "started a"]);
   });
 
   test("is not stopped for another while it works, but takes nothing new then", async () => {
-    const [a, b] = open([command("a"), command("b", [], { memory: { ram: 8, gpu: {} } })]) as [
-      CommandEngine,
-      CommandEngine,
-    ];
-    await load(a);
+    const [a, b] = world.openTwo(world.command("a"), world.command("b", [], { memory: { ram: 8, gpu: {} } }));
+    await world.load(a);
     a.onDemand.demand(1, 0);
     b.onDemand.demand(0, 1);
     await until(() => !a.onDemand.open, "a yields");
@@ -154,10 +85,10 @@ describe("a command", () => {
   });
 
   test("is tried three times, then refuses who waits with the reason in the log, and is tried again when asked", async () => {
-    const engine = onlyOne(open([command("a", ["--fail", "7"])]));
+    const engine = world.openOne(world.command("a", ["--fail", "7"]));
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
-    const starts = () => diary().filter((line) => line === "started a").length;
+    const starts = () => world.diary().filter((line) => line === "started a").length;
     expect(starts()).toBe(3);
     expect(engine.onDemand.open).toBe(true);
     const { message, detail, retryAfterSeconds } = engine.onDemand.refusal();
@@ -169,7 +100,7 @@ describe("a command", () => {
   });
 
   test("is refused at once where it can never fit", async () => {
-    const engine = onlyOne(open([command("a", [], { memory: { ram: 11, gpu: {} } })]));
+    const engine = world.openOne(world.command("a", [], { memory: { ram: 11, gpu: {} } }));
     engine.onDemand.demand(0, 1);
     await reached(engine, "failed");
     expect(engine.figures().starts).toBe(0);
@@ -178,8 +109,8 @@ describe("a command", () => {
   });
 
   test("is started again after it died, without anybody losing its turn", async () => {
-    const engine = onlyOne(open([command("a")]));
-    await load(engine);
+    const engine = world.openOne(world.command("a"));
+    await world.load(engine);
     const url = engine.onDemand.serving?.url;
     await fetch(`${url}/die`).catch(() => {});
     await until(() => !engine.onDemand.open, "its end is seen");
@@ -189,25 +120,19 @@ describe("a command", () => {
   });
 
   test("leaves nothing when its guard is killed", async () => {
-    const engine = onlyOne(open([command("a", ["--brood"])]));
-    await load(engine);
-    const [pid = 0] = markedProcesses(markOf(directory, ""));
+    const engine = world.openOne(world.command("a", ["--brood"]));
+    await world.load(engine);
+    const [pid = 0] = markedProcesses(markOf(world.directory, ""));
     const guard = Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     process.kill(guard, "SIGKILL");
     await until(() => engine.figures().failures === 1, "its end is seen");
-    expect(markedProcesses(markOf(directory, ""))).toEqual([]);
+    expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
   test("sleeps where that makes room, and wakes up for the next request", async () => {
     const asleepGpu = { 0: 1 };
-    const [a, b] = open(
-      [
-        command("a", [], { memory: { ram: 4, gpu: { 0: 8 } }, asleepGpu }),
-        command("b", [], { memory: { ram: 4, gpu: { 0: 8 } } }),
-      ],
-      { ram: 10, gpu0: 10 },
-    ) as [CommandEngine, CommandEngine];
-    await load(a);
+    const [a, b] = world.openTwo(world.command("a", [], { memory: { ram: 4, gpu: { 0: 8 } }, asleepGpu }), world.command("b", [], { memory: { ram: 4, gpu: { 0: 8 } } }), { ram: 10, gpu0: 10 });
+    await world.load(a);
     b.onDemand.demand(0, 1);
     await reached(b, "loaded");
     expect(a.figures()).toMatchObject({ state: "asleep", memory: { ram: 4, gpu0: 1 } });
@@ -215,18 +140,18 @@ describe("a command", () => {
     a.onDemand.demand(0, 1);
     await reached(a, "loaded");
     expect(a.figures()).toMatchObject({ starts: 1, memory: { ram: 4, gpu0: 8 } });
-    expect(diary()).toEqual(["started a", "slept a", "started b", "ended b", "woke a"]);
+    expect(world.diary()).toEqual(["started a", "slept a", "started b", "ended b", "woke a"]);
   });
 
   test("has its memory measured and remembered where nobody states it", async () => {
     const totals = { ram: 8e9 };
-    const settings = command("a", ["--fill", `${100 * 2 ** 20}`], { memory: undefined });
-    const engine = onlyOne(open([settings], totals));
+    const settings = world.command("a", ["--fill", `${100 * 2 ** 20}`], { memory: undefined });
+    const engine = world.openOne(settings, totals);
     expect(engine.figures().memory).toEqual({ ram: 4e9 });
-    await load(engine);
+    await world.load(engine);
     const learned = engine.figures().memory["ram"] ?? 0;
     expect(learned).toBeGreaterThan(100 * 2 ** 20);
     expect(learned).toBeLessThan(400 * 2 ** 20);
-    expect(onlyOne(open([settings], totals)).figures().memory).toEqual({ ram: learned });
+    expect(world.openOne(settings, totals).figures().memory).toEqual({ ram: learned });
   });
 });
