@@ -56,7 +56,10 @@ describe("a command", () => {
   });
 
   test("makes room for another only once it is gone, and is started again for who comes meanwhile", async () => {
-    const [a, b] = world.openTwo(world.command("a", ["--stubborn"], { memory: { ram: 8, gpu: {} } }), world.command("b", []));
+    const [a, b] = world.openTwo(
+      world.command("a", ["--stubborn"], { memory: { ram: 8, gpu: {} } }),
+      world.command("b", []),
+    );
     await world.load(a);
     b.onDemand.demand(0, 1);
     await reached(a, "stopping");
@@ -131,7 +134,11 @@ describe("a command", () => {
 
   test("sleeps where that makes room, and wakes up for the next request", async () => {
     const asleepGpu = { 0: 1 };
-    const [a, b] = world.openTwo(world.command("a", [], { memory: { ram: 4, gpu: { 0: 8 } }, asleepGpu }), world.command("b", [], { memory: { ram: 4, gpu: { 0: 8 } } }), { ram: 10, gpu0: 10 });
+    const [a, b] = world.openTwo(
+      world.command("a", [], { memory: { ram: 4, gpu: { 0: 8 } }, asleepGpu }),
+      world.command("b", [], { memory: { ram: 4, gpu: { 0: 8 } } }),
+      { ram: 10, gpu0: 10 },
+    );
     await world.load(a);
     b.onDemand.demand(0, 1);
     await reached(b, "loaded");

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { endMarked, markedProcesses, markOf, markVariable } from "./strays.ts";
 
 /** Megabytes take the system a while to free. */
@@ -33,4 +35,22 @@ test("what is ended has given its memory back, also where somebody else has just
   await Bun.sleep(30);
   await endMarked(mark, known);
   expect(isAlive(second)).toBe(false);
+});
+
+test("processes of another data directory are left alone, also where that has the same path, as in another container", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "headrace-strays-"));
+  const dataDir = join(folder, "data");
+  mkdirSync(dataDir);
+  const env = { [markVariable]: markOf(dataDir, "1") };
+  const other = Bun.spawn(["sleep", "60"], { env });
+  try {
+    expect(markedProcesses(markOf(dataDir, ""))).toEqual([other.pid]);
+    renameSync(dataDir, `${dataDir}-of-another`);
+    mkdirSync(dataDir);
+    expect(await endMarked(markOf(dataDir, ""))).toBe(0);
+    expect(isAlive(other.pid)).toBe(true);
+  } finally {
+    other.kill("SIGKILL");
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -1,12 +1,14 @@
 // Finds the processes that a command started, whatever became of their parents, by a variable that only they have.
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { exactMs } from "../../base/clock.ts";
 
-/** Inherited by all that a command starts. Its value: the data directory, `#`, and the id of that one start. */
+/** Inherited by all that a command starts. Its value: the place of the data directory, `#`, and the id of that one start. */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
 
+/** A path alone may be another directory to another container whose processes can be seen from here. */
 export function markOf(dataDir: string, startId: string): string {
-  return `${dataDir}#${startId}`;
+  const place = statSync(dataDir, { throwIfNoEntry: false });
+  return `${place?.dev ?? 0}:${place?.ino ?? 0}:${dataDir}#${startId}`;
 }
 
 /**

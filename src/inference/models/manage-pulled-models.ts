@@ -102,7 +102,7 @@ export class PulledModels {
     return runs ? useBy(runs) : engine.use(id);
   }
 
-  /** Of models whose files came or went. */
+  /** Asks for the models anew, as files came or went. */
   async #refresh(): Promise<void> {
     const { catalog, engine, elsewhere } = this.#options;
     await catalog.refreshSource(engine, ...elsewhere.map(({ process }) => process.engine));
@@ -127,7 +127,7 @@ export class PulledModels {
     const about = aboutInstallation(id, deletionDetail(removed));
     await this.#record(id, auditEvent("pulled_model.deleted", principal, origin, about));
     await this.#refresh();
-    // As long as it runs, the disk keeps what was deleted.
+    // The disk keeps what was deleted for as long as a server runs with it.
     for (const { model, draft, process } of elsewhere) if (model === id || draft === id) process.unload();
     if (removed.left.length > 0) throw notAllDeleted(removed);
     return removed;

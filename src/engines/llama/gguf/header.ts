@@ -31,7 +31,7 @@ const longestText = 256;
 const longestKey = 65_535;
 /** Values that differ from layer to layer come as lists. */
 const longestList = 1024;
-/** Of all lists together, of which two or three are of use. */
+/** All lists together, two or three of which are of use. */
 const mostNumbers = 65_536;
 /** Words and merges of the largest vocabularies are less than a million; each of them has to be passed by itself. */
 const mostTexts = 2_000_000;
