@@ -22,7 +22,8 @@ const signalCode = 128;
 /** Half a sentence on the exit code of a guard. */
 export function howItEnded(code: number): string {
   const [signal] = Object.entries(constants.signals).find(([, number]) => number === code - signalCode) ?? [];
-  if (signal === undefined) return `the process ended with code ${code}`;
+  const hint = code === 0 ? " (it has to stay in the foreground)" : "";
+  if (signal === undefined) return `the process ended with code ${code}${hint}`;
   const usual = signal === "SIGKILL" ? ", as a system does that has no memory left" : "";
   return `the process was ended by ${signal}${usual}`;
 }

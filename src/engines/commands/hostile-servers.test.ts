@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { ModelCommands, reached } from "../../../tests/support/model-commands.ts";
 import { Output } from "./output.ts";
+import { markedProcesses, markOf } from "./strays.ts";
 
 describe("a command that sleeps", () => {
   const asleepGpu = { 0: 1 };
@@ -153,6 +154,18 @@ describe("a command that ends", () => {
     await fetch(`${a.onDemand.serving?.url}/die?by=SIGKILL`).catch(() => {});
     await until(() => a.figures().failures === 1, "its end is seen");
     expect(a.figures().failure).toBe("the process was ended by SIGKILL, as a system does that has no memory left");
+  });
+
+  test("as it goes into the background is told to stay, and leaves nothing there", async () => {
+    await using world = new ModelCommands();
+    const a = world.openOne(world.command("a", [], { command: ["sh", "-c", "sleep 60 & exit 0"] }));
+    a.onDemand.demand(0, 1);
+    await until(() => a.figures().failures === 1, "its end is seen");
+    expect(a.figures().failure).toBe(
+      "the process ended with code 0 (it has to stay in the foreground) before it was ready",
+    );
+    a.onDemand.demand(0, 0);
+    expect(markedProcesses(markOf(world.directory, ""))).toEqual([]);
   });
 
   test("is not given up at its next failure for those before it served", async () => {

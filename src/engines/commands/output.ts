@@ -5,6 +5,8 @@ import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
 const mostLines = 1_000;
 /** Longer ones are cut: a progress bar is one line for minutes. */
 const mostCharacters = 2_000;
+/** Kept behind that, so that a secret at the cut is known as one. */
+const longestSecret = 500;
 
 export class Output {
   readonly #secrets: readonly string[];
@@ -22,7 +24,7 @@ export class Output {
     // Progress bars go back to the beginning of their line: its last state counts.
     const text = line.trimEnd().split("\r").at(-1) ?? "";
     if (text.trim() === "") return;
-    this.#lines.push({ number: ++this.#number, at: this.#nowSeconds(), text: text.slice(0, 2 * mostCharacters) });
+    this.#lines.push({ number: ++this.#number, at: this.#nowSeconds(), text: text.slice(0, mostCharacters + longestSecret) });
     if (this.#lines.length >= 2 * mostLines) this.#lines = this.#lines.slice(-mostLines);
   }
 
@@ -38,7 +40,7 @@ export class Output {
     return line && this.#safe(line.text);
   }
 
-  /** Cut behind that, or a part of a secret might stay. Only of what is read: one that writes without end must not take the time of requests. */
+  /** Only done to what is read: one that writes without end must not take the time of requests. */
   #safe(text: string): string {
     return redactSecrets(redactCredentials(text), this.#secrets).slice(0, mostCharacters);
   }
