@@ -24,7 +24,11 @@ export class Output {
     // Progress bars go back to the beginning of their line: its last state counts.
     const text = line.trimEnd().split("\r").at(-1) ?? "";
     if (text.trim() === "") return;
-    this.#lines.push({ number: ++this.#number, at: this.#nowSeconds(), text: text.slice(0, mostCharacters + longestSecret) });
+    this.#lines.push({
+      number: ++this.#number,
+      at: this.#nowSeconds(),
+      text: text.slice(0, mostCharacters + longestSecret),
+    });
     if (this.#lines.length >= 2 * mostLines) this.#lines = this.#lines.slice(-mostLines);
   }
 
