@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pythonFolder } from "../../scripts/test-programs.mjs";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
 import { demoModelFile } from "../../src/installation/places.ts";
+import { runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
@@ -86,6 +87,13 @@ test("its memory is set aside in the budget of the built-in engine, and operator
     ["plain", "loaded"],
     ["small", "unloaded"],
   ]);
+});
+
+test("operators see on one page what its command and the built-in engine hold of the memory that they share", async () => {
+  const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: await makeOperatorKey(server.dataDir) };
+  const { stdout, stderr } = await runCommand(["models", "ps"], { env: { ...env, LANG: "C.UTF-8" } });
+  expect(stdout).toMatch(/^llama-server-mine +loaded/m);
+  expect(stderr).toMatch(/^By the built-in engine: plain loaded, 1\d\d MB\.$/m);
 });
 
 test("a file that was not pulled is left out, and the log says so", () => {

@@ -1,4 +1,5 @@
 // `headrace models ps`, `load`, `stop`, `pin`, `unpin` and `log`: the commands of a server that are started for requests.
+import { z } from "zod";
 import { formatBytes } from "../../engines/llama/byte-size.ts";
 import {
   type ModelProcessWire,
@@ -6,17 +7,20 @@ import {
   modelProcessOutput,
   modelProcessShape,
 } from "../../wire/model-processes.ts";
+import { modelMemoryShape } from "../../wire/pulled-models.ts";
 import { type Outcome, printRows } from "../command.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { formatRelative } from "../terminal/figures.ts";
-import { printable } from "../terminal/terminal.ts";
+import { printable, type Terminal } from "../terminal/terminal.ts";
 import { operatorNeeds } from "./model-records.ts";
 
 const path = "/admin/model-processes";
 const whichArgument = ["<name>", "name of the command, or the id of a model that it serves"] as const;
 const json = ["--json", "print what the API gives"] as const;
 const followMs = 500;
+/** What shares the memory with the commands. */
+const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({
   name: "ps",
@@ -27,29 +31,16 @@ export const psCommand = serverCommand({
   async run({ connect, request, terminal, nowSeconds }) {
     const answer = await request(path);
     const { data, memory } = understood(modelProcessList, answer, await connect(), "list of model processes");
+    const files = understood(filesMemory, await request("/admin/pulled-models"), await connect(), "list of files");
+    const others = files.memory.held.filter(({ id }) => !data.some(({ name }) => name === id));
     const show = () => {
       if (data.length === 0) {
-        return terminal.note(
-          "The server has no commands that serve models: engine.commands of headrace.yaml lists them.",
-        );
-      }
-      printRows(
-        terminal,
-        data,
-        [
-          ["NAME", ({ name }) => name],
-          ["STATE", shortState],
-          ["SINCE", ({ since }) => formatRelative(since, nowSeconds())],
-          ["MEMORY", ({ memory: amounts }) => memoryText(amounts)],
-          ["RUNNING", ({ running }) => `${running}`],
-          ["WAITING", ({ waiting }) => `${waiting}`],
-          ["MODELS", ({ models }) => models.join(", ")],
-        ],
-        ["RUNNING", "WAITING"],
-      );
+        terminal.note("The server has no commands that serve models: engine.commands of headrace.yaml lists them.");
+      } else printTable(terminal, data, nowSeconds());
       for (const { name, state, failure } of data) {
         if (failure !== null && state !== "loaded") terminal.note(`${printable(name)} failed: ${printable(failure)}`);
       }
+      if (others.length > 0) terminal.note(`By the built-in engine: ${others.map(heldText).join("; ")}.`);
       const pools = memory.map(({ pool, used, total }) => `${pool} ${formatBytes(used)} of ${formatBytes(total)}`);
       terminal.note(`Set aside: ${pools.join(", ")}.`);
     };
@@ -106,6 +97,27 @@ export const logCommand = serverCommand({
     });
   },
 });
+
+function printTable(terminal: Terminal, processes: readonly ModelProcessWire[], nowSeconds: number): void {
+  printRows(
+    terminal,
+    processes,
+    [
+      ["NAME", ({ name }) => name],
+      ["STATE", shortState],
+      ["SINCE", ({ since }) => formatRelative(since, nowSeconds)],
+      ["MEMORY", ({ memory }) => memoryText(memory)],
+      ["RUNNING", ({ running }) => `${running}`],
+      ["WAITING", ({ waiting }) => `${waiting}`],
+      ["MODELS", ({ models }) => models.join(", ")],
+    ],
+    ["RUNNING", "WAITING"],
+  );
+}
+
+function heldText({ id, state, bytes, pinned }: z.infer<typeof modelMemoryShape>["held"][number]): string {
+  return `${printable(id)} ${state}, ${formatBytes(bytes)}${pinned ? ", kept" : ""}`;
+}
 
 function processPath(which: string): string {
   return `${path}/${encodeURIComponent(which)}`;
