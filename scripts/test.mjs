@@ -25,7 +25,7 @@ ensureDebianPackages({
   git: "git",
   openssl: "openssl",
   strace: "strace",
-  chromium: "chromium",
+  "chromium-headless-shell": "chromium-headless-shell",
   ip: "iproute2",
   nft: "nftables",
   promtool: "prometheus",

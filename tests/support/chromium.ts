@@ -16,7 +16,7 @@ let running: Promise<Browser> | undefined;
 let idle: ReturnType<typeof setTimeout> | undefined;
 
 const launch = {
-  executablePath: "/usr/bin/chromium",
+  executablePath: "/usr/bin/chromium-headless-shell",
   args: [
     ...["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
     ...["--disable-component-update", "--disable-sync", `--ignore-certificate-errors-spki-list=${certificate.spki}`],
