@@ -11,7 +11,7 @@ let world: DashboardWorld;
 beforeAll(async () => {
   world = await openDashboardWorld();
   await world.fill();
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -203,7 +203,7 @@ test("each tab speaks for the account that it shows, whatever another one chose 
   await other.getByRole("button", { name: /menu/ }).last().click();
   await other.getByRole("menuitem", { name: "First account" }).click();
   await other.getByRole("alert").getByText("The account is still the same").waitFor();
-}, 20_000);
+});
 
 test("while the server does not answer a live page says that it is old, and goes on once it does", async () => {
   await using visitor = await arrive("/settings/limits");
@@ -216,7 +216,7 @@ test("while the server does not answer a live page says that it is old, and goes
   await page.unroute("**/v1/**");
   await visitor.press("Try again");
   await notice.waitFor({ state: "detached" });
-}, 30_000);
+});
 
 test("a page whose script an older build had, and this one has not, offers to be loaded again", async () => {
   await using visitor = await arrive("/catalog");

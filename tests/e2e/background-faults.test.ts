@@ -46,7 +46,7 @@ test("who follows a response whose model is silent is told at once that it was m
   await client.responses.cancel(created.response.id);
   await following;
   expect(told.map(({ sequence_number: number }) => number)).toEqual([0, 1, 2]);
-}, 20_000);
+});
 
 test("one whose model is done before its row is there ends as any other", async () => {
   await using upstream = await startUpstream();
@@ -207,7 +207,7 @@ describe("one that is worked on", () => {
     await other.close();
     upstream.finish();
     expect((await statusIs(client, id, "completed")).output_text).toBe("Hello");
-  }, 30_000);
+  });
 
   test("is not taken for abandoned by a replica whose clock is half a minute ahead", async () => {
     const clock = shiftedClock();
