@@ -132,12 +132,15 @@ describe("a receiver", () => {
     const { server, receiver, clock } = world;
     const { id, secret } = await webhookOf(world);
     receiver.answer(undefined);
+    const tookMs: number[] = [];
     for (let made = 0; made < 6; made++) {
       await chat(server, (await keyWith(server, { monthly_tokens: 40 })).key);
       const began = performance.now();
       expect(await chat(server)).toBe(200);
-      expect(performance.now() - began).toBeLessThan(250);
+      tookMs.push(performance.now() - began);
     }
+    // A request that waited for the receiver would take as long as that may: each of them, however busy the machine is.
+    expect(Math.min(...tookMs)).toBeLessThan(150);
     await until(async () => {
       const all = await deliveriesOf(server, id);
       return all.length === 6 && all.every(({ attempts }) => attempts.length > 0);
