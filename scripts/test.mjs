@@ -66,7 +66,7 @@ const measuring = [
   "bench",
   ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "line-ends", "many-requests"].map(hostile),
   ...["regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
-  ...["overload", "soak"].map(fault),
+  ...["notice-storm", "overload", "soak"].map(fault),
 ];
 // These mostly wait, for a browser, for other programs, for a disk: more files at a time than there are processors use
 // the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.
