@@ -1,6 +1,7 @@
 // `npm test`: installs what the tests need, runs them all, or those named, and ends with a line that counts them.
 // `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz,
-// tests/install, tests/upgrades and tests/e2e/agents.
+// tests/install, tests/upgrades and tests/e2e/agents. `npm test -- --renew-timings` writes what each file took to
+// tests/timings.json, by which the next runs begin with what takes longest.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ ensureDebianPackages({
   git: "git",
   openssl: "openssl",
   strace: "strace",
-  chromium: "chromium",
+  "chromium-headless-shell": "chromium-headless-shell",
   ip: "iproute2",
   nft: "nftables",
   promtool: "prometheus",
@@ -47,40 +48,57 @@ ensureDebianPackages({
 });
 
 const long = process.argv.includes("--long");
-const chosen = process.argv.slice(2).filter((argument) => argument !== "--long");
-// These mostly wait for a browser, for other programs or for a disk: two files of them at a time use the machine better.
-// Units have deadlines of their own, of milliseconds: no browser runs beside them. What measures has the machine to itself.
+const renewal = "--renew-timings";
+const chosen = process.argv.slice(2).filter((argument) => argument !== "--long" && argument !== renewal);
 const agents = join("tests", "e2e", "agents");
 const deploy = join("tests", "deploy");
-const waiting = [join("tests", "e2e"), join("tests", "browser")];
-const others = readdirSync(join(root, "tests"))
-  .map((name) => join("tests", name))
-  .filter((path) => !waiting.includes(path));
+const install = join("tests", "install");
+const hostile = (name) => join("tests", "hostile", `${name}.test.ts`);
+const fault = (name) => join("tests", "faults", `${name}.test.ts`);
 const workerTests = [
   ...["limits", "hard-stop", "revocation", "shutdown", "lame-duck"].map((name) =>
     join("tests", "e2e", `${name}.test.ts`),
   ),
-  ...["kill", "drain"].map((name) => join("tests", "faults", `${name}.test.ts`)),
+  ...["kill", "drain"].map(fault),
 ];
-const together = ["--parallel=2", "--no-isolate"];
+// These compare times and memory: they have the machine to themselves.
+const measuring = [
+  "bench",
+  ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "line-ends", "many-requests"].map(hostile),
+  ...["regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
+  ...["notice-storm", "overload", "soak"].map(fault),
+];
+// These mostly wait, for a browser, for other programs, for a disk: more files at a time than there are processors use
+// the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.
+const waiting = [...["e2e", "browser", "upgrades"].map((name) => join("tests", name)), deploy, install];
+const others = readdirSync(join(root, "tests"))
+  .map((name) => join("tests", name))
+  .filter((path) => !waiting.includes(path));
+const atATime = (files) => [`--parallel=${files}`, "--no-isolate"];
+// What takes longest begins first, so that no processor waits for it at the end.
+const timings = [
+  `--timings=${join("tests", "timings.json")}`,
+  ...(process.argv.includes(renewal) ? ["--update-timings"] : []),
+];
 const runs =
   chosen.length > 0
     ? [chosen]
     : long
       ? [[...["faults", "hostile", "fuzz", "install", "upgrades"].map((name) => join("tests", name)), agents]]
       : [
-          ["bench", ...others],
-          [...together, "src"],
-          [...together, ...waiting],
+          measuring,
+          [...atATime(2), ...timings, "src"],
+          [...atATime(2), ...timings, ...measuring.map((path) => `--path-ignore-patterns=${path}`), ...others],
+          [...atATime(3), ...timings, ...waiting],
         ];
 // What several processes of one server may do wrong, they are asked again by tests of one that serves alone.
-const withWorkers = chosen.length > 0 || long ? [] : [[...together, ...workerTests]];
+const withWorkers = chosen.length > 0 || long ? [] : [[...atATime(2), ...workerTests]];
 // Who runs one other file has no use for some hundred megabytes of programs.
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
 const llamaServer = join("tests", "e2e", "llama-server.test.ts");
 if ([agents, join("tests", "e2e", "guides"), llamaServer].some(isRun)) ensureTestPrograms();
 if (isRun(deploy)) ensureDeployTools();
-if (isRun(join("tests", "install"))) ensureSmallDebians();
+if (isRun(install)) ensureSmallDebians();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";

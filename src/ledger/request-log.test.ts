@@ -277,7 +277,7 @@ onEachDatabase((databases) => {
       }
       for (let i = 0; i < 23; i++) sparse.push(record({ at: january + i * day + 40_000 }));
       await add(sparse);
-    }, 30_000);
+    });
 
     /**
      * A database that notes how many rows of requests each query may have looked at, told from the times that it names.

@@ -174,7 +174,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
         expect(system.secret).toMatchObject({ accepted: 1, keys_under_old: 0, keys_under_dropped: 1 });
       }
     }
-  }, 30_000);
+  });
 
   // hardening: O6
   test("a secret that the database does not know is refused, also where the old one was left out too early", async () => {
@@ -215,7 +215,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     await (await start(place, two, one)).close();
     await using server = await start(place, two);
     expect(server.logged("upstream_key_unreadable")).toEqual([]);
-  }, 20_000);
+  });
 });
 
 // hardening: O6
@@ -255,7 +255,7 @@ test("replicas that accept both secrets trust each other's keys and forwards, wh
   const signed = signForward(request, keysAfter, clock);
   expect(new ForwardVerifier(keysBefore, clock).verify(request, signed)).toBe(true);
   expect(new ForwardVerifier(keysAfter, clock).verify(request, signForward(request, keysBefore, clock))).toBe(true);
-}, 20_000);
+});
 
 describe("the file in the data directory", () => {
   const secret = (place: Place, ...args: string[]) =>
@@ -293,7 +293,7 @@ describe("the file in the data directory", () => {
     }
     await using server = await start(place);
     expect(await statusesOf(server, [key])).toEqual([200]);
-  }, 20_000);
+  });
 
   test("the file in the data directory is not touched where HEADRACE_SECRET has the secret, or holds as many as there may be", async () => {
     const place = await newPlace("sqlite");

@@ -99,7 +99,7 @@ onEachDatabase((databases) => {
     await new SqlSecretStore(db).renewDigests(renewals, checkOf(newer));
     expect(await countAt(newer)).toMatchObject({ keysUnderOlder: 0, keysUnderDropped: 0 });
     expect(await found()).toEqual(all);
-  }, 20_000);
+  });
 
   test("a process whose secret is no longer the one in use turns nothing back", async () => {
     await claimSecret(db, [older], now);

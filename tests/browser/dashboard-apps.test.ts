@@ -15,7 +15,7 @@ beforeAll(async () => {
   await world.fill({ keys: 2, requests: 600, chats: 0, events: 0 });
   at = pagesOf(world.server);
   callback = startCallback();
-}, 30_000);
+});
 
 beforeEach(() => {
   callback.seen.length = 0;
@@ -96,7 +96,7 @@ test("an app is registered; its secret is shown once, and the snippets sign some
   await shell.stdin.end();
   expect(new TextDecoder().decode((await output.read()).value)).toContain('"access_token"');
   expect(ada.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("a redirect URI that cannot be is refused beside its field, by name", async () => {
   await using ada = await arrive("/apps?create=1", operator.email, phone);
@@ -111,7 +111,7 @@ test("a redirect URI that cannot be is refused beside its field, by name", async
   await told(ada, "http://notes.example/callback must begin with https://");
   expect(await dialog(page).getByRole("alert").count()).toBe(0);
   expect(ada.trouble.every((one) => one.includes("400"))).toBe(true);
-}, 30_000);
+});
 
 test("a public app has no secret, always uses PKCE, and may do without redirect URIs", async () => {
   await using ada = await arrive("/apps?create=1");
@@ -130,7 +130,7 @@ test("a public app has no secret, always uses PKCE, and may do without redirect 
   await page.getByRole("heading", { name: "Television" }).waitFor();
   expect(await page.getByRole("button", { name: "Rotate secret" }).count()).toBe(0);
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("an app is changed, its secret rotated with an overlap, and it is deleted by its name", async () => {
   await using ada = await arrive("/apps");
@@ -174,7 +174,7 @@ test("an app is changed, its secret rotated with an overlap, and it is deleted b
   expect(await page.getByRole("link", { name: "Long-lived" }).count()).toBe(0);
   expect(await clientIs(id, next)).toBe("invalid_client");
   expect(ada.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("the list leads to an app with its usage", async () => {
   await using ada = await arrive("/apps", operator.email, phone);
@@ -182,7 +182,7 @@ test("the list leads to an app with its usage", async () => {
   await ada.page.getByRole("link", { name: "Meeting Notes" }).click();
   await ada.page.getByText(/^\d+ requests, /).waitFor();
   await look(ada, "apps-one");
-}, 30_000);
+});
 
 test("what was allowed is told in words, on a tab that has its own address, and taken back with one question", async () => {
   await using ada = await arrive("/apps");
@@ -203,7 +203,7 @@ test("what was allowed is told in words, on a tab that has its own address, and 
   await desk.waitFor({ state: "detached" });
   await allowed.getByText("Meeting Notes").waitFor();
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("who has no app and allowed none learns what they are for", async () => {
   await using katherine = await arrive("/apps", colleagues.member.email, phone);
@@ -212,4 +212,4 @@ test("who has no app and allowed none learns what they are for", async () => {
   await katherine.page.getByRole("tab", { name: "Apps I allowed" }).click();
   await told(katherine, "You allowed no app yet");
   await look(katherine, "apps-none-allowed");
-}, 30_000);
+});

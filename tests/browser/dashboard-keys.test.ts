@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = await openDashboardWorld();
   await world.fill({ keys: plenty.keys, requests: 3_000, chats: 0, events: 0 });
   url = world.server.url;
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -81,7 +81,7 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   expect(said).not.toContain("Read stored chats");
   expect(await page.content()).not.toContain(key);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a new key and its page say what each client is to be told, with the key only where it is shown anyway", async () => {
   await using visitor = await arrive(place);
@@ -121,7 +121,7 @@ test("a new key and its page say what each client is to be told, with the key on
   await look(visitor, "key-clients");
   expect(await page.content()).not.toContain(key);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("Back leads to where the list was scrolled to, without asking for it anew; a link leads to its top", async () => {
   await using visitor = await arrive(`${place}?status=active`);
@@ -175,7 +175,7 @@ test("Back leads to where the list was scrolled to, without asking for it anew; 
   await links.first().waitFor();
   expect(await offset()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("what is wrong with a field is said there, and the keyboard goes to it", async () => {
   await using visitor = await arrive(`${place}?create=1`);
@@ -231,7 +231,7 @@ test("among ten thousand keys one is found by its name and state, by an address 
   expect(visitor.path()).toBe(place);
   expect(await page.getByRole("searchbox", { name: "Search keys" }).inputValue()).toBe("");
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("however far one scrolls, only the rows in view are drawn, and the use of all keys is asked for once", async () => {
   // From a page that asks for no usage, and can be late with none.
@@ -254,7 +254,7 @@ test("however far one scrolls, only the rows in view are drawn, and the use of a
   expect(asked.filter((path) => path === "/v1/usage")).toHaveLength(1);
   expect(asked.filter((path) => path.startsWith("/v1/keys/"))).toEqual([]);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("a key is changed, and only what was changed is sent", async () => {
   await using visitor = await arrive(place);
@@ -272,7 +272,7 @@ test("a key is changed, and only what was changed is sent", async () => {
   await page.getByRole("heading", { name: "After", level: 1 }).waitFor();
   await page.getByText("5 requests in 1 min").waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("a new key is given its models, its tags and a note, and that its requests stay", async () => {
   await using visitor = await arrive(`${place}?create=1`);
@@ -294,7 +294,7 @@ test("a new key is given its models, its tags and a note, and that its requests 
   });
   await page.getByText("has no model that can chat with this key yet").waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("models, tags and a note of a key, and that its requests stay, are shown, changed and taken away", async () => {
   const what = {
@@ -321,7 +321,7 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   await page.getByText("all of the environment").waitFor();
   expect(await page.locator("main").textContent()).not.toContain("Ask Ada");
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a rotated key goes on for as long as was said, and the new one is shown once", async () => {
   await using visitor = await arrive(place);
@@ -347,7 +347,7 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
   await page.getByText("(rotated)").waitFor();
   expect(await page.getByRole("button", { name: "Rotate" }).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("revoking says what ends, also the keys made with it, and ends it at once; by keyboard alone", async () => {
   await using visitor = await arrive(place, undefined, phone);
@@ -378,7 +378,7 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
   expect([await status(key), await status(child)]).toEqual([401, 401]);
   expect(await page.getByRole("button", { name: "Edit" }).count()).toBe(0);
   await look(visitor, "keys-revoked");
-}, 20_000);
+});
 
 test("a member makes and sees their own keys alone, and is not offered what they may not give", async () => {
   await using visitor = await arrive(place, colleagues.member.email);
@@ -437,7 +437,7 @@ test("nobody leaves while a key is made, and none of it stays behind the dialog,
   await look(visitor, "keys-long-name");
   await page.getByRole("link", { name: "API Keys", exact: true }).click();
   expect(await page.getByRole("searchbox", { name: "Search keys" }).inputValue()).toBe("");
-}, 20_000);
+});
 
 test("copying works where the browser gives a page no clipboard, as over plain http; at worst the text is selected", async () => {
   await using visitor = await arrive(place);
@@ -467,4 +467,4 @@ test("copying works where the browser gives a page no clipboard, as over plain h
   await dialog(page).getByText("press Ctrl+C").waitFor();
   expect(await page.evaluate(() => String(getSelection()))).toMatch(/^sk_dev_hr_\w{36}$/);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});

@@ -17,7 +17,7 @@ beforeAll(async () => {
   world = await openDashboardWorld();
   at = pagesOf(world.server);
   grace = await somebody("Grace Hopper", "admin");
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -70,7 +70,7 @@ test("an owner gives another role, which holds at once; the own one says why it 
   await using visitor = await arrive(alan, place, phone);
   await visitor.page.getByRole("button", { name: "Invite", exact: true }).waitFor();
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
-}, 30_000);
+});
 
 test("an owner lets a member see the usage of the account, and the member's pages then show it", async () => {
   const rosa = await somebody("Rosa Peter");
@@ -93,7 +93,7 @@ test("an owner lets a member see the usage of the account, and the member's page
   await visitor.go("/requests");
   await visitor.page.locator("tbody tr:has(a)").first().waitFor();
   expect([...ada.trouble, ...visitor.trouble]).toEqual([]);
-}, 30_000);
+});
 
 test("an admin manages members alone, and is told who may do the rest", async () => {
   const ruth = await somebody("Ruth Teitelbaum");
@@ -111,7 +111,7 @@ test("an admin manages members alone, and is told who may do the rest", async ()
   await told(visitor, "Only owners invite owners and admins.");
   expect(await enabledRoles(visitor)).toEqual(["Member"]);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("who is removed loses their keys; the dialog names what ends", async () => {
   const jean = await somebody("Jean Bartik");
@@ -132,7 +132,7 @@ test("who is removed loses their keys; the dialog names what ends", async () => 
   await ada.page.getByRole("button", { name: `Manage ${jean.name}, ${jean.email}` }).waitFor({ state: "detached" });
   expect(await status()).toBe(401);
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("an invitation's link is shown once and works; one that is taken back does not", async () => {
   await using ada = await arrive(operator, place, phone);
@@ -161,7 +161,7 @@ test("an invitation's link is shown once and works; one that is taken back does 
   await guest.go(second);
   expect(guest.answer().status()).toBe(404);
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a wrong address is refused beside its field", async () => {
   await using ada = await arrive(operator, `${place}?invite=1`);
@@ -170,7 +170,7 @@ test("a wrong address is refused beside its field", async () => {
   await dialog.getByRole("button", { name: "Invite", exact: true }).click();
   await dialog.locator("[aria-invalid=true]:focus").waitFor();
   expect(await dialog.getByRole("alert").count()).toBe(0);
-}, 30_000);
+});
 
 test("a member sees their own role and a hint, asks the server nothing that it refuses, and can leave", async () => {
   const kay = await somebody("Kay McNulty");
@@ -183,4 +183,4 @@ test("a member sees their own role and a hint, asks the server nothing that it r
   await visitor.page.waitForURL("**/settings");
   expect(await visitor.text()).toContain("You are a member of no account.");
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});

@@ -305,7 +305,7 @@ test("a form in a drawer is not thrown away by a click beside it, sends only wha
     await world.browser.ask(`/v1/admin/models/${id}`, { method: "DELETE" });
   }
   expect(visitor.trouble.splice(0)).toHaveLength(2);
-}, 20_000);
+});
 
 /** A visitor with the cookies of somebody who signed in without a screen. */
 async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor> {

@@ -11,7 +11,7 @@ let world: DashboardWorld;
 
 beforeAll(async () => {
   world = await openDashboardWorld();
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -104,7 +104,7 @@ test("who waits for approval stands at the top; all now and later includes what 
   await page.getByText("workstation serves 1 model now").waitFor();
   expect(await node(waiting.id)).toMatchObject({ approved_models: ["ws-mini"] });
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("a node is changed, drained and removed; its machine is let in no more, and the page says what ends", async () => {
   await using old = await machine("old", ["old-mini"], { approved_models: ["*"] });
@@ -148,7 +148,7 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   expect(visitor.path()).toBe("/admin/nodes");
   await until(async () => !(await offers("old-mini")), "what it served can be called no more");
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("a token that nobody has used is withdrawn, and a dialog that waits for it says so", async () => {
   await using visitor = await arrive("/admin/nodes?new");
@@ -165,7 +165,7 @@ test("a token that nobody has used is withdrawn, and a dialog that waits for it 
   await press(page, "Make another");
   await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("a node that is away says since when; among the upstreams it leads to its page", async () => {
   const gone = await machine("barn", ["barn-mini"], { approved_models: ["barn-mini"] });
@@ -178,7 +178,7 @@ test("a node that is away says since when; among the upstreams it leads to its p
   await dialog(page).getByText("It is not connected").waitFor();
   await look(visitor, "node-offline");
   expect(visitor.trouble).toEqual([]);
-}, 40_000);
+});
 
 test("where there are several replicas it is said which of them holds a connection, else not", async () => {
   await using shed = await machine("shed", ["shed-mini"], { approved_models: ["*"] });
@@ -200,7 +200,7 @@ test("where there are several replicas it is said which of them holds a connecti
   await page.getByRole("button", { name: "shed" }).click();
   await dialog(page).getByText("Held by replica").waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("the audit log of all accounts tells of nodes by their names", async () => {
   await using there = await machine("loft", ["loft-mini"], { approved_models: ["loft-mini"] });
@@ -215,4 +215,4 @@ test("the audit log of all accounts tells of nodes by their names", async () => 
   await page.getByText("changed the node loft").waitFor();
   await page.getByText("max concurrency: none → 2").waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});

@@ -18,7 +18,7 @@ beforeAll(async () => {
   await world.fill({ keys: 4, requests: 100, chats: 0, events: 0 });
   await invite(world.browser, { role: "member", person: leaver });
   url = world.server.url;
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -89,7 +89,7 @@ test("a new account gets its owner by a link that is shown once, and its first k
   await page.getByText("Revoked", { exact: true }).waitFor();
   expect(await status()).toBe(401);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("what is set for one account holds in place of the tier's, and a suspended one is refused until it is resumed", async () => {
   const account = await accountOf("Blue Harbour Ltd");
@@ -130,7 +130,7 @@ test("what is set for one account holds in place of the tier's, and a suspended 
   await page.getByText("Active", { exact: true }).waitFor();
   expect(await status()).toBe(200);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("an account that is not there says so, and nobody is offered to suspend their own", async () => {
   await using visitor = await arrive("/admin/accounts/acct_none");
@@ -142,7 +142,7 @@ test("an account that is not there says so, and nobody is offered to suspend the
   await page.getByRole("textbox", { name: "Name" }).waitFor();
   expect(await page.getByRole("button", { name: "Suspend" }).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("a person is found, made an operator and none again, given a way back in, and deleted after their address is typed", async () => {
   await using visitor = await arrive("/admin/people");
@@ -181,7 +181,7 @@ test("a person is found, made an operator and none again, given a way back in, a
   await page.getByRole("button", { name: "Grace Hopper" }).waitFor();
   await page.getByText(leaver.email).waitFor({ state: "detached" });
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a tier is made, changed and deleted; one of the file is only shown, and one that is built in gets its figures back", async () => {
   await using visitor = await arrive("/admin/tiers");
@@ -230,7 +230,7 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   await page.getByRole("cell", { name: "Made here" }).waitFor({ state: "detached" });
   expect(await named("pro")).toMatchObject({ requests_per_minute: 100, source: "built-in" });
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("before the signing key is replaced it is said that no token ends; the next key is shown, and not replaced again", async () => {
   await using visitor = await arrive("/admin/signing-keys");
@@ -243,7 +243,7 @@ test("before the signing key is replaced it is said that no token ends; the next
   await page.getByText("Signing", { exact: true }).waitFor();
   expect(await page.getByRole("button", { name: "Rotate" }).isDisabled()).toBe(true);
   await look(visitor, "signing-keys");
-}, 20_000);
+});
 
 test("whoever is no operator finds a page that says whom it is for, and no answer of the server's is an error", async () => {
   await using visitor = await arrive("/admin/accounts", colleagues.admin.email);
@@ -255,4 +255,4 @@ test("whoever is no operator finds a page that says whom it is for, and no answe
   await look(visitor, "operators-only");
   expect(await page.getByRole("navigation", { name: "Administration" }).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});

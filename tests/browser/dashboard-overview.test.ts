@@ -9,7 +9,7 @@ let world: DashboardWorld;
 
 beforeAll(async () => {
   world = await openDashboardWorld();
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -69,7 +69,7 @@ test("the figures of a day are there with their change, and grow while somebody 
   await ask("aurora-mini");
   await until(async () => (await tile(visitor, "Requests").textContent()) !== before, "one request more");
   await look(visitor, "overview");
-}, 20_000);
+});
 
 test("arrow keys read a chart, all charts of the page at the same time, and Escape ends it", async () => {
   await using visitor = await arrive("/");
@@ -124,7 +124,7 @@ test("what arrow keys read is still read once charts are drawn anew, wherever th
   expect(await reading(visitor, "Requests")).toBe(first);
   expect(await readout("Requests").count()).toBe(1);
   expect(await readout("Tokens").count()).toBe(0);
-}, 20_000);
+});
 
 test("a series that is switched off is no part of what is read, nor of its total", async () => {
   await using visitor = await arrive("/");
@@ -196,7 +196,7 @@ test("an overview that nobody uses asks one resource every few seconds, is told 
   if (statuses.every((status) => status === 304)) {
     expect(await page.evaluate(() => (globalThis as unknown as { told: { drawn: number } }).told.drawn)).toBe(0);
   }
-}, 40_000);
+});
 
 test("each chart has the groups with the most of what it shows, so that what costs most is not among the others", async () => {
   await using visitor = await arrive("/?by=key");
@@ -209,7 +209,7 @@ test("each chart has the groups with the most of what it shows, so that what cos
   const sums = ranking.cost.map((at) => groups[at]?.cost.reduce((sum, one) => sum + one, 0) ?? 0);
   expect(sums.length).toBeGreaterThan(1);
   expect(sums).toEqual(sums.toSorted((one, other) => other - one));
-}, 20_000);
+});
 
 test("a member who used nothing yet is shown how to, and sees the figures of the account once an owner lets them", async () => {
   await using visitor = await arrive("/", colleagues.member.email);

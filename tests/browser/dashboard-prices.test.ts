@@ -16,7 +16,7 @@ beforeAll(async () => {
   url = world.server.url;
   const deployments = [{ upstream: "north", model: "aurora-mini" }];
   await world.browser.ask("/v1/admin/models", { method: "POST", body: { id: "assistant", deployments } });
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -48,7 +48,7 @@ test("models of this server come first, those without a price before the others;
   await listed(page).getByRole("button").first().waitFor();
   await look(visitor, "prices");
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a price is found by parts of its name and by its vendor, in an address that can be passed on, and shown with all its rates", async () => {
   await using visitor = await arrive("/prices");
@@ -73,7 +73,7 @@ test("a price is found by parts of its name and by its vendor, in an address tha
   await visitor.go("/prices?price=openai%2Fgpt-6.1-sol");
   await drawer.getByRole("heading", { name: "openai/gpt-6.1-sol" }).waitFor();
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("an operator gives a model a price of the list, which it has by that name, and then rates of its own in its place", async () => {
   await using visitor = await arrive("/prices?price=openai%2Fgpt-6.1-sol");
@@ -128,4 +128,4 @@ test("a member looks prices up and is offered to change none", async () => {
   expect(await own(page).getByRole("link").count()).toBe(0);
   await look(visitor, "prices-member");
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});

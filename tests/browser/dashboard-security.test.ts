@@ -15,7 +15,7 @@ let at: string;
 beforeAll(async () => {
   world = await openDashboardWorld();
   at = pagesOf(world.server);
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -60,7 +60,7 @@ test("a name is changed and shown at once, and cannot be emptied", async () => {
   await ada.page.getByRole("button", { name: "Augusta Ada King, menu" }).waitFor();
   expect(await ada.page.getByLabel("Your name").inputValue()).toBe("Augusta Ada King");
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("a password's rules are said beforehand and beside the field; a new one signs out every other browser", async () => {
   const person = await somebody();
@@ -94,7 +94,7 @@ test("a password's rules are said beforehand and beside the field; a new one sig
   await there.page.waitForURL("**/sign-in?**");
   await using anew = await signedIn({ ...person, password: "a wholly new password" });
   expect([...here.trouble, ...anew.trouble]).toEqual([]);
-}, 30_000);
+});
 
 test("whoever has no password is not asked for it, until one is set, in whatever browser", async () => {
   const { email } = await somebody();
@@ -136,7 +136,7 @@ test("whoever has no password is not asked for it, until one is set, in whatever
   await there.press("Change password");
   await told(there, "Your password is changed.");
   forget(there, 400);
-}, 30_000);
+});
 
 test("a passkey is added, renamed, signs in, and is removed; one device has no second", async () => {
   await using ada = await signedIn(await somebody());
@@ -179,7 +179,7 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
   await ada.press("Remove the passkey");
   await told(ada, "You have none yet.");
   expect(ada.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("at an IP address, where browsers have no passkeys, the page says so and leads to the name", async () => {
   await using visitor = await openVisitor({ at: world.server.url, size: phone });
@@ -191,7 +191,7 @@ test("at an IP address, where browsers have no passkeys, the page says so and le
   const link = passkeys.getByRole("link", { name: "Open this page by name" });
   expect(await link.getAttribute("href")).toBe(`${at}${place}`);
   await look(visitor, "security-no-passkeys");
-}, 30_000);
+});
 
 test("without a secure connection the page says that passkeys need https", async () => {
   await using visitor = await openVisitor({ at });
@@ -203,7 +203,7 @@ test("without a secure connection the page says that passkeys need https", async
   await passkeys.getByText("only at a name with https, and this page was opened over plain http").waitFor();
   expect(await passkeys.getByRole("button").count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("this browser comes first and is marked; another one is signed out alone, or all others at once", async () => {
   const person = await somebody();
@@ -233,4 +233,4 @@ test("this browser comes first and is marked; another one is signed out alone, o
   await again.page.reload();
   await again.page.waitForURL("**/sign-in?**");
   expect(here.trouble).toEqual([]);
-}, 30_000);
+});

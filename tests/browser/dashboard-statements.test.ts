@@ -13,7 +13,7 @@ const pictures = process.env["TEST_PICTURES"];
 beforeAll(async () => {
   world = await openDashboardWorld();
   await world.fill({ keys: 40, requests: 3_000, chats: 0, events: 0 });
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -71,7 +71,7 @@ test("a statement is kept as CSV with all lines and the total, and by tag it say
     .split("\r\n");
   expect(rows.at(-1)).toStartWith("total,");
   expect(nano(rows.at(-1)?.split(",").at(-2) ?? "")).toBe(total);
-}, 30_000);
+});
 
 test("on paper there is the statement and nothing else, in dark on white, whatever the screen", async () => {
   await using visitor = await arrive("/statements?by=key,model");
@@ -100,7 +100,7 @@ test("on paper there is the statement and nothing else, in dark on white, whatev
     await page.screenshot({ path: join(pictures, "statement-printed.png") });
   }
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("an operator has the statement of any account and of all; a member their own", async () => {
   await using visitor = await arrive("/statements");

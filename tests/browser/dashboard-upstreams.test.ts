@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = await openDashboardWorld();
   lab = await startUpstream((_asked, res) => void res.writeHead(500).end());
   lab.serves(["lab-large", "lab-mini"].map((id) => ({ id, object: "model", created: 1_700_000_000, owned_by: "lab" })));
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();
@@ -78,7 +78,7 @@ test("a model server is tested before it is added, and its models can then be ca
   await page.getByRole("button", { name: "Details of lab-large" }).waitFor();
   expect(visitor.path()).toBe("/catalog?search=lab");
   expect(visitor.trouble).toEqual([]);
-}, 30_000);
+});
 
 test("it is said what draining means; a drained server gets nothing until it is sent requests again", async () => {
   await using visitor = await arrive("/admin/upstreams?upstream=south");
@@ -97,7 +97,7 @@ test("it is said what draining means; a drained server gets nothing until it is 
   await dialog(page).getByText("It works: 2 models").waitFor();
   expect(await dialog(page).getByRole("button", { name: "Edit" }).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("one that was added here is changed and removed; where it is unreachable the page says why", async () => {
   await world.browser.ask("/v1/admin/upstreams", {
@@ -122,7 +122,7 @@ test("one that was added here is changed and removed; where it is unreachable th
   await page.getByRole("button", { name: "old", exact: true }).waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/admin/upstreams");
   expect(visitor.trouble).toEqual([]);
-}, 20_000);
+});
 
 test("the state of the server is calm while all is well, and says what is not", async () => {
   await using visitor = await arrive("/admin/system");
@@ -138,4 +138,4 @@ test("the state of the server is calm while all is well, and says what is not", 
   await until(() => page.getByText("Something fails").isVisible(), "the page asked again");
   await page.getByText("The database cannot be used").waitFor();
   await look(visitor, "system-failing");
-}, 20_000);
+});

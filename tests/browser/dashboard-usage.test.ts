@@ -11,7 +11,7 @@ let world: DashboardWorld;
 beforeAll(async () => {
   world = await openDashboardWorld();
   await world.fill({ keys: 40, requests: 3_000, chats: 0, events: 0 });
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();

@@ -12,7 +12,7 @@ let receiver: WebhookReceiver;
 beforeAll(async () => {
   receiver = await startWebhookReceiver();
   world = await openDashboardWorld({ yaml: "webhook_loopback: true\n" });
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();

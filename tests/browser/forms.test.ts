@@ -147,7 +147,7 @@ test("by https, behind a proxy, pages send no referrer at all, forms and passkey
     ...{ "/sign-in": "null", "/reset": "null", "/oauth/authorize": "null", "/device/decision": "null" },
     ...{ "/v1/passkeys": at, "/sign-in/passkey": at },
   });
-}, 20_000);
+});
 
 test("by plain http at a name, where browsers say least of where a form comes from, the forms work all the same", async () => {
   await using site = await startBehindProxy("http://headrace.test");
@@ -163,4 +163,4 @@ test("by plain http at a name, where browsers say least of where a form comes fr
     ...{ "/sign-in": at, "/reset": at },
     ...{ "/oauth/authorize": "null", "/device/decision": "null", "/settings/name": "null", "/sign-out": "null" },
   });
-}, 20_000);
+});

@@ -58,7 +58,7 @@ beforeAll(async () => {
   expect((await server.request("/v1/chat/completions", { body: refused, headers: from })).status).toBe(400);
   await server.request(`/v1/chat/completions`, { body: { model: hostile, messages }, headers: from });
   await server.governance.ledger.flush();
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();

@@ -15,7 +15,7 @@ beforeAll(async () => {
   await world.browser.ask("/v1/admin/tiers/corrected", {
     ...{ method: "PUT", body: { requests_per_minute: 100, tokens_per_minute: null, monthly_spend: 1.5 } },
   });
-}, 30_000);
+});
 
 afterAll(async () => {
   leaveBrowser();

@@ -50,7 +50,7 @@ test("nothing of the reference moves as it comes bit by bit, as over a slow line
     await visitor.go("/");
     expect((await watched.speed()).moved, String(size.width)).toEqual([]);
   }
-}, 20_000);
+});
 
 /** First what is in view, so slowly that the browser draws it in between. */
 async function bitByBit(html: string, body: ReadableStreamDefaultController): Promise<void> {

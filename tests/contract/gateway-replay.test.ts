@@ -46,4 +46,4 @@ test("every recording reaches the client of a running gateway with the same byte
       if (seen !== expected) throw new Error(`${name} cut at byte ${position}:\n${seen}\ninstead of:\n${expected}`);
     }
   }
-}, 30_000);
+});

@@ -211,5 +211,5 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     const outcomes = bookedUsage(small.dataDir).map(({ outcome }) => outcome);
     expect(outcomes.filter((outcome) => outcome === "failed")).toHaveLength(failed.length);
     expect(outcomes).toHaveLength(ids.length);
-  }, 30_000);
+  });
 });

@@ -152,7 +152,7 @@ describe("a code", () => {
     } finally {
       for (const thread of threads) thread.terminate();
     }
-  }, 30_000);
+  });
 });
 
 function jobOf(one: RegisteredApp, fields: Record<string, string>, random: () => number): RedeemingJob {

@@ -618,7 +618,7 @@ const broken: Broken[] = [
 
 // hardening: O11
 describe("what is broken is named with its remedy:", () => {
-  test.concurrent.each(broken.map((one) => [one.what, one] as const))(
+  test.each(broken.map((one) => [one.what, one] as const))(
     "%s",
     async (_what, { name, status = "failure", make, ...expected }) => {
       const closers: (() => unknown)[] = [];

@@ -46,8 +46,9 @@ test("more models than memory has room for take turns: every request is answered
   const dataDir = join(directory.path, "data");
   const ids = ["one", "two", "three", "four"];
   await pulled(dataDir, ids);
-  // Each needs 159 MB: two at a time.
-  await using server = await startHeadrace({ dataDir, yaml: "engine: { memory: { ram: 400MB } }" });
+  // Each needs 159 MB: two at a time. How long a request waits at most is another test's.
+  const yaml = "limits: { queue_seconds: 55 }\nengine: { memory: { ram: 400MB } }";
+  await using server = await startHeadrace({ dataDir, yaml });
   const ask = (id: string) => server.request("/v1/chat/completions", { body: body(id) });
   let most = 0;
   const watching = setInterval(() => {

@@ -81,7 +81,7 @@ test("200 clients at once against 100 requests a minute: exactly 100, and then e
   clock.advance(3_600_000);
   expect(await volley(server, 200)).toEqual({ 200: 100, 429: 100 });
   expect(upstream.requests).toHaveLength(251);
-}, 30_000);
+});
 
 // hardening: L1
 test("200 clients at once against a token limit: reservations in flight never exceed it, actual usage decides what is left", async () => {
@@ -109,7 +109,7 @@ test("200 clients at once against a token limit: reservations in flight never ex
   expect(served).toBe(317);
   clock.advance(60_000);
   expect((await chat(server, { max_tokens: 9_990 })).status).toBe(200);
-}, 30_000);
+});
 
 // hardening: L3
 test("a request without max_tokens is served under a limit of 1,000 tokens, and again once it has refilled", async () => {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   expect((await ask(world.server.url)).status).toBe(200);
   cpSync(stopped, cut, { recursive: true });
   await world.server.close();
-}, 30_000);
+});
 
 afterAll(async () => {
   await world[Symbol.asyncDispose]();
@@ -122,7 +122,7 @@ test("all records move, and a server on the new database answers the same key an
     headers: { authorization: `Bearer ${operator}` },
   });
   expect(await model.json()).toMatchObject({ id: "team/alias", source: "database", price: declared.price });
-}, 30_000);
+});
 
 test("usage that was on the spool when the power was cut is there as well, once", async () => {
   const [dataDir, url] = [copyOf(cut), await emptyDatabase()];
@@ -153,7 +153,7 @@ test("roll-ups that a server had not written yet when it was killed are there as
     const [row] = await db`SELECT sum(requests) AS requests FROM usage_rollups WHERE span = 'day'`;
     expect(Number(row.requests)).toBe(3_301);
   });
-}, 30_000);
+});
 
 test("a database with a newer schema, which this program could serve, is moved by the newer one alone", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
@@ -192,7 +192,7 @@ test("killed at any moment it goes on where it stopped, and no server starts bef
   expect(stdout).toMatch(/^usage_records +3.001 +3.001 +the same$/m);
   await using server = await serveFrom(url, dataDir);
   expect((await ask(server.url)).status).toBe(200);
-}, 40_000);
+});
 
 // hardening: O5
 test.each<[what: string, planted: string, said: RegExp]>([
@@ -208,24 +208,20 @@ test.each<[what: string, planted: string, said: RegExp]>([
     "UPDATE accounts SET name = name || '!' WHERE id = (SELECT min(id) FROM accounts)",
     /^accounts .*name differ/m,
   ],
-])(
-  "%s is found by the comparison, and no server starts on it",
-  async (_what, planted, said) => {
-    const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
-    expect((await migrate(dataDir, url)).code).toBe(0);
-    await inPostgres(url, async (db) => {
-      await db.unsafe(planted);
-      // The mark stands as if it had been there before the end.
-      await db`UPDATE installation SET value = replace(value, 'complete', 'copying') WHERE name = 'copied_from'`;
-    });
-    const { code, stdout, stderr } = await migrate(dataDir, url);
-    expect(code).toBe(1);
-    expect(stdout).toMatch(said);
-    expect(stderr).toContain("The databases differ");
-    await expect(serveFrom(url, dataDir)).rejects.toThrow("not all in this database yet");
-  },
-  20_000,
-);
+])("%s is found by the comparison, and no server starts on it", async (_what, planted, said) => {
+  const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
+  expect((await migrate(dataDir, url)).code).toBe(0);
+  await inPostgres(url, async (db) => {
+    await db.unsafe(planted);
+    // The mark stands as if it had been there before the end.
+    await db`UPDATE installation SET value = replace(value, 'complete', 'copying') WHERE name = 'copied_from'`;
+  });
+  const { code, stdout, stderr } = await migrate(dataDir, url);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(said);
+  expect(stderr).toContain("The databases differ");
+  await expect(serveFrom(url, dataDir)).rejects.toThrow("not all in this database yet");
+});
 
 test("a database that is not empty, or that somebody serves from, is refused and stays as it is", async () => {
   const dataDir = copyOf(stopped);
@@ -242,7 +238,7 @@ test("a database that is not empty, or that somebody serves from, is refused and
   expect(served).toMatchObject({ code: 1, stderr: expect.stringContaining("A server uses this database") });
   await inPostgres(used, (db) => db`DELETE FROM replicas`);
   expect((await migrate(dataDir, used)).code).toBe(0);
-}, 20_000);
+});
 
 test("a directory whose server runs, has another secret, or names no database is told what to do", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
@@ -272,7 +268,7 @@ test("a server on the old records says so, and a copy that was begun before does
     code: 1,
     stderr: expect.stringContaining("a server has run on the SQLite database since"),
   });
-}, 20_000);
+});
 
 test("a server of PostgreSQL that goes away in the middle is named, and nothing that was copied is lost", async () => {
   const [dataDir, url] = [copyOf(stopped), await emptyDatabase()];
@@ -298,4 +294,4 @@ test("a server of PostgreSQL that goes away in the middle is named, and nothing 
   expect(await new Response(child.stderr).text()).toContain("run the same command again");
   expect(await child.exited).not.toBe(0);
   expect((await migrate(dataDir, url)).code).toBe(0);
-}, 20_000);
+});

@@ -110,4 +110,4 @@ test("a copy in PostgreSQL has each part of each usage, and their sums, to the l
   const inPostgres = [[...(await db.unsafe(ofRecords))], [...(await db.unsafe(ofRollups))]];
   await db.close();
   expect(inPostgres).toEqual(rows);
-}, 20_000);
+});

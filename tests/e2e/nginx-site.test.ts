@@ -29,7 +29,7 @@ beforeAll(async () => {
   for (const _ of [1, 2]) servers.push(await startHeadrace({ env, yaml: upstreamYaml(upstream) }));
   key = servers[0]?.key ?? "";
   await site.start(servers.map(({ port }) => port));
-}, 30_000);
+});
 
 afterAll(async () => {
   await site[Symbol.asyncDispose]();
@@ -180,4 +180,4 @@ test("a request that one server refuses is asked of the other with all of its bo
   await closed;
   expect((await ask()).status).toBe(200);
   expect(site.log("error")).not.toContain("buffered to a temporary file");
-}, 30_000);
+});

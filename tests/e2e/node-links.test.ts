@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHeadrace, until } from "../support/headrace.ts";
+import { withinMs } from "../support/long.ts";
 import { ask, endless, messages, model, reading, usageRow } from "../support/node-requests.ts";
 import {
   connected,
@@ -17,7 +18,7 @@ import {
 import { type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 
-const backWithinMs = 5_000;
+const backWithinMs = withinMs(5_000);
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();

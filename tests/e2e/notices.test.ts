@@ -132,12 +132,15 @@ describe("a receiver", () => {
     const { server, receiver, clock } = world;
     const { id, secret } = await webhookOf(world);
     receiver.answer(undefined);
+    const tookMs: number[] = [];
     for (let made = 0; made < 6; made++) {
       await chat(server, (await keyWith(server, { monthly_tokens: 40 })).key);
       const began = performance.now();
       expect(await chat(server)).toBe(200);
-      expect(performance.now() - began).toBeLessThan(250);
+      tookMs.push(performance.now() - began);
     }
+    // A request that waited for the receiver would take as long as that may: each of them, however busy the machine is.
+    expect(Math.min(...tookMs)).toBeLessThan(150);
     await until(async () => {
       const all = await deliveriesOf(server, id);
       return all.length === 6 && all.every(({ attempts }) => attempts.length > 0);
@@ -163,7 +166,7 @@ describe("a receiver", () => {
     expect(ids(receiver.received.slice(before))).toHaveLength(6);
     expect(ids(receiver.received)).toHaveLength(6);
     expect(receiver.received.every((one) => receiver.verifies(one, secret))).toBe(true);
-  }, 30_000);
+  });
 
   test("that redirects, fails or asks to be left alone is tried again at the times that Standard Webhooks advises", async () => {
     const world = await start();
@@ -208,7 +211,7 @@ describe("a receiver", () => {
     ]);
     // Whatever it says beside its status is nobody's to see.
     expect(JSON.stringify(await deliveriesOf(server, id))).not.toContain("inside");
-  }, 30_000);
+  });
 
   test("that answers 410 gets nothing more, and the audit log says so", async () => {
     const world = await start();
@@ -434,4 +437,4 @@ test("an account is told once that its requests fail, and of keys that end soon 
   await server.notices.keyWatch.look();
   await until(() => receiver.received.some(({ body }) => body.data["key_id"] === idle.id), "it is unused");
   expect(receiver.received.at(-1)?.body).toMatchObject({ type: "key.unused", data: { days: 90 } });
-}, 20_000);
+});

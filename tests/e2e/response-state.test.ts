@@ -344,7 +344,7 @@ describe("what is kept", () => {
     const logged = server.logged("response_not_stored");
     expect(logged).toHaveLength(2);
     for (const { reason } of logged) expect(["too_slow", "store_failed"]).toContain(String(reason));
-  }, 30_000);
+  });
 
   test("is not what its client left", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });

@@ -79,7 +79,7 @@ describe("rotation with revoke", () => {
     expect((await as(second, fresh)).status).toBe(200);
     await second.close();
     rmSync(directory, { recursive: true, force: true });
-  }, 20_000);
+  });
 
   // hardening: O7
   test("rotation with revoke holds at another replica within the bound of a revocation, though it remembers the token", async () => {
@@ -96,5 +96,5 @@ describe("rotation with revoke", () => {
     expect((await as(there, old)).status).toBe(401);
     expect((await as(there, await tokenOf(here, operator))).status).toBe(200);
     expect((await as(here, await tokenOf(there, operator))).status).toBe(200);
-  }, 20_000);
+  });
 });

@@ -430,7 +430,7 @@ describe("the report", () => {
     await use("m00");
     const rest = await usage(`${path}&limit=50&cursor=${first.next}`);
     expect(rest.data.length).toBe(41);
-  }, 15_000);
+  });
 
   test("the report is CSV for whoever asks for that: all rows, the same figures", async () => {
     const formula = `  - { id: "=cmd|calc!A0", deployments: [{ upstream: up, model: upstream-model }] }\n`;

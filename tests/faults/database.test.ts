@@ -195,7 +195,7 @@ test("beside another process that writes all the time, for some milliseconds eac
   expect(Object.keys(codes).filter((code) => code !== "200" && code !== "503")).toEqual([]);
   expect(codes[200] ?? 0).toBeGreaterThan(40);
   await until(() => requestIds(server.dataDir).length === steady.served.length, "usage is written");
-}, 30_000);
+});
 
 const tables = [
   "api_keys",
@@ -292,7 +292,7 @@ test("away: warm keys and tokens for five minutes and no longer, expiry enforced
     12_000,
   );
   expect(rolledUp(server.dataDir)).toBe(4 + served);
-}, 30_000);
+});
 
 // hardening: F20
 test.skipIf(!canMount)(

@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { until } from "../support/headrace.ts";
+import { withinMs } from "../support/long.ts";
 import { makeNattedNetwork, type NattedNetwork, noNetworkReason } from "../support/natted-network.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 import { makeWorkspace, type Program, type StartedServer, startProgram, startServer } from "../support/program.ts";
@@ -13,7 +14,7 @@ import { makeWorkspace, type Program, type StartedServer, startProgram, startSer
 const reason = noNetworkReason();
 const modelPort = 18080;
 const fixture = join(import.meta.dir, "..", "fixtures", "slow-model-server.ts");
-const backWithinMs = 5_000;
+const backWithinMs = withinMs(5_000);
 
 describe.skipIf(reason !== undefined)(`behind a router that translates addresses${reason ? `: ${reason}` : ""}`, () => {
   const stack: (Disposable | AsyncDisposable)[] = [];

@@ -93,7 +93,12 @@ test("twenty receivers that hang and a storm of notices for them make requests n
     storm.push(...(await timesOf(stormy)));
     await telling;
   }
-  const figures = [0.5, 0.9, 0.99].map((part) => ({ part, calm: at(calm, part), storm: at(storm, part) }));
+  // The slowest of a hundred is a figure for a machine that does nothing else.
+  const figures = (long ? [0.5, 0.9, 0.99] : [0.5, 0.9]).map((part) => ({
+    part,
+    calm: at(calm, part),
+    storm: at(storm, part),
+  }));
   console.log(JSON.stringify(figures), hole.connections());
   // What tells and posts shares the processor, and now and then that shows; nothing of it holds up all of them.
   for (const { part, calm: without, storm: beside } of figures) {

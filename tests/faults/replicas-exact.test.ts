@@ -47,7 +47,7 @@ beforeAll(async () => {
     config,
     upstreamYaml(
       upstream,
-      "tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: null }, { name: tokens, requests_per_minute: null, tokens_per_minute: 1500 }, { name: small, requests_per_minute: 600, tokens_per_minute: null }]\n",
+      "tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: null }, { name: tokens, requests_per_minute: null, tokens_per_minute: 1500 }, { name: small, requests_per_minute: 200, tokens_per_minute: null }]\n",
     ),
   );
   const env = {
@@ -247,7 +247,7 @@ test(
           keys.map(({ key = "" }) => key),
           loadMs,
         ),
-        600,
+        200,
         60,
         loadMs,
       );

@@ -141,7 +141,7 @@ test("every kind of success and failure is provoked with marked secrets", async 
   expect(upstream.requests[0]?.body).toContain(prompt);
   expect(upstream.requests[0]?.head).toContain(upstreamKey);
   expect(shown.length).toBeGreaterThan(5_000);
-}, 30_000);
+});
 
 test("keys, tokens and stored chats are made, used, refused and ended with marked values", async () => {
   const post = async (path: string, body: unknown, key = server.key, method = "POST") => {
@@ -207,7 +207,7 @@ test("keys, tokens and stored chats are made, used, refused and ended with marke
     await ask(chat, { authorization: `Bearer ${key["key"]}` });
   }
   await ask(chat, { authorization: `Bearer ${token["access_token"]}` });
-}, 30_000);
+});
 
 test("machines join and operators add model servers with marked tokens and keys, in right and in wrong ways", async () => {
   const operator = await addKey(server);
@@ -405,7 +405,7 @@ test("metrics and the doctor tell nothing of requests, keys, names of keys or mo
     const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => text.includes(mark));
     expect([where, found]).toEqual([where, []]);
   }
-}, 30_000);
+});
 
 // hardening: K10
 test("traces hold no key, prompt, answer or label of those requests, however they ended", async () => {
@@ -417,7 +417,7 @@ test("traces hold no key, prompt, answer or label of those requests, however the
   expect(text.length).toBeGreaterThan(20_000);
   const marks = [...secrets, prompt, answerText, ...keptMarks, keyName, label];
   expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
-}, 30_000);
+});
 
 // hardening: K10
 test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {

@@ -114,7 +114,6 @@ test.each(bodies)(
     expect(text.length).toBeLessThan(1_000);
     expect(upstream.requests).toHaveLength(0);
   },
-  20_000,
 );
 
 // hardening: F12
@@ -171,4 +170,4 @@ test("a large legitimate answer is no attack: 2,048 embeddings of 1,100 dimensio
     expect(answer.data).toHaveLength(2_048);
     expect(answer.data[2_047]?.embedding.length).toBe(encoding_format === "float" ? 1_100 : Math.ceil(4_400 / 3) * 4);
   }
-}, 20_000);
+});

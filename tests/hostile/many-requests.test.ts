@@ -73,4 +73,4 @@ test("300 requests are with one model server at the same time", async () => {
     rmSync(directory, { recursive: true, force: true });
   }
   expect(server.exitCode).toBe(0);
-}, 40_000);
+});

@@ -250,7 +250,7 @@ test("each of them, put wherever it does not belong, is refused without being re
   }
   expect(repeated).toEqual([]);
   expect(refusals).toBeGreaterThan(all.length * 15);
-}, 30_000);
+});
 
 // hardening: K10
 test("the log has none of them", () => {
@@ -288,4 +288,4 @@ test("metrics, traces, the doctor and a backup have none of the secrets", async 
   texts.push(collector.text());
   const found = [...secrets].filter(([, secret]) => texts.some((text) => text.includes(secret)));
   expect(found.map(([what]) => what)).toEqual([]);
-}, 30_000);
+});

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page, type Response } from "playwright-core";
+import { withinMs } from "./long.ts";
 
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
@@ -16,7 +17,7 @@ let running: Promise<Browser> | undefined;
 let idle: ReturnType<typeof setTimeout> | undefined;
 
 const launch = {
-  executablePath: "/usr/bin/chromium",
+  executablePath: "/usr/bin/chromium-headless-shell",
   args: [
     ...["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
     ...["--disable-component-update", "--disable-sync", `--ignore-certificate-errors-spki-list=${certificate.spki}`],
@@ -97,7 +98,7 @@ export async function openVisitor({
     // Dialogs do not glide in for somebody who wants it so: nobody waits for it.
     reducedMotion: "reduce",
   });
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(withinMs(10_000));
   const page = await context.newPage();
   const trouble: string[] = [];
   const hosts = new Set([new URL(at).host, ...others]);

@@ -166,7 +166,7 @@ test("so many sums are gathered and no more; what comes then is in the roll-ups 
   const gathered = unrolled();
   await writer.insert(ofKeys(250_000, 1_000));
   expect([unrolled(), rollups().length]).toEqual([gathered, 2_000]);
-}, 30_000);
+});
 
 test("in the middle of being moved, nothing is in both or in none of them", async () => {
   const writer = await newWriter();

@@ -138,7 +138,6 @@ onEachDatabase((databases) => {
         expect(hours.reduce((sum, one) => sum + one.nanoUsd, 0)).toBe(row.nanoUsd);
       }
     },
-    30_000,
   );
 
   test("what an owner used under a tag is known to the second, whether it waits, is in the database or in its sums", async () => {
@@ -158,7 +157,7 @@ onEachDatabase((databases) => {
       }
     }
     expect(await totals({ tag: "team" })).toMatchObject({ requests: 0, firstAt: undefined });
-  }, 30_000);
+  });
 
   test("a process that dies leaves the tags of what it served, and of what it was serving, to the next one", async () => {
     const [first, second] = requests(40, 2).filter((one) => one.tags !== undefined);

@@ -325,7 +325,7 @@ onEachDatabase((databases) => {
           'model-' || CAST(m.i AS TEXT), 10, 1000, 100, 50, 1
         FROM b, m`);
       }
-    }, 30_000);
+    });
 
     const asked: readonly [name: string, query: Partial<UsageQuery>][] = [
       ["30 days by day and model", { end: january + 30 * day, groupBy: ["model"] }],

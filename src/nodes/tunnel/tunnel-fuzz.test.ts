@@ -65,4 +65,4 @@ test("messages at random never crash, hang or leave anything open, at either end
     await until(() => node.link.openStreams === 0, "the streams of the node");
   }
   expect(gateway.http.faults).toEqual([]);
-}, 20_000);
+});

@@ -81,7 +81,7 @@ onEachDatabase((databases) => {
     expect(ids(await all(filter(), 777))).toEqual(expected);
     const rare = many.filter(({ keyId }) => keyId === "key_rare");
     expect(ids(await all(filter({ keyId: "key_rare" }), 2))).toEqual(ids(rare).reverse());
-  }, 20_000);
+  });
 
   // hardening: O8
   test("what is past its time is deleted by retention, and nothing else", async () => {

@@ -20,5 +20,6 @@ describe.each(["openai", "langchain"])("%s", (kind) => {
       if (code !== 0) throw new Error(`${kind} ended with ${code}:\n${stdout}\n${stderr}`);
       return stdout;
     },
+    isSlow: true,
   });
 });

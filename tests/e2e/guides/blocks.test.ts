@@ -178,9 +178,9 @@ async function before({ file, text }: Block, shell: Shell): Promise<Record<strin
   return { ...own, ACCESS_TOKEN: tokens["access_token"] ?? "", REFRESH_TOKEN: tokens["refresh_token"] ?? "" };
 }
 
-/** Some seconds later all of its requests are left again. */
+/** So many requests that they are not all left again by the time that a busy machine looks. */
 async function limitedFor(): Promise<Record<string, string>> {
-  await ask(limitedKey);
+  await Promise.all(Array.from({ length: 9 }, () => ask(limitedKey)));
   return { HEADRACE_API_KEY: limitedKey };
 }
 

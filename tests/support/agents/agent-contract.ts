@@ -1,5 +1,6 @@
 // What every agent has to stand behind the gateway, whichever formats its model speaks: work, faults, and usage to the token.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { long } from "../long.ts";
 import {
   type AgentWorld,
   blue,
@@ -18,12 +19,14 @@ export interface Agent {
   task: Task;
   /** Has it do the work, and returns what it said at last. */
   run(world: AgentWorld): Promise<string>;
+  /** It takes seconds to start: the work without faults, which is part of that with them, is for the long form alone. */
+  isSlow?: boolean;
 }
 
 const kinds = Object.keys(upstreamKinds) as UpstreamKind[];
 
 /** For agents that a test holds in its hands: all faults in one run, each at another turn. */
-export function describeAgent({ task, run }: Agent): void {
+export function describeAgent({ task, run, isSlow = false }: Agent): void {
   describe.each(kinds)("over a model that speaks %s", (kind) => {
     let world: ScriptedWorld;
     beforeAll(async () => {
@@ -35,12 +38,14 @@ export function describeAgent({ task, run }: Agent): void {
     });
     afterAll(() => world[Symbol.asyncDispose]());
 
-    test("a file is edited over four turns, and the ledger has what the model counted", async () => {
+    const doesItsWork = async () => {
       expect(await run(world)).toContain(theEnd);
       expect(world.text()).toBe(blue);
       expect(taskOf(world)).toEqual(["0", "1", "2", "3"]);
       await expectBooked(world);
-    });
+    };
+    if (long || !isSlow)
+      test("a file is edited over four turns, and the ledger has what the model counted", doesItsWork);
 
     test("a 429, a 503, a cut stream and a conversation that is too long stop nothing", async () => {
       world.upstream.failAt(0, "429");

@@ -165,7 +165,7 @@ onEachDatabase((databases) => {
       clearImmediate(next);
       expect("items" in chain && idsOf(chain.items)).toEqual(ids.flatMap((id) => [`${id}_in`, `${id}_out`]));
       expect(turns).toBeGreaterThan(10);
-    }, 30_000);
+    });
 
     test("a chain begins with what was in its conversation before the first response came", async () => {
       await conversations.create(conversation("conv_1"), [message("m1", "first")]);

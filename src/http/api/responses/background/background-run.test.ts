@@ -272,7 +272,7 @@ test("what has many characters is not written again with each word that follows 
   model.end(completed);
   await run.ended;
   expect(store.status).toBe("completed");
-}, 20_000);
+});
 
 test("the end waits for a store that is away for minutes, and what is held for it is given back then", async () => {
   const shifted = shiftedClock();
@@ -289,7 +289,7 @@ test("the end waits for a store that is away for minutes, and what is held for i
   unsteady.failing = 0;
   await run.ended;
   expect([store.status, store.all.length, held.held]).toEqual(["completed", 4, 0]);
-}, 20_000);
+});
 
 test("a client that is cut off in the middle of what there is already is followed no more", async () => {
   const made = await begun(new UnsteadyRunStore(steady));
