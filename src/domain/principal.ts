@@ -28,8 +28,6 @@ export interface Principal {
   reach?: ModelReach | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
-  /** The place where its open requests are counted. The counter has cached it here, and alone reads it. */
-  open?: object | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {

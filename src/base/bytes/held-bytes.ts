@@ -79,9 +79,9 @@ export class HeldBytes {
     };
   }
 
-  /** A key of `account`. */
-  holder(account: AccountBytes, ids?: HolderIds): Holder {
-    return new KeyBytes(this, account, ids);
+  /** A key of `account`. `emptied`: called each time that it holds nothing any more. */
+  holder(account: AccountBytes, ids?: HolderIds, emptied?: () => void): KeyBytes {
+    return new KeyBytes(this, account, ids, emptied);
   }
 
   /** The bound of a key while nobody else holds anything. */
@@ -143,16 +143,22 @@ export class HeldBytes {
  * everybody may take, so that nobody has to know how many they are (Choudhury and Hahne, "Dynamic queue length thresholds
  * for shared-memory packet switches", 1998). The last part is for keys that hold next to nothing: a usual request.
  */
-class KeyBytes implements Holder {
+export class KeyBytes implements Holder {
   readonly ids: HolderIds | undefined;
   readonly #ledger: HeldBytes;
   readonly #account: AccountBytes;
+  readonly #emptied: (() => void) | undefined;
   #held = 0;
 
-  constructor(ledger: HeldBytes, account: AccountBytes, ids: HolderIds | undefined) {
+  constructor(ledger: HeldBytes, account: AccountBytes, ids?: HolderIds, emptied?: () => void) {
     this.#ledger = ledger;
     this.#account = account;
     this.ids = ids;
+    this.#emptied = emptied;
+  }
+
+  get held(): number {
+    return this.#held;
   }
 
   take(kind: HeldKind, bytes: number): GatewayError | undefined {
@@ -175,6 +181,7 @@ class KeyBytes implements Holder {
     this.#held -= bytes;
     this.#account.held -= bytes;
     this.#ledger.add(kind, -bytes);
+    if (this.#held === 0) this.#emptied?.();
   }
 }
 

@@ -79,7 +79,6 @@ export class CachedChains {
         limits: this.#sharing(this.#limitsOf({ keys, account })),
         reach: this.#reachOf(keys),
         tags: this.#tagsOf(keys),
-        open: undefined,
         ...actingParty(keys),
       },
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),

@@ -277,7 +277,7 @@ class Worker {
       // Whoever is signed in at a browser is known to the primary process alone.
       sessions: { applies: () => false, find: handOverLater },
       baseUrl: () => baseUrl,
-      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, this.#clock, heldBytes),
+      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, heldBytes),
       trustedProxies: trustedProxies(config.trustedProxies),
       locality: new Locality(config.allowedHosts),
       addressThrottle: this.#addressThrottle,
