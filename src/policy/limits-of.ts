@@ -4,11 +4,11 @@ import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
-import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
+import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
   /** The key and those that bound it: what a child uses counts against its maker too. */
-  keys: readonly ApiKeyRecord[];
+  keys: readonly ChainKey[];
   account: Account;
   environment: Environment;
   /** The tier of the account. */
@@ -63,7 +63,7 @@ export async function quotasOf(
  * Under its limit id: the keys of a rotation share one budget, and a rotation does not begin the month anew. Usage is
  * counted also where it has no limit, so that one that is set later knows of the whole month.
  */
-function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
+function ownLimits(key: ChainKey): { rates: RateLimit[]; quota: Quota } {
   const { kind, limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
   const id = `key:${limitId}`;
   const windowSeconds = key.rateLimitWindow ?? minuteSeconds;
