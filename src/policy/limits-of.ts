@@ -17,14 +17,57 @@ export interface LimitedParty {
 
 const minuteSeconds = 60;
 
-/** The account's own limits come first; all keys of an account share them, in each environment apart. */
-export function limitsOf({ keys, account, environment, tier }: LimitedParty): LimitSet {
+/** What an account's tier and overrides limit, for all of its keys. */
+export interface AccountLimits {
+  readonly requests: readonly RateLimit[];
+  readonly tokens: readonly RateLimit[];
+  readonly quota: Quota;
+  readonly windows: readonly Quota[];
+}
+
+/**
+ * The account's own limits come first; all keys of an account share them, in each environment apart. Those of the keys are
+ * made when they are asked for: stores count most requests without them, and of very many keys each object takes its room.
+ */
+export class ChainLimits implements LimitSet {
+  readonly ofAccount: AccountLimits;
+  readonly windows: readonly Quota[] | undefined;
+  counted: object | undefined = undefined;
+  readonly #keys: readonly ChainKey[];
+
+  constructor(ofAccount: AccountLimits, keys: readonly ChainKey[]) {
+    const ofKeys = keys.flatMap(windowsOfKey);
+    const windows = ofKeys.length === 0 ? ofAccount.windows : [...ofAccount.windows, ...ofKeys];
+    this.ofAccount = ofAccount;
+    this.windows = windows.length > 0 ? windows : undefined;
+    this.#keys = keys;
+  }
+
+  get requests(): readonly RateLimit[] {
+    return [...this.ofAccount.requests, ...this.#keys.flatMap((key) => ownLimits(key).rates)];
+  }
+
+  get tokens(): readonly RateLimit[] {
+    return this.ofAccount.tokens;
+  }
+
+  get quotas(): readonly Quota[] {
+    return [this.ofAccount.quota, ...this.#keys.map((key) => ownLimits(key).quota)];
+  }
+
+  /** The same with an equal part of the account, such as the one that its other keys have. */
+  sharing(ofAccount: AccountLimits): ChainLimits {
+    return new ChainLimits(ofAccount, this.#keys);
+  }
+}
+
+export function limitsOf({ keys, account, environment, tier }: LimitedParty): ChainLimits {
   const holds = tier.environments.includes(environment);
   const id = `account:${account.id}:${environment}`;
   const ofTier = (limit: number | null): RateLimit[] =>
     holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
   const amounts = { ...tier, ...account.overrides };
-  const ofAccount: Quota = {
+  const quota: Quota = {
     id,
     owner: "account",
     ownerId: account.id,
@@ -33,14 +76,13 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
     nanoUsd: holds ? nanoUsdOf(amounts.monthlySpend) : null,
     counted: undefined,
   };
-  const own = keys.map(ownLimits);
-  const windows = [...(holds ? windowsOf(ofAccount, amounts.quotas ?? []) : []), ...keys.flatMap(windowsOfKey)];
-  return {
-    requests: [...ofTier(tier.requestsPerMinute), ...own.flatMap(({ rates }) => rates)],
+  const ofAccount = {
+    requests: ofTier(tier.requestsPerMinute),
     tokens: ofTier(tier.tokensPerMinute),
-    quotas: [ofAccount, ...own.map(({ quota }) => quota)],
-    windows: windows.length > 0 ? windows : undefined,
+    quota,
+    windows: holds ? windowsOf(quota, amounts.quotas ?? []) : [],
   };
+  return new ChainLimits(ofAccount, keys);
 }
 
 /** All quotas that usage of these keys counts against. */

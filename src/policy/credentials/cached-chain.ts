@@ -2,10 +2,11 @@
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
-import type { LimitSet, Quota, RateLimit } from "../../domain/limits/limits.ts";
+import type { LimitSet } from "../../domain/limits/limits.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { type AccountLimits, ChainLimits } from "../limits-of.ts";
 import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
 import type { KeyUse } from "./key-activity.ts";
@@ -34,9 +35,7 @@ export class CachedChains {
   readonly #accounts = new EqualParts<Account>();
   readonly #terms = new EqualParts<KeyTerms>();
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
-  readonly #rates = new EqualParts<RateLimit>();
-  readonly #rateLists = new EqualParts<readonly RateLimit[]>();
-  readonly #quotas = new EqualParts<Quota>();
+  readonly #accountLimits = new EqualParts<AccountLimits>();
   readonly #reaches = new EqualParts<ModelReach>();
   readonly #tags = new EqualParts<readonly string[]>();
 
@@ -49,9 +48,7 @@ export class CachedChains {
     this.#accounts.clear();
     this.#terms.clear();
     this.#scopeSets.clear();
-    this.#rates.clear();
-    this.#rateLists.clear();
-    this.#quotas.clear();
+    this.#accountLimits.clear();
     this.#reaches.clear();
     this.#tags.clear();
   }
@@ -108,30 +105,11 @@ export class CachedChains {
   }
 
   /** With the account's limits as the same objects for all of its keys. */
-  #sharing({ requests, tokens, quotas, windows }: LimitSet): LimitSet {
-    const rate = (rule: RateLimit) => (rule.owner === "account" ? this.#rates.shared(nameOf(rule), rule) : rule);
-    const quota = (one: Quota) =>
-      one.owner === "account"
-        ? this.#quotas.shared(`${one.id} ${one.requests} ${one.tokens} ${one.nanoUsd} ${stopsOf(one)}`, one)
-        : one;
-    const all = tokens.map(rate);
-    const ofAccount = all.every(({ owner }) => owner === "account");
-    return {
-      requests: requests.map(rate),
-      tokens: ofAccount ? this.#rateLists.shared(all.map(nameOf).join(" "), all) : all,
-      quotas: quotas.map(quota),
-      windows: windows?.map(quota),
-      counted: undefined,
-    };
+  #sharing(limits: LimitSet): LimitSet {
+    if (!(limits instanceof ChainLimits)) return limits;
+    const { ofAccount } = limits;
+    return limits.sharing(this.#accountLimits.shared(JSON.stringify(ofAccount), ofAccount));
   }
-}
-
-function stopsOf({ stops }: Quota): string {
-  return stops === undefined ? "" : `${stops.tokens} ${stops.nanoUsd}`;
-}
-
-function nameOf({ id, limit, windowSeconds }: RateLimit): string {
-  return `${id} ${limit} ${windowSeconds}`;
 }
 
 /** An app acts for itself; the command line tool, and a membership, for the person. */
