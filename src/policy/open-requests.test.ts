@@ -123,10 +123,7 @@ test("what is lent for a request at another replica is held by the same key, tak
 });
 
 test("two servers that know the same principal count its requests apart", () => {
-  const [one, other] = [
-    new OpenRequests(() => 1, ledger),
-    new OpenRequests(() => 1, ledger),
-  ];
+  const [one, other] = [new OpenRequests(() => 1, ledger), new OpenRequests(() => 1, ledger)];
   const principal = of("a");
   one.enter(principal);
   other.enter(principal);

@@ -1,6 +1,7 @@
 // How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
 
 import { AccountBytes, type HeldBytes, type Holder, type HolderIds, type KeyBytes } from "../base/bytes/held-bytes.ts";
+import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
 
@@ -18,8 +19,7 @@ export interface OpenPlace {
 }
 
 /** The bytes of an account, for as long as one of its keys is known here. */
-interface KnownAccount {
-  readonly id: string;
+interface KnownAccount extends Chained<KnownAccount> {
   readonly bytes: AccountBytes;
   keys: number;
 }
@@ -31,8 +31,8 @@ const mostIdle = 1_024;
 export class OpenRequests {
   readonly #most: () => number;
   readonly #ledger: HeldBytes;
-  readonly #accounts = new Map<string, KnownAccount>();
-  readonly #byKey = new Map<string, KeyPlaces>();
+  readonly #accounts = new ChainedMap<KnownAccount>();
+  readonly #byKey = new ChainedMap<KeyPlaces>();
   /** Those that became idle last, in a ring. */
   readonly #idle: KeyPlaces[] = [];
   #nextIdle = 0;
@@ -65,15 +65,15 @@ export class OpenRequests {
   }
 
   #add(ids: HolderIds): KeyPlaces {
-    const id = ids.account;
-    let account = this.#accounts.get(id);
+    const name = ids.account;
+    let account = this.#accounts.get(name);
     if (!account) {
-      account = { id, bytes: new AccountBytes(), keys: 0 };
-      this.#accounts.set(id, account);
+      account = { name, next: undefined, bytes: new AccountBytes(), keys: 0 };
+      this.#accounts.add(account);
     }
     account.keys++;
     const places = new KeyPlaces(this, this.#ledger, account, ids);
-    this.#byKey.set(ids.key, places);
+    this.#byKey.add(places);
     return places;
   }
 
@@ -83,18 +83,20 @@ export class OpenRequests {
     this.#idle[this.#nextIdle] = places;
     this.#nextIdle = (this.#nextIdle + 1) % mostIdle;
     if (!before?.leaveIdle()) return;
-    const { ids, account } = before;
-    this.#byKey.delete(ids.key);
-    if (--account.keys === 0) this.#accounts.delete(account.id);
+    const { account } = before;
+    this.#byKey.delete(before);
+    if (--account.keys === 0) this.#accounts.delete(account);
   }
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
-class KeyPlaces implements OpenPlace {
+class KeyPlaces implements OpenPlace, Chained<KeyPlaces> {
   open = 0;
   /** Requests that are open at other replicas. */
   lent = 0;
-  readonly ids: HolderIds;
+  /** The key. */
+  readonly name: string;
+  next: KeyPlaces | undefined = undefined;
   readonly account: KnownAccount;
   readonly holder: KeyBytes;
   readonly #among: OpenRequests;
@@ -103,7 +105,7 @@ class KeyPlaces implements OpenPlace {
 
   constructor(among: OpenRequests, ledger: HeldBytes, account: KnownAccount, ids: HolderIds) {
     this.#among = among;
-    this.ids = ids;
+    this.name = ids.key;
     this.account = account;
     this.holder = ledger.holder(account.bytes, ids, () => this.#settled());
   }

@@ -22,8 +22,8 @@ import { type AddressLimit, AddressThrottle } from "../policy/address-throttle.t
 import { Admitter } from "../policy/admit.ts";
 import { AccessTokens } from "../policy/credentials/access-tokens.ts";
 import { Authenticator } from "../policy/credentials/authenticate.ts";
-import { openContentKey } from "../policy/credentials/content-key.ts";
 import type { Chain } from "../policy/credentials/cached-chain.ts";
+import { openContentKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
 import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";

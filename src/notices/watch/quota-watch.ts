@@ -20,7 +20,7 @@ export interface QuotaWatchOptions {
 export const quotaThresholds = [50, 80, 90, 100] as const;
 const defaultEveryMs = 5_000;
 /** Sets of limits that one round looks at: more are looked at when they are used again. */
-const mostTouched = 50_000;
+const mostTouched = 10_000;
 /** Sets that are looked at in one turn of the event loop: a millisecond or less. Each turn has its price for all requests. */
 const setsATurn = 128;
 /** What was told, so that the database is not asked again. */

@@ -24,7 +24,7 @@ const defaultFlushMs = 5_000;
 const defaultMostAtOnce = 2_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
-/** Of an array that is added to the collector visits all at its next turn: uses wait in several, of so many each. */
+/** An array that is added to is visited as a whole by the next collection: uses wait in several, of so many each. */
 const chunkLength = 512;
 
 export class KeyActivity {

@@ -125,11 +125,7 @@ function requireRole(principal: Principal, key: ChainKey, verb: "change" | "rota
 }
 
 /** What its makers do not have, the key would never be able to do, whatever its record says. */
-function requireWithinMakers(
-  wanted: readonly Scope[],
-  makers: readonly ChainKey[],
-  verb: "makes" | "changes",
-): void {
+function requireWithinMakers(wanted: readonly Scope[], makers: readonly ChainKey[], verb: "makes" | "changes"): void {
   const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
   if (lacking === undefined) return;
   const whose = verb === "makes" ? "a member's membership" : "what this key was made with";

@@ -7,8 +7,8 @@ import type { AuditActor, AuditEvent } from "../../domain/audit.ts";
 import { byName, byWire, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
-  type ChainKey,
   actorOf,
+  type ChainKey,
   type KeyChain,
   type KeyChanges,
   type KeyStatus,

@@ -65,6 +65,7 @@ describe("limits of a principal", () => {
         },
         { id: "key:key_1", owner: "key", ownerId: "key_1", environment: "live", tokens: null, nanoUsd: null },
       ],
+      windows: undefined,
     });
   });
 
