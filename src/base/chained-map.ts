@@ -51,9 +51,13 @@ export class ChainedMap<Value extends Chained<Value>> {
   }
 }
 
-/** FNV-1a over the units of the text, its upper bits put to use. */
+/** Units at the end of a name that tell its chain: ids differ there. */
+const hashedUnits = 16;
+
+/** FNV-1a, its upper bits put to use. */
 function chainOf(name: string): number {
   let hash = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  for (let i = Math.max(0, name.length - hashedUnits); i < name.length; i++)
+    hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
   return (hash ^ (hash >>> 16)) & (chains - 1);
 }

@@ -1,6 +1,13 @@
 // How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
 
-import { AccountBytes, type HeldBytes, type Holder, type HolderIds, type KeyBytes } from "../base/bytes/held-bytes.ts";
+import {
+  AccountBytes,
+  type EmptiedListener,
+  type HeldBytes,
+  type Holder,
+  type HolderIds,
+  type KeyBytes,
+} from "../base/bytes/held-bytes.ts";
 import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -25,7 +32,7 @@ interface KnownAccount extends Chained<KnownAccount> {
 }
 
 /** Keys that are known for a while after their last request has ended, so that those in use all the time stay known. */
-const mostIdle = 1_024;
+const mostIdle = 128;
 
 /** A key of which nothing is open and nothing held is as one that was never seen: it takes no memory. */
 export class OpenRequests {
@@ -90,7 +97,7 @@ export class OpenRequests {
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
-class KeyPlaces implements OpenPlace, Chained<KeyPlaces> {
+class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   open = 0;
   /** Requests that are open at other replicas. */
   lent = 0;
@@ -107,17 +114,17 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces> {
     this.#among = among;
     this.name = ids.key;
     this.account = account;
-    this.holder = ledger.holder(account.bytes, ids, () => this.#settled());
+    this.holder = ledger.holder(account.bytes, ids, this);
   }
 
   release(): void {
     this.open--;
-    this.#settled();
+    this.emptied();
   }
 
   takeBack(): void {
     this.lent--;
-    this.#settled();
+    this.emptied();
   }
 
   /** Whether it is to be forgotten. */
@@ -130,7 +137,8 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces> {
     return this.open === 0 && this.lent === 0 && this.holder.held === 0;
   }
 
-  #settled(): void {
+  /** Nothing is held any more, or one that was open has ended. */
+  emptied(): void {
     if (this.#wasIdle || !this.#isIdle) return;
     this.#wasIdle = true;
     this.#among.idle(this);

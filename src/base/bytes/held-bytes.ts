@@ -28,6 +28,11 @@ export interface Holder {
   release(kind: HeldKind, bytes: number): void;
 }
 
+/** Told that a holder holds nothing any more. */
+export interface EmptiedListener {
+  emptied(): void;
+}
+
 /** The refusal where so many bytes more may not be held now. */
 export class NoRoomError extends BlamelessError {}
 
@@ -79,9 +84,9 @@ export class HeldBytes {
     };
   }
 
-  /** A key of `account`. `emptied`: called each time that it holds nothing any more. */
-  holder(account: AccountBytes, ids?: HolderIds, emptied?: () => void): KeyBytes {
-    return new KeyBytes(this, account, ids, emptied);
+  /** A key of `account`. `listener`: told each time that it holds nothing any more. */
+  holder(account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
+    return new KeyBytes(this, account, ids, listener);
   }
 
   /** The bound of a key while nobody else holds anything. */
@@ -147,14 +152,14 @@ export class KeyBytes implements Holder {
   readonly ids: HolderIds | undefined;
   readonly #ledger: HeldBytes;
   readonly #account: AccountBytes;
-  readonly #emptied: (() => void) | undefined;
+  readonly #listener: EmptiedListener | undefined;
   #held = 0;
 
-  constructor(ledger: HeldBytes, account: AccountBytes, ids?: HolderIds, emptied?: () => void) {
+  constructor(ledger: HeldBytes, account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener) {
     this.#ledger = ledger;
     this.#account = account;
     this.ids = ids;
-    this.#emptied = emptied;
+    this.#listener = listener;
   }
 
   get held(): number {
@@ -181,7 +186,7 @@ export class KeyBytes implements Holder {
     this.#held -= bytes;
     this.#account.held -= bytes;
     this.#ledger.add(kind, -bytes);
-    if (this.#held === 0) this.#emptied?.();
+    if (this.#held === 0) this.#listener?.emptied();
   }
 }
 
