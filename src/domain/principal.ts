@@ -12,7 +12,7 @@ import type { Scope } from "./scope.ts";
 export interface Principal {
   account: Account;
   /** The key that was presented, or from which the token was made, behind it the key that made it, and so on. */
-  keys: readonly [ApiKeyRecord, ...ApiKeyRecord[]];
+  keys: readonly [ChainKey, ...ChainKey[]];
   environment: Environment;
   /** The scopes that all of `keys` have, and the token where there is one. */
   scopes: ReadonlySet<Scope>;
@@ -21,15 +21,13 @@ export interface Principal {
   /** The third-party app that acts for the account; null for keys, their tokens, and people. */
   appId: string | null;
   /** Who is signed in, at a browser or with `headrace login`; not for keys and third-party apps. */
-  person?: SignedInPerson;
+  person?: SignedInPerson | undefined;
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
   /** What bounds the models that it may use beyond its environment; undefined: nothing. */
   reach?: ModelReach | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
-  /** The place where its open requests are counted. The counter has cached it here, and alone reads it. */
-  open?: object | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
@@ -109,6 +107,12 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   /** What people wrote down about it. */
   note: string | null;
 }
+
+/** What of a key its requests have to do with: all that bounds them, and nothing that only people look at. */
+export type ChainKey = Omit<
+  ApiKeyRecord,
+  "name" | "digest" | "prefix" | "last4" | "createdBy" | "createdAt" | "lastUsedAt" | "note"
+>;
 
 /** The members of a record that is new and bounds nobody by itself. */
 export const newAndUnbounded = {
@@ -192,7 +196,7 @@ export interface KeyStore {
 }
 
 /** The key that was presented. */
-export function keyOf(principal: Principal): ApiKeyRecord {
+export function keyOf(principal: Principal): ChainKey {
   return principal.keys[0];
 }
 

@@ -10,7 +10,8 @@ import type { QuotaCounter } from "./memory/memory-quotas.ts";
 export class CountedParty {
   requests: RateLimit | undefined = undefined;
   tokens: RateLimit | undefined = undefined;
-  quota: Quota | undefined = undefined;
+  /** The id of its quota; undefined: none counts for it. */
+  quotaId: string | undefined = undefined;
   /** The buckets as they were last found; those who hold them say whether they still are. */
   requestBucket: TrackedBucket | undefined = undefined;
   tokenBucket: TrackedBucket | undefined = undefined;
@@ -46,18 +47,30 @@ export class CountedParty {
   /** Keys share that of their account, as they share its quota. */
   static #of({ requests, tokens, quota }: Party, store: object, before: CountedParty | undefined): CountedParty {
     const known = quota?.counted;
-    if (known instanceof CountedParty && known.#store === store && known.before === before) {
-      if (known.quota === quota && known.requests === requests && known.tokens === tokens) return known;
-    }
     const party = new CountedParty(store, before);
     party.requests = requests;
     party.tokens = tokens;
-    party.quota = quota;
     if (quota === undefined) return party;
+    // One text in place of several that are equal.
+    party.quotaId = requests?.id ?? tokens?.id ?? quota.id;
     party.quotaTokens = quota.tokens ?? Number.POSITIVE_INFINITY;
     party.quotaNanoUsd = quota.nanoUsd ?? Number.POSITIVE_INFINITY;
+    if (known instanceof CountedParty && known.#isAs(party)) return known;
     quota.counted = party;
     return party;
+  }
+
+  /** Whether it has the same limits, behind the same ones: a copy of a quota leads here as well, and may have other amounts. */
+  #isAs(other: CountedParty): boolean {
+    return (
+      this.#store === other.#store &&
+      this.before === other.before &&
+      this.requests === other.requests &&
+      this.tokens === other.tokens &&
+      this.quotaId === other.quotaId &&
+      this.quotaTokens === other.quotaTokens &&
+      this.quotaNanoUsd === other.quotaNanoUsd
+    );
   }
 
   get isLimited(): boolean {

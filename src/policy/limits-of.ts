@@ -4,11 +4,11 @@ import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
-import type { ApiKeyRecord, KeyChain, KeyStore } from "../domain/principal.ts";
+import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
 export interface LimitedParty {
   /** The key and those that bound it: what a child uses counts against its maker too. */
-  keys: readonly ApiKeyRecord[];
+  keys: readonly ChainKey[];
   account: Account;
   environment: Environment;
   /** The tier of the account. */
@@ -17,14 +17,57 @@ export interface LimitedParty {
 
 const minuteSeconds = 60;
 
-/** The account's own limits come first; all keys of an account share them, in each environment apart. */
-export function limitsOf({ keys, account, environment, tier }: LimitedParty): LimitSet {
+/** What an account's tier and overrides limit, for all of its keys. */
+export interface AccountLimits {
+  readonly requests: readonly RateLimit[];
+  readonly tokens: readonly RateLimit[];
+  readonly quota: Quota;
+  readonly windows: readonly Quota[];
+}
+
+/**
+ * The account's own limits come first; all keys of an account share them, in each environment apart. Those of the keys are
+ * made when they are asked for: stores count most requests without them, and of very many keys each object takes its room.
+ */
+export class ChainLimits implements LimitSet {
+  readonly ofAccount: AccountLimits;
+  readonly windows: readonly Quota[] | undefined;
+  counted: object | undefined = undefined;
+  readonly #keys: readonly ChainKey[];
+
+  constructor(ofAccount: AccountLimits, keys: readonly ChainKey[]) {
+    const ofKeys = keys.flatMap(windowsOfKey);
+    const windows = ofKeys.length === 0 ? ofAccount.windows : [...ofAccount.windows, ...ofKeys];
+    this.ofAccount = ofAccount;
+    this.windows = windows.length > 0 ? windows : undefined;
+    this.#keys = keys;
+  }
+
+  get requests(): readonly RateLimit[] {
+    return [...this.ofAccount.requests, ...this.#keys.flatMap((key) => ownLimits(key).rates)];
+  }
+
+  get tokens(): readonly RateLimit[] {
+    return this.ofAccount.tokens;
+  }
+
+  get quotas(): readonly Quota[] {
+    return [this.ofAccount.quota, ...this.#keys.map((key) => ownLimits(key).quota)];
+  }
+
+  /** The same with an equal part of the account, such as the one that its other keys have. */
+  sharing(ofAccount: AccountLimits): ChainLimits {
+    return new ChainLimits(ofAccount, this.#keys);
+  }
+}
+
+export function limitsOf({ keys, account, environment, tier }: LimitedParty): ChainLimits {
   const holds = tier.environments.includes(environment);
   const id = `account:${account.id}:${environment}`;
   const ofTier = (limit: number | null): RateLimit[] =>
     holds && limit !== null ? [{ id, owner: "account", limit, windowSeconds: minuteSeconds }] : [];
   const amounts = { ...tier, ...account.overrides };
-  const ofAccount: Quota = {
+  const quota: Quota = {
     id,
     owner: "account",
     ownerId: account.id,
@@ -33,14 +76,13 @@ export function limitsOf({ keys, account, environment, tier }: LimitedParty): Li
     nanoUsd: holds ? nanoUsdOf(amounts.monthlySpend) : null,
     counted: undefined,
   };
-  const own = keys.map(ownLimits);
-  const windows = [...(holds ? windowsOf(ofAccount, amounts.quotas ?? []) : []), ...keys.flatMap(windowsOfKey)];
-  return {
-    requests: [...ofTier(tier.requestsPerMinute), ...own.flatMap(({ rates }) => rates)],
+  const ofAccount = {
+    requests: ofTier(tier.requestsPerMinute),
     tokens: ofTier(tier.tokensPerMinute),
-    quotas: [ofAccount, ...own.map(({ quota }) => quota)],
-    windows: windows.length > 0 ? windows : undefined,
+    quota,
+    windows: holds ? windowsOf(quota, amounts.quotas ?? []) : [],
   };
+  return new ChainLimits(ofAccount, keys);
 }
 
 /** All quotas that usage of these keys counts against. */
@@ -63,7 +105,7 @@ export async function quotasOf(
  * Under its limit id: the keys of a rotation share one budget, and a rotation does not begin the month anew. Usage is
  * counted also where it has no limit, so that one that is set later knows of the whole month.
  */
-function ownLimits(key: ApiKeyRecord): { rates: RateLimit[]; quota: Quota } {
+function ownLimits(key: ChainKey): { rates: RateLimit[]; quota: Quota } {
   const { kind, limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
   const id = `key:${limitId}`;
   const windowSeconds = key.rateLimitWindow ?? minuteSeconds;

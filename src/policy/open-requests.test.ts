@@ -1,7 +1,6 @@
 // Places of a key are as many as it may have, are given back, and are nobody else's.
 
 import { expect, test } from "bun:test";
-import { manualClock } from "../../tests/support/manual-clock.ts";
 import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
 import { HeldBytes } from "../base/bytes/held-bytes.ts";
 import { OpenRequests } from "./open-requests.ts";
@@ -21,7 +20,7 @@ function refusal(work: () => unknown): unknown {
 
 // hardening: F10
 test("a key has its places and no more, each given back is there again, and other keys have their own", () => {
-  const open = new OpenRequests(() => 2, manualClock(), ledger);
+  const open = new OpenRequests(() => 2, ledger);
   const [first] = [open.enter(of("a")), open.enter(of("a"))];
   expect(refusal(() => open.enter(of("a")))).toMatchObject({
     code: "rate_limit_exceeded",
@@ -36,14 +35,14 @@ test("a key has its places and no more, each given back is there again, and othe
 });
 
 test("the two keys of a rotation share their places", () => {
-  const open = new OpenRequests(() => 1, manualClock(), ledger);
+  const open = new OpenRequests(() => 1, ledger);
   open.enter(of("a", "old"));
   expect(refusal(() => open.enter(of("a", "new")))).toBeDefined();
 });
 
 test("another limit holds at once, and what is open beyond it only has to end", () => {
   let most = 3;
-  const open = new OpenRequests(() => most, manualClock(), ledger);
+  const open = new OpenRequests(() => most, ledger);
   const places = [1, 2, 3].map(() => open.enter(of("a")));
   most = 1;
   for (const place of places) {
@@ -54,7 +53,7 @@ test("another limit holds at once, and what is open beyond it only has to end", 
 });
 
 test("a credential that is read anew, as after a change, has the places that it had", () => {
-  const open = new OpenRequests(() => 1, manualClock(), ledger);
+  const open = new OpenRequests(() => 1, ledger);
   const before = of("a");
   open.enter(before).release();
   const place = open.enter(before);
@@ -64,51 +63,45 @@ test("a credential that is read anew, as after a change, has the places that it 
   expect(refusal(() => open.enter(before))).toBeDefined();
 });
 
-test("keys are forgotten a minute or two after their last request has ended, and never while one is open", () => {
-  const clock = manualClock();
-  const open = new OpenRequests(() => 1, clock, ledger);
-  const busy = Array.from({ length: 5_000 }, (_, n) => of(`busy${n}`));
+test("a key is forgotten some time after its last request has ended, and never while one is open or something is held", () => {
+  const open = new OpenRequests(() => 1, ledger);
+  const busy = Array.from({ length: 1_000 }, (_, n) => of(`busy${n}`));
   const places = busy.map((principal) => open.enter(principal));
-  const idle = Array.from({ length: 50_000 }, (_, n) => of(`${n}`));
-  const eachOnce = () => {
-    for (const principal of idle) open.enter(principal).release();
-    clock.advance(60_000);
-  };
-  for (let times = 0; times < 4; times++) eachOnce();
-  expect(open.tracked).toBeLessThanOrEqual(55_000);
-  for (const principal of [...busy, ...busy.map(({ keys: [{ limitId }] }) => of(limitId))]) {
-    expect(refusal(() => open.enter(principal))).toBeDefined();
-  }
+  const holding = open.enter(of("holding"));
+  expect(holding.holder.take("requests", 100)).toBeUndefined();
+  holding.release();
+  const idle = Array.from({ length: 10_000 }, (_, n) => of(`${n}`));
+  for (const principal of idle) open.enter(principal).release();
+  expect(open.tracked).toBeWithin(1_001, 1_200);
+  for (const principal of busy) expect(refusal(() => open.enter(principal))).toBeDefined();
+  const again = open.enter(of("holding"));
+  expect(again.holder).toBe(holding.holder);
+  again.release();
   for (const place of places) place.release();
-  const last = of("last");
-  for (let times = 0; times < 200_000; times++) {
-    open.enter(last).release();
-    clock.advance(1);
-  }
-  expect(open.tracked).toBeLessThan(1_100);
+  holding.holder.release("requests", 100);
+  for (const principal of idle) open.enter(principal).release();
+  expect(open.tracked).toBeLessThan(200);
+  expect(open.enter(of("holding")).holder).not.toBe(holding.holder);
   // Whoever was forgotten is counted as anybody else.
-  open.enter(idle[0] ?? of("first"));
+  open.enter(of("0"));
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });
 
-test("a key that is used every half a minute is not forgotten in between", () => {
-  const clock = manualClock();
-  const open = new OpenRequests(() => 1, clock, ledger);
-  const all = Array.from({ length: 2_000 }, (_, n) => of(`${n}`));
-  const eachOnce = () => {
-    for (const principal of all) open.enter(principal).release();
-    clock.advance(30_000);
-    return all.map((principal) => principal.open);
-  };
+test("keys that are used in turns all the time stay known in between", () => {
+  const open = new OpenRequests(() => 1, ledger);
+  const all = Array.from({ length: 100 }, (_, n) => of(`${n}`));
+  const eachOnce = () =>
+    all.map((principal) => {
+      const place = open.enter(principal);
+      place.release();
+      return place;
+    });
   const places = eachOnce();
-  expect(places).not.toContain(undefined);
-  for (let times = 0; times < 10; times++) eachOnce();
-  expect(eachOnce().filter((place, n) => place !== places[n])).toEqual([]);
+  for (let times = 0; times < 10; times++) expect(eachOnce().every((place, n) => place === places[n])).toBe(true);
 });
 
 test("what is lent for a request at another replica is held by the same key, takes none of its places, and is kept until it is given back", () => {
-  const clock = manualClock();
-  const open = new OpenRequests(() => 1, clock, ledger);
+  const open = new OpenRequests(() => 1, ledger);
   const principal = of("a", "new");
   const { holder } = open.enter(principal);
   const places = [1, 2].map(() => open.lend({ key: "a", account: "acct" }));
@@ -119,7 +112,6 @@ test("what is lent for a request at another replica is held by the same key, tak
   const laterOn = () => {
     for (let times = 0; times < 4; times++) {
       for (const other of others) open.enter(other).release();
-      clock.advance(60_000);
     }
     return open.lend({ key: "b", account: "acct" });
   };
@@ -131,10 +123,7 @@ test("what is lent for a request at another replica is held by the same key, tak
 });
 
 test("two servers that know the same principal count its requests apart", () => {
-  const [one, other] = [
-    new OpenRequests(() => 1, manualClock(), ledger),
-    new OpenRequests(() => 1, manualClock(), ledger),
-  ];
+  const [one, other] = [new OpenRequests(() => 1, ledger), new OpenRequests(() => 1, ledger)];
   const principal = of("a");
   one.enter(principal);
   other.enter(principal);

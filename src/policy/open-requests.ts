@@ -1,13 +1,19 @@
 // How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
 
-import { AccountBytes, type HeldBytes, type Holder, type HolderIds } from "../base/bytes/held-bytes.ts";
-import type { Clock } from "../base/clock.ts";
+import {
+  AccountBytes,
+  type EmptiedListener,
+  type HeldBytes,
+  type Holder,
+  type HolderIds,
+  type KeyBytes,
+} from "../base/bytes/held-bytes.ts";
+import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
-import { SweptMap } from "../base/swept-map.ts";
 import type { Principal } from "../domain/principal.ts";
 
 /** Whose requests are counted: a principal, or what is known of one elsewhere. */
-export interface OpenParty extends Pick<Principal, "open"> {
+export interface OpenParty {
   readonly account: Pick<Principal["account"], "id">;
   readonly keys: readonly [Pick<Principal["keys"][0], "limitId">, ...unknown[]];
 }
@@ -20,23 +26,27 @@ export interface OpenPlace {
 }
 
 /** The bytes of an account, for as long as one of its keys is known here. */
-interface KnownAccount {
-  readonly id: string;
+interface KnownAccount extends Chained<KnownAccount> {
   readonly bytes: AccountBytes;
   keys: number;
 }
 
+/** Keys that are known for a while after their last request has ended, so that those in use all the time stay known. */
+const mostIdle = 128;
+
+/** A key of which nothing is open and nothing held is as one that was never seen: it takes no memory. */
 export class OpenRequests {
   readonly #most: () => number;
-  readonly #clock: Clock;
   readonly #ledger: HeldBytes;
-  readonly #accounts = new Map<string, KnownAccount>();
-  readonly #byKey = new SweptMap<KeyPlaces>((places, isCrowded) => places.giveUp(isCrowded));
+  readonly #accounts = new ChainedMap<KnownAccount>();
+  readonly #byKey = new ChainedMap<KeyPlaces>();
+  /** Those that became idle last, in a ring. */
+  readonly #idle: KeyPlaces[] = [];
+  #nextIdle = 0;
 
   /** `most`: for each key; asked for every request, as a reload may change it. */
-  constructor(most: () => number, clock: Clock, ledger: HeldBytes) {
+  constructor(most: () => number, ledger: HeldBytes) {
     this.#most = most;
-    this.#clock = clock;
     this.#ledger = ledger;
   }
 
@@ -46,95 +56,92 @@ export class OpenRequests {
   }
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
-  enter(principal: OpenParty): OpenPlace {
-    this.#byKey.used(this.#clock.monotonicMs());
-    const { open } = principal;
-    const places = open instanceof KeyPlaces && open.among === this ? open : this.#find(principal);
+  enter({ account, keys: [{ limitId }] }: OpenParty): OpenPlace {
+    const places = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
     const most = this.#most();
     if (places.open >= most) throw tooMany(most);
-    places.enter();
+    places.open++;
     return places;
   }
 
   /** For a request of the key that is open at another replica and passed on to this one: what it holds here is the key's. */
   lend(ids: HolderIds): OpenPlace {
-    this.#byKey.used(this.#clock.monotonicMs());
-    const places = this.#placesOf(ids);
+    const places = this.#byKey.get(ids.key) ?? this.#add(ids);
     places.lent++;
-    return { holder: places.holder, release: () => places.lent-- };
+    return { holder: places.holder, release: () => places.takeBack() };
   }
 
-  #find(principal: OpenParty): KeyPlaces {
-    const places = this.#placesOf({ key: principal.keys[0].limitId, account: principal.account.id });
-    principal.open = places;
-    return places;
-  }
-
-  #placesOf(ids: HolderIds): KeyPlaces {
-    let places = this.#byKey.get(ids.key);
-    if (!places) {
-      places = this.#newPlaces(ids);
-      this.#byKey.set(ids.key, places);
-    }
-    return places;
-  }
-
-  #newPlaces(ids: HolderIds): KeyPlaces {
-    const id = ids.account;
-    let account = this.#accounts.get(id);
+  #add(ids: HolderIds): KeyPlaces {
+    const name = ids.account;
+    let account = this.#accounts.get(name);
     if (!account) {
-      account = { id, bytes: new AccountBytes(), keys: 0 };
-      this.#accounts.set(id, account);
+      account = { name, next: undefined, bytes: new AccountBytes(), keys: 0 };
+      this.#accounts.add(account);
     }
     account.keys++;
-    return new KeyPlaces(this, this.#ledger.holder(account.bytes, ids), account);
+    const places = new KeyPlaces(this, this.#ledger, account, ids);
+    this.#byKey.add(places);
+    return places;
   }
 
-  /** One of its keys is not known here any more. */
-  keyForgotten(account: KnownAccount): void {
-    if (--account.keys === 0) this.#accounts.delete(account.id);
+  /** Nothing of the key is open or held from now on. The one that has been so for longer than many others is forgotten. */
+  idle(places: KeyPlaces): void {
+    const before = this.#idle[this.#nextIdle];
+    this.#idle[this.#nextIdle] = places;
+    this.#nextIdle = (this.#nextIdle + 1) % mostIdle;
+    if (!before?.leaveIdle()) return;
+    const { account } = before;
+    this.#byKey.delete(before);
+    if (--account.keys === 0) this.#accounts.delete(account);
   }
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
-class KeyPlaces implements OpenPlace {
+class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   open = 0;
   /** Requests that are open at other replicas. */
   lent = 0;
-  /** Since it was last asked whether they may go. */
-  #wasUsed = false;
-  #among: OpenRequests | undefined;
-  readonly holder: Holder;
-  readonly #account: KnownAccount;
+  /** The key. */
+  readonly name: string;
+  next: KeyPlaces | undefined = undefined;
+  readonly account: KnownAccount;
+  readonly holder: KeyBytes;
+  readonly #among: OpenRequests;
+  /** Whether it is among those that became idle last. */
+  #wasIdle = false;
 
-  constructor(among: OpenRequests, holder: Holder, account: KnownAccount) {
+  constructor(among: OpenRequests, ledger: HeldBytes, account: KnownAccount, ids: HolderIds) {
     this.#among = among;
-    this.holder = holder;
-    this.#account = account;
-  }
-
-  /** Undefined once they were given up: the next request of the key gets others. */
-  get among(): OpenRequests | undefined {
-    return this.#among;
-  }
-
-  enter(): void {
-    this.open++;
-    this.#wasUsed = true;
+    this.name = ids.key;
+    this.account = account;
+    this.holder = ledger.holder(account.bytes, ids, this);
   }
 
   release(): void {
     this.open--;
+    this.emptied();
   }
 
-  giveUp(isCrowded: boolean): boolean {
-    const isOver = this.open === 0 && this.lent === 0 && (isCrowded || !this.#wasUsed);
-    this.#wasUsed = false;
-    if (isOver) {
-      this.#among?.keyForgotten(this.#account);
-      this.#among = undefined;
-    }
-    return isOver;
+  takeBack(): void {
+    this.lent--;
+    this.emptied();
+  }
+
+  /** Whether it is to be forgotten. */
+  leaveIdle(): boolean {
+    this.#wasIdle = false;
+    return this.#isIdle;
+  }
+
+  get #isIdle(): boolean {
+    return this.open === 0 && this.lent === 0 && this.holder.held === 0;
+  }
+
+  /** Nothing is held any more, or one that was open has ended. */
+  emptied(): void {
+    if (this.#wasIdle || !this.#isIdle) return;
+    this.#wasIdle = true;
+    this.#among.idle(this);
   }
 }
 

@@ -22,6 +22,7 @@ import { type AddressLimit, AddressThrottle } from "../policy/address-throttle.t
 import { Admitter } from "../policy/admit.ts";
 import { AccessTokens } from "../policy/credentials/access-tokens.ts";
 import { Authenticator } from "../policy/credentials/authenticate.ts";
+import type { Chain } from "../policy/credentials/cached-chain.ts";
 import { openContentKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
@@ -214,7 +215,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const tiers = new Tiers();
   tiers.configure(config.tiers);
   tiers.load(await accounts.listTiers());
-  const limitsOfChain = ({ keys: chain, account }: KeyChain) =>
+  const limitsOfChain = ({ keys: chain, account }: Chain) =>
     limitsOf({ keys: chain, account, environment: chain[0].environment, tier: tiers.find(account.tier) });
   const ofReplicas =
     config.redisUrl === undefined

@@ -197,7 +197,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     times: options.noticeTimes,
   });
   const { observer } = notices;
-  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, clock, heldBytes);
+  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const { routes, others } = createFirstRoutes({

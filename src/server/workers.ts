@@ -165,7 +165,7 @@ export class Workers {
     if (!party) {
       const [ofAccount, ofKey] = limits.quotas;
       const [account, limitId] = [ofAccount?.ownerId ?? "", ofKey?.ownerId ?? ""];
-      party = { account: { id: account }, keys: [{ limitId }], open: undefined };
+      party = { account: { id: account }, keys: [{ limitId }] };
       this.#parties.set(limits, party);
     }
     return party;

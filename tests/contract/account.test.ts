@@ -101,7 +101,8 @@ describe("the account", () => {
     const overrides = { monthlyTokens: 1_000, monthlySpend: 0.5 };
     const { get, limits, principal, access } = start({ account: { overrides }, key: { quotas: own } });
     const ask = { tokens: 100, nanoUsd: 0, minTokens: 1, minNanoUsd: 0, model: "m1" };
-    const set = { ...principal.limits, quotas: [] };
+    const { requests, tokens, windows } = principal.limits;
+    const set = { requests, tokens, quotas: [], windows };
     const admission = await limits.admit(set, ask);
     if ("lease" in admission) admission.lease.settle(30, 100_000_001);
     const month = { per: "month", window: "calendar", starts_at: september, resets_at: october };

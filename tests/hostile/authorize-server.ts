@@ -41,7 +41,7 @@ export async function startAuthorizeServer() {
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,

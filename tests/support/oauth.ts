@@ -72,7 +72,7 @@ export async function startOAuth() {
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
     baseUrl: () => `${issuer}/v1`,

@@ -76,7 +76,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, limits, clock, requestLimits, changed }),
   ];
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, routes, authenticator, log, clock },
     sessions: new SessionPrincipals({

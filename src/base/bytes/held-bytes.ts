@@ -28,6 +28,11 @@ export interface Holder {
   release(kind: HeldKind, bytes: number): void;
 }
 
+/** Told that a holder holds nothing any more. */
+export interface EmptiedListener {
+  emptied(): void;
+}
+
 /** The refusal where so many bytes more may not be held now. */
 export class NoRoomError extends BlamelessError {}
 
@@ -79,9 +84,9 @@ export class HeldBytes {
     };
   }
 
-  /** A key of `account`. */
-  holder(account: AccountBytes, ids?: HolderIds): Holder {
-    return new KeyBytes(this, account, ids);
+  /** A key of `account`. `listener`: told each time that it holds nothing any more. */
+  holder(account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
+    return new KeyBytes(this, account, ids, listener);
   }
 
   /** The bound of a key while nobody else holds anything. */
@@ -143,16 +148,22 @@ export class HeldBytes {
  * everybody may take, so that nobody has to know how many they are (Choudhury and Hahne, "Dynamic queue length thresholds
  * for shared-memory packet switches", 1998). The last part is for keys that hold next to nothing: a usual request.
  */
-class KeyBytes implements Holder {
+export class KeyBytes implements Holder {
   readonly ids: HolderIds | undefined;
   readonly #ledger: HeldBytes;
   readonly #account: AccountBytes;
+  readonly #listener: EmptiedListener | undefined;
   #held = 0;
 
-  constructor(ledger: HeldBytes, account: AccountBytes, ids: HolderIds | undefined) {
+  constructor(ledger: HeldBytes, account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener) {
     this.#ledger = ledger;
     this.#account = account;
     this.ids = ids;
+    this.#listener = listener;
+  }
+
+  get held(): number {
+    return this.#held;
   }
 
   take(kind: HeldKind, bytes: number): GatewayError | undefined {
@@ -175,6 +186,7 @@ class KeyBytes implements Holder {
     this.#held -= bytes;
     this.#account.held -= bytes;
     this.#ledger.add(kind, -bytes);
+    if (this.#held === 0) this.#listener?.emptied();
   }
 }
 

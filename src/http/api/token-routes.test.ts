@@ -25,7 +25,7 @@ beforeEach(async () => {
   const { authenticator, tokens, signingKeys, clock, log } = all;
   const throttle = { require: async () => {} };
   server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, clock, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
     routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),

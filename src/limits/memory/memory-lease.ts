@@ -1,6 +1,6 @@
 // One admitted request's hold on the token limits and quotas in memory, given back at its end.
 import type { Clock } from "../../base/clock.ts";
-import type { Granted, Lease, LimitStatus, Quota } from "../../domain/limits/limits.ts";
+import type { Granted, Lease, LimitStatus } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
 import type { CountedParty } from "../counted-party.ts";
 import type { TrackedBucket } from "./memory-buckets.ts";
@@ -67,8 +67,8 @@ export class MemoryLease implements Lease, Granted {
           this.#otherHolds.push(hold);
         }
       }
-      if (party.quota) {
-        const counter = this.#counterOf(party, party.quota);
+      if (party.quotaId !== undefined) {
+        const counter = this.#counterOf(party, party.quotaId);
         hold(counter, this.#tokens, this.#nanoUsd);
       }
     }
@@ -92,7 +92,7 @@ export class MemoryLease implements Lease, Granted {
         if (hold) bucketOf(party).release(hold, this.#tokens - tokens, nowMs);
         nth++;
       }
-      if (party.quota) this.#book(this.#counterOf(party, party.quota), tokens, nanoUsd);
+      if (party.quotaId !== undefined) this.#book(this.#counterOf(party, party.quotaId), tokens, nanoUsd);
     }
     if (this.#windows) for (const { counter } of this.#windows) this.#book(counter, tokens, nanoUsd);
     this.stop?.settle(tokens, nanoUsd);
@@ -114,8 +114,8 @@ export class MemoryLease implements Lease, Granted {
     if (moreTokens === 0 && moreNanoUsd === 0) return;
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens && moreTokens > 0) bucketOf(party).take(moreTokens, nowMs);
-      if (party.quota) {
-        const counter = this.#counterOf(party, party.quota);
+      if (party.quotaId !== undefined) {
+        const counter = this.#counterOf(party, party.quotaId);
         counter.heldTokens += moreTokens;
         counter.heldNanoUsd += moreNanoUsd;
       }
@@ -129,7 +129,7 @@ export class MemoryLease implements Lease, Granted {
   }
 
   /** The party goes on with that of the next month. */
-  #counterOf({ counter }: CountedParty, { id }: Quota): QuotaCounter {
+  #counterOf({ counter }: CountedParty, id: string): QuotaCounter {
     const { counters } = this.#places;
     return counter?.among === counters ? counter : (counters.get(id) as QuotaCounter);
   }

@@ -123,7 +123,7 @@ describe("what a set of limits found before", () => {
     if (!one || !other) throw new Error("There are two.");
     const store = {};
     const shared = CountedParty.lastOf(one, store)?.before;
-    expect(shared?.quota).toBe(quota);
+    expect(shared?.quotaId).toBe(quota.id);
     expect(CountedParty.lastOf(other, store)?.before).toBe(shared as CountedParty);
   });
 

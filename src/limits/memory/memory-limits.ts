@@ -87,9 +87,9 @@ export class MemoryLimits implements LimitStore {
     let isUnread = false;
     // An unchanged value is not written again: the next collection would visit each party that was written to.
     for (let party = last; party; party = party.before) {
-      const { quotaTokens, quotaNanoUsd } = party;
-      if (party.quota) {
-        const counter = this.#quotas.use(party.quota, counters, nowMs, party.counter);
+      const { quotaId, quotaTokens, quotaNanoUsd } = party;
+      if (quotaId !== undefined) {
+        const counter = this.#quotas.use(quotaId, counters, nowMs, party.counter);
         if (party.counter !== counter) party.counter = counter;
         if (party.isLimited) {
           const tokensLeft = quotaTokens - counter.usedTokens - counter.heldTokens;
@@ -232,7 +232,7 @@ export class MemoryLimits implements LimitStore {
 
   #counter(quota: Quota): QuotaCounter {
     if (quota.window) return this.#windows.use(quota, this.#clock.monotonicMs());
-    return this.#quotas.use(quota, this.#quotas.now(), this.#clock.monotonicMs());
+    return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }
 
   /** A quota first: where it is used up, waiting for a rate limit would be in vain. */

@@ -63,11 +63,11 @@ export class MemoryQuotas {
   }
 
   /** `counters`: of `now`. `known`: the counter that it had, if any, which need not be one of these. */
-  use(quota: Quota, counters: QuotaCounters, nowMs: number, known?: QuotaCounter): QuotaCounter {
-    let counter = known?.among === counters ? known : counters.get(quota.id);
+  use(id: string, counters: QuotaCounters, nowMs: number, known?: QuotaCounter): QuotaCounter {
+    let counter = known?.among === counters ? known : counters.get(id);
     if (!counter) {
       counter = new QuotaCounter(this.#month, counters, nowMs);
-      counters.set(quota.id, counter);
+      counters.set(id, counter);
     }
     counter.lastUsedMs = nowMs;
     return counter;

@@ -16,6 +16,7 @@ import type { Principal } from "../../domain/principal.ts";
 import { scopes } from "../../domain/scope.ts";
 import { AccessTokens } from "./access-tokens.ts";
 import type { Authenticator, PresentedCredentials } from "./authenticate.ts";
+import { termsOf } from "./kept-key.ts";
 
 const day = 86_400;
 let all: Credentials;
@@ -72,7 +73,7 @@ describe("a token", () => {
     const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
     const byKey = await all.authenticator.authenticate(presented({ apiKey: secret }));
     expect(principal).toEqual({ ...byKey, tokenExpiresAt: all.now.seconds + 3_600 });
-    expect([principal.keys, principal.account.id]).toEqual([[{ ...record, digest: "" }], all.accountId]);
+    expect([termsOf(principal.keys[0]), principal.account.id]).toEqual([termsOf(record), all.accountId]);
   });
 
   test("a token is in the audit log by its id, and is nowhere itself", async () => {

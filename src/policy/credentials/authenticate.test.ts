@@ -9,6 +9,7 @@ import type { ApiKeyRecord, Principal } from "../../domain/principal.ts";
 import { accountScopes, type Scope, scopes } from "../../domain/scope.ts";
 import type { GrantTokenRequest } from "./access-tokens.ts";
 import type { Authenticator, PresentedCredentials } from "./authenticate.ts";
+import { termsOf } from "./kept-key.ts";
 
 let all: Credentials;
 
@@ -54,7 +55,7 @@ describe("credentials", () => {
       const principal = await all.authenticator.authenticate(presented(parts));
       expect(principal).toEqual({
         account: expect.objectContaining({ id: all.accountId, tier: "enterprise" }),
-        keys: [{ ...record, digest: "" }],
+        keys: [expect.objectContaining({ id: record.id, limitId: record.limitId, ...termsOf(record) })],
         environment: "live",
         scopes: new Set(["chat:write"]),
         appId: null,

@@ -245,7 +245,7 @@ export class Authenticator {
     if (elsewhere !== undefined) throw this.#refuse("dev_key_not_local", presented, entry, elsewhere);
     const { use } = entry;
     if (use?.isWaiting) use.seconds = now;
-    else if (use?.seconds !== now) entry.use = this.#options.activity.used(entry.principal.keys[0].id, now);
+    else if (use?.seconds !== now) entry.use = this.#options.activity.used(entry.principal.keys[0].id, now, use);
     return entry;
   }
 

@@ -2,13 +2,17 @@
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
-import type { LimitSet, Quota, RateLimit } from "../../domain/limits/limits.ts";
-import type { QuotaRule } from "../../domain/limits/quota-rules.ts";
+import type { LimitSet } from "../../domain/limits/limits.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
-import type { ApiKeyRecord, KeyChain, ModelReach, Principal } from "../../domain/principal.ts";
+import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { type AccountLimits, ChainLimits } from "../limits-of.ts";
 import { EqualParts } from "./equal-parts.ts";
+import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
 import type { KeyUse } from "./key-activity.ts";
+
+/** A key and those that bound it, as they were read or as they are kept. */
+export type Chain = Pick<Principal, "keys" | "account">;
 
 /** A key chain with all that can be worked out of it once. */
 export interface CachedChain {
@@ -27,49 +31,39 @@ export interface CachedChain {
 
 /** Each full garbage collection walks through every object, list and text of 100,000 keys that is not shared. */
 export class CachedChains {
-  readonly #limitsOf: (chain: KeyChain) => LimitSet;
+  readonly #limitsOf: (chain: Chain) => LimitSet;
   readonly #accounts = new EqualParts<Account>();
-  readonly #texts = new EqualParts<string>();
-  readonly #scopes = new EqualParts<readonly Scope[]>();
+  readonly #terms = new EqualParts<KeyTerms>();
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
-  readonly #addresses = new EqualParts<readonly string[]>();
-  readonly #rates = new EqualParts<RateLimit>();
-  readonly #rateLists = new EqualParts<readonly RateLimit[]>();
-  readonly #quotas = new EqualParts<Quota>();
-  readonly #rules = new EqualParts<readonly QuotaRule[]>();
-  readonly #models = new EqualParts<readonly string[]>();
+  readonly #accountLimits = new EqualParts<AccountLimits>();
   readonly #reaches = new EqualParts<ModelReach>();
   readonly #tags = new EqualParts<readonly string[]>();
 
-  constructor(limitsOf: (chain: KeyChain) => LimitSet) {
+  constructor(limitsOf: (chain: Chain) => LimitSet) {
     this.#limitsOf = limitsOf;
   }
 
   /** Frees what only former chains had. */
   clear(): void {
-    this.#texts.clear();
     this.#accounts.clear();
-    this.#scopes.clear();
+    this.#terms.clear();
     this.#scopeSets.clear();
-    this.#addresses.clear();
-    this.#rates.clear();
-    this.#rateLists.clear();
-    this.#quotas.clear();
-    this.#rules.clear();
-    this.#models.clear();
+    this.#accountLimits.clear();
     this.#reaches.clear();
     this.#tags.clear();
   }
 
-  of(chain: KeyChain): CachedChain {
+  of(chain: Chain): CachedChain {
     const [first, ...makers] = chain.keys;
-    const keys: Principal["keys"] = [this.#frugal(first), ...makers.map((key) => this.#frugal(key))];
+    const keys: Principal["keys"] = [this.#kept(first), ...makers.map((key) => this.#kept(key))];
     const scopes = keys.map(({ scopes }) => new Set(scopes)).reduce((common, more) => common.intersection(more));
     const account = this.#accounts.shared(JSON.stringify(chain.account), chain.account);
     const allowedIps = keys
       .filter((key) => key.allowedIps.length > 0)
       // What cannot be read allows nobody.
       .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
+    const { appId, person } = actingParty(keys);
+    // Each member by its name: those that are spread would lie apart from the others.
     return {
       principal: {
         account,
@@ -79,8 +73,8 @@ export class CachedChains {
         limits: this.#sharing(this.#limitsOf({ keys, account })),
         reach: this.#reachOf(keys),
         tags: this.#tagsOf(keys),
-        open: undefined,
-        ...actingParty(keys),
+        appId,
+        person,
       },
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
@@ -90,32 +84,13 @@ export class CachedChains {
     };
   }
 
-  #frugal(key: ApiKeyRecord): ApiKeyRecord {
-    return {
-      ...key,
-      kind: this.#text(key.kind),
-      personId: key.personId && this.#text(key.personId),
-      appId: key.appId && this.#text(key.appId),
-      role: key.role && this.#text(key.role),
-      accountId: this.#text(key.accountId),
-      name: this.#text(key.name),
-      environment: this.#text(key.environment),
-      // Once it is found nobody asks for it again.
-      digest: "",
-      prefix: this.#text(key.prefix),
-      scopes: this.#scopes.shared(key.scopes.join(" "), key.scopes),
-      createdBy: key.createdBy && this.#text(key.createdBy),
-      parentId: key.parentId && this.#text(key.parentId),
-      limitId: key.limitId === key.id ? key.id : key.limitId,
-      allowedIps: this.#addresses.shared(key.allowedIps.join(" "), key.allowedIps),
-      quotas: this.#rules.shared(key.quotas.length === 0 ? "" : JSON.stringify(key.quotas), key.quotas),
-      models: key.models && this.#models.shared(JSON.stringify(key.models), key.models),
-      tags: this.#tags.shared(key.tags.join(" "), key.tags),
-    };
+  #kept(key: ChainKey): KeptKey {
+    const terms = termsOf(key);
+    return new KeptKey(key.id, key.limitId, this.#terms.shared(JSON.stringify(terms), terms));
   }
 
   /** What any of them does not leave, none of them has. */
-  #reachOf(keys: readonly ApiKeyRecord[]): ModelReach | undefined {
+  #reachOf(keys: readonly ChainKey[]): ModelReach | undefined {
     const models = keys.flatMap((key) => (key.models ? [key.models] : []));
     const neverLeaves = keys.some((key) => key.neverLeaves);
     if (models.length === 0 && !neverLeaves) return undefined;
@@ -124,44 +99,21 @@ export class CachedChains {
   }
 
   /** What a key makes is counted under its tags as well: else it could make itself one that is not. */
-  #tagsOf(keys: readonly ApiKeyRecord[]): readonly string[] | undefined {
+  #tagsOf(keys: readonly ChainKey[]): readonly string[] | undefined {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
 
-  #text<Text extends string>(text: Text): Text {
-    return this.#texts.shared(text, text) as Text;
-  }
-
   /** With the account's limits as the same objects for all of its keys. */
-  #sharing({ requests, tokens, quotas, windows }: LimitSet): LimitSet {
-    const rate = (rule: RateLimit) => (rule.owner === "account" ? this.#rates.shared(nameOf(rule), rule) : rule);
-    const quota = (one: Quota) =>
-      one.owner === "account"
-        ? this.#quotas.shared(`${one.id} ${one.requests} ${one.tokens} ${one.nanoUsd} ${stopsOf(one)}`, one)
-        : one;
-    const all = tokens.map(rate);
-    const ofAccount = all.every(({ owner }) => owner === "account");
-    return {
-      requests: requests.map(rate),
-      tokens: ofAccount ? this.#rateLists.shared(all.map(nameOf).join(" "), all) : all,
-      quotas: quotas.map(quota),
-      windows: windows?.map(quota),
-      counted: undefined,
-    };
+  #sharing(limits: LimitSet): LimitSet {
+    if (!(limits instanceof ChainLimits)) return limits;
+    const { ofAccount } = limits;
+    return limits.sharing(this.#accountLimits.shared(JSON.stringify(ofAccount), ofAccount));
   }
-}
-
-function stopsOf({ stops }: Quota): string {
-  return stops === undefined ? "" : `${stops.tokens} ${stops.nanoUsd}`;
-}
-
-function nameOf({ id, limit, windowSeconds }: RateLimit): string {
-  return `${id} ${limit} ${windowSeconds}`;
 }
 
 /** An app acts for itself; the command line tool, and a membership, for the person. */
-function actingParty(keys: KeyChain["keys"]): Pick<Principal, "appId" | "person"> {
+function actingParty(keys: Principal["keys"]): Pick<Principal, "appId" | "person"> {
   const [{ kind, appId, personId }] = keys;
   if (kind === "key") return { appId: null };
   if (kind === "grant" && appId !== commandLineAppId) return { appId };
@@ -170,11 +122,11 @@ function actingParty(keys: KeyChain["keys"]): Pick<Principal, "appId" | "person"
 }
 
 /** When it is revoked, in Unix seconds; what is revoked for good is so at any time. */
-function revocationOf({ revoked, revokedAt }: ApiKeyRecord): number {
+function revocationOf({ revoked, revokedAt }: ChainKey): number {
   return revoked ? Number.NEGATIVE_INFINITY : (revokedAt ?? Number.POSITIVE_INFINITY);
 }
 
-function faultOf({ keys, account }: KeyChain): string | undefined {
+function faultOf({ keys, account }: Chain): string | undefined {
   if (account.status !== "active") return "account_suspended";
   const [{ environment }] = keys;
   const mixed = keys.some((key) => key.environment !== environment || key.accountId !== account.id);

@@ -7,7 +7,7 @@ import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../../domain/p
 import { withDeadline } from "../deadline.ts";
 import { LruMap } from "../lru-map.ts";
 import { Turns } from "../turns.ts";
-import { type CachedChain, CachedChains } from "./cached-chain.ts";
+import { type CachedChain, CachedChains, type Chain } from "./cached-chain.ts";
 import { RevisionWatcher } from "./revision-watcher.ts";
 import { SecretMap } from "./secret-map.ts";
 
@@ -16,7 +16,7 @@ export interface CredentialCacheOptions {
   clock: Clock;
   log: Log;
   /** What a request of this chain counts against; asked once for each entry. */
-  limitsOf(chain: KeyChain): LimitSet;
+  limitsOf(chain: Chain): LimitSet;
   /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
   /** Reads anew what `limitsOf` depends on, after a change by whichever process. */

@@ -50,9 +50,9 @@ test("of many keys some are written at a time, those that wait the longest first
   const written: [string, number][][] = [];
   const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
-  for (const id of ["a", "b", "c", "d", "e", "f"]) activity.used(id, 1);
+  const [first] = ["a", "b", "c", "d", "e", "f"].map((id) => activity.used(id, 1));
   // A key in use all the time neither loses its turn nor takes that of another.
-  activity.used("a", 2);
+  activity.used("a", 2, first);
   await until(() => written.length === 2);
   await activity.close();
   expect(written).toEqual([
@@ -99,12 +99,13 @@ test("of more keys than may wait each has its turn; those that were written and 
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 60_000 });
   const ids = Array.from({ length: 250_000 }, (_, n) => `key_${n}`);
   const uses = (from: number, to: number) => ids.slice(from, to).map((id) => activity.used(id, 1));
-  for (let times = 0; times < 2; times++) expect(uses(0, 60_000)).not.toContain(undefined);
+  const known = uses(0, 60_000);
+  expect(known).not.toContain(undefined);
+  // One that waits already finds its place.
+  expect(ids.slice(0, 60_000).map((id, n) => activity.used(id, 2, known[n]))).toEqual(known);
   await activity.flush();
   expect(uses(60_000, 160_000)).not.toContain(undefined);
   expect(uses(160_000, 160_001)).toEqual([undefined]);
-  // One that waits already finds its place.
-  expect(uses(60_000, 60_001)).not.toContain(undefined);
   await activity.flush();
   expect(uses(150_000, 250_000)).not.toContain(undefined);
   await activity.flush();
@@ -115,14 +116,14 @@ test("of more keys than may wait each has its turn; those that were written and 
 
 test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
-  all.activity.used(one.id, 10);
+  const use = all.activity.used(one.id, 10);
   all.activity.used(two.id, 10);
   all.keySwitch.failure = new Error("disk full");
   const gate = Promise.withResolvers<void>();
   all.keySwitch.held = gate.promise;
   const flushing = all.activity.flush();
   await until(() => writes() === 1);
-  all.activity.used(one.id, 20);
+  all.activity.used(one.id, 20, use);
   all.keySwitch.held = undefined;
   gate.resolve();
   await flushing;
@@ -130,6 +131,13 @@ test("what could not be written is written later, the newest time of each key, a
   all.keySwitch.failure = undefined;
   await all.activity.close();
   expect([await lastUsed(one.id), await lastUsed(two.id)]).toEqual([20, 10]);
+});
+
+test("of a key that was read anew since its last use the later use is written", async () => {
+  const { id } = await all.addKey();
+  for (const seconds of [20, 30, 10]) all.activity.used(id, seconds);
+  await all.activity.flush();
+  expect([writes(), await lastUsed(id)]).toEqual([1, 30]);
 });
 
 test("using a key does not count as a change of it: what is cached stays", async () => {

@@ -5,6 +5,7 @@ import type { KeyStore } from "../../domain/principal.ts";
 
 /** A use of a key that is not written yet, or was. Who knows it tells the next use here for as long as it waits. */
 export interface KeyUse {
+  readonly keyId: string;
   /** Unix time. */
   seconds: number;
   isWaiting: boolean;
@@ -23,19 +24,16 @@ const defaultFlushMs = 5_000;
 const defaultMostAtOnce = 2_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
-/** Those included whose times were written. */
-const maxKnown = 2 * maxPending;
+/** An array that is added to is visited as a whole by the next collection: uses wait in several, of so many each. */
+const chunkLength = 512;
 
 export class KeyActivity {
   readonly #options: KeyActivityOptions;
-  /**
-   * Those that wait, and until the next round begins those that were written: to take one out and put it in again with its
-   * next use would have the collector visit all of a large map each time.
-   */
-  readonly #uses = new Map<string, KeyUse>();
-  #waiting = 0;
+  /** In the order in which they came. A key that is read anew meanwhile may have two: the later one is written. */
+  #waiting: KeyUse[][] = [];
+  #count = 0;
   /** Where too many wait for one write: those that have their turn before all others, in the order in which they do. */
-  #round: string[] = [];
+  #round: KeyUse[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
@@ -43,17 +41,13 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** At `seconds`, Unix time. Undefined where there is no room for it. */
-  used(keyId: string, seconds: number): KeyUse | undefined {
-    let use = this.#uses.get(keyId);
-    if (!use?.isWaiting && this.#waiting >= maxPending) return undefined;
-    if (!use) {
-      if (this.#uses.size >= maxKnown) this.#forgetWritten();
-      use = { seconds, isWaiting: false };
-      this.#uses.set(keyId, use);
+  /** At `seconds`, Unix time. `before`: a use of the key that was told here. Undefined where there is no room for it. */
+  used(keyId: string, seconds: number, before?: KeyUse): KeyUse | undefined {
+    const use = before ?? { keyId, seconds, isWaiting: false };
+    if (!use.isWaiting) {
+      if (this.#count >= maxPending) return undefined;
+      this.#wait(use);
     }
-    if (!use.isWaiting) this.#waiting++;
-    use.isWaiting = true;
     use.seconds = seconds;
     this.#writeLater();
     return use;
@@ -84,53 +78,53 @@ export class KeyActivity {
 
   async #writeNow(most: number): Promise<void> {
     const batch = await this.#take(most);
-    if (batch.size === 0) return;
-    if (this.#waiting > 0) this.#writeLater();
+    if (batch.length === 0) return;
+    if (this.#count > 0) this.#writeLater();
+    const times = new Map<string, number>();
+    for (const { keyId, seconds } of batch) times.set(keyId, Math.max(seconds, times.get(keyId) ?? seconds));
     try {
-      await this.#options.keys.touchKeys(batch);
+      await this.#options.keys.touchKeys(times);
     } catch (error) {
-      this.#options.log.warn("key_activity_write_failed", { detail: String(error), keys: batch.size });
-      for (const [keyId, seconds] of batch) if (!this.#uses.get(keyId)?.isWaiting) this.used(keyId, seconds);
+      this.#options.log.warn("key_activity_write_failed", { detail: String(error), keys: times.size });
+      for (const use of batch) this.used(use.keyId, use.seconds, use);
     }
+  }
+
+  #wait(use: KeyUse): void {
+    use.isWaiting = true;
+    this.#count++;
+    const last = this.#waiting.at(-1);
+    if (last && last.length < chunkLength) last.push(use);
+    else this.#waiting.push([use]);
   }
 
   /** Those that wait the longest: a key that is used again meanwhile keeps its place. */
-  async #take(most: number): Promise<Map<string, number>> {
-    if (this.#waiting <= most) this.#round = this.#waitingAlone();
+  async #take(most: number): Promise<KeyUse[]> {
+    if (this.#count <= most) this.#round = [...this.#round, ...this.#allWaiting()];
     else if (this.#round.length === 0) this.#round = await this.#newRound();
-    const batch = new Map<string, number>();
-    for (const keyId of this.#round.splice(0, most)) {
-      const use = this.#uses.get(keyId);
-      if (!use) continue;
-      use.isWaiting = false;
-      this.#waiting--;
-      batch.set(keyId, use.seconds);
-    }
+    const batch = this.#round.splice(0, most);
+    for (const use of batch) use.isWaiting = false;
+    this.#count -= batch.length;
     return batch;
   }
 
-  /** All that wait; the others are forgotten. */
-  #waitingAlone(): string[] {
-    this.#forgetWritten();
-    return [...this.#uses.keys()];
-  }
-
-  /** Those that were not used since. */
-  #forgetWritten(): void {
-    if (this.#waiting === this.#uses.size) return;
-    for (const [keyId, { isWaiting }] of this.#uses) if (!isWaiting) this.#uses.delete(keyId);
+  /** Those that come later wait for themselves. */
+  #allWaiting(): KeyUse[] {
+    const all = this.#waiting.flat();
+    this.#waiting = [];
+    return all;
   }
 
   /**
    * All that wait now, in about the order of their ids, which is the one in which a database has them: those that share a
    * page are written together, where each would change a page of its own.
    */
-  async #newRound(): Promise<string[]> {
-    const keyIds = this.#waitingAlone();
-    const sorting = inOrderOfTexts(keyIds);
+  async #newRound(): Promise<KeyUse[]> {
+    const uses = this.#allWaiting();
+    const sorting = inOrderOfTexts(uses.map(({ keyId }) => keyId));
     for (;;) {
       const { done, value: order } = sorting.next();
-      if (done) return Array.from(order, (place) => keyIds[place] ?? "");
+      if (done) return Array.from(order, (place) => uses[place] as KeyUse);
       // Requests have their turn.
       await new Promise((resolve) => setImmediate(resolve));
     }

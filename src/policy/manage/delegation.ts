@@ -4,7 +4,7 @@ import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/t
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
-import { type ApiKeyRecord, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
+import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
 
@@ -101,7 +101,7 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
  */
 export function requireGrantable(
   principal: Principal,
-  makers: readonly ApiKeyRecord[],
+  makers: readonly ChainKey[],
   granted: Partial<Authority> & { scopes?: readonly Scope[] },
   verb: "makes" | "changes",
 ): void {
@@ -116,7 +116,7 @@ export function requireGrantable(
 }
 
 /** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
-function requireRole(principal: Principal, key: ApiKeyRecord, verb: "change" | "rotate" | "revoke"): void {
+function requireRole(principal: Principal, key: ChainKey, verb: "change" | "rotate" | "revoke"): void {
   if (key.scopes.includes("admin:manage") && !principal.scopes.has("admin:manage")) {
     throw forbidden(`Only an operator may ${verb} an operator's key.`);
   }
@@ -125,11 +125,7 @@ function requireRole(principal: Principal, key: ApiKeyRecord, verb: "change" | "
 }
 
 /** What its makers do not have, the key would never be able to do, whatever its record says. */
-function requireWithinMakers(
-  wanted: readonly Scope[],
-  makers: readonly ApiKeyRecord[],
-  verb: "makes" | "changes",
-): void {
+function requireWithinMakers(wanted: readonly Scope[], makers: readonly ChainKey[], verb: "makes" | "changes"): void {
   const lacking = wanted.find((scope) => makers.some((maker) => !maker.scopes.includes(scope)));
   if (lacking === undefined) return;
   const whose = verb === "makes" ? "a member's membership" : "what this key was made with";
@@ -148,8 +144,8 @@ function commonScopes({ keys: [key, ...makers] }: KeyChain): Scope[] {
 function firstExcess(
   wanted: Partial<Authority>,
   principal: Principal,
-  bounds: readonly ApiKeyRecord[],
-  makers: readonly ApiKeyRecord[] = [],
+  bounds: readonly ChainKey[],
+  makers: readonly ChainKey[] = [],
 ): Excess | undefined {
   if (wanted.expiresAt !== undefined) {
     const ends = bounds.map(keyEnd);
@@ -175,7 +171,7 @@ function firstExcess(
   return undefined;
 }
 
-function addressExcess(wanted: readonly string[] | undefined, bound: ApiKeyRecord): Excess | undefined {
+function addressExcess(wanted: readonly string[] | undefined, bound: ChainKey): Excess | undefined {
   if (wanted === undefined || bound.allowedIps.length === 0) return undefined;
   const outer = parseRanges(bound.allowedIps);
   const within = (text: string) => {
@@ -192,7 +188,7 @@ function addressExcess(wanted: readonly string[] | undefined, bound: ApiKeyRecor
 }
 
 /** Neither a larger burst nor a faster refill. */
-function rateExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+function rateExcess(wanted: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   const { rateLimit, rateLimitWindow } = wanted;
   if (rateLimit === undefined || bound.rateLimit === null || bound.rateLimitWindow === null) return undefined;
   if (rateLimit === null && bounded) return undefined;
@@ -205,7 +201,7 @@ function rateExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: bo
   };
 }
 
-function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+function quotaExcess(wanted: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   for (const { name, wire } of keyAmounts) {
     const amount = wanted[name];
     const most = bound[name];
@@ -216,7 +212,7 @@ function quotaExcess(wanted: Partial<Authority>, bound: ApiKeyRecord, bounded: b
 }
 
 /** Each quota of the bound has to be among the wanted ones, or a smaller one, unless it bounds the key anyway. */
-function windowExcess({ quotas }: Partial<Authority>, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+function windowExcess({ quotas }: Partial<Authority>, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (quotas === undefined || bounded) return undefined;
   const missing = bound.quotas.find((outer) => !quotas.some((inner) => isWithinRule(inner, outer)));
   if (missing === undefined) return undefined;
@@ -226,7 +222,7 @@ function windowExcess({ quotas }: Partial<Authority>, bound: ApiKeyRecord, bound
   return { field: "quotas", must: `at most ${amount} ${unit} per ${spanText(per)} (${window})${of}, a quota` };
 }
 
-function modelExcess(wanted: readonly string[] | null | undefined, bound: ApiKeyRecord): Excess | undefined {
+function modelExcess(wanted: readonly string[] | null | undefined, bound: ChainKey): Excess | undefined {
   if (wanted === undefined || bound.models === null) return undefined;
   const outer = bound.models;
   const outside = wanted === null ? -1 : wanted.findIndex((inner) => !outer.some((one) => coversPattern(one, inner)));
@@ -235,17 +231,17 @@ function modelExcess(wanted: readonly string[] | null | undefined, bound: ApiKey
   return { field: outside < 0 ? "models" : `models[${outside}]`, must: `within ${shown || "none"}, the models` };
 }
 
-function leavingExcess(wanted: boolean | undefined, bound: ApiKeyRecord): Excess | undefined {
+function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | undefined {
   return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
 }
 
 /** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */
-function tagExcess(wanted: readonly string[] | undefined, bound: ApiKeyRecord, bounded: boolean): Excess | undefined {
+function tagExcess(wanted: readonly string[] | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
   if (wanted === undefined || bounded || bound.tags.every((tag) => wanted.includes(tag))) return undefined;
   return { field: "tags", must: `with ${bound.tags.join(", ")} among them, the tags` };
 }
 
-function keyEnd(key: ApiKeyRecord): number | null {
+function keyEnd(key: ChainKey): number | null {
   return earliest([key.expiresAt, key.revokedAt]);
 }
 

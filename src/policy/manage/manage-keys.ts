@@ -8,6 +8,7 @@ import { byName, byWire, keyAmounts } from "../../domain/limits/amounts.ts";
 import {
   type ApiKeyRecord,
   actorOf,
+  type ChainKey,
   type KeyChain,
   type KeyChanges,
   type KeyStatus,
@@ -114,7 +115,7 @@ export function createKeyAtConsole(
 }
 
 /** Behind whom a new key stands. What owners and admins make is the account's, and does not end with their membership. */
-function makersOf(principal: Principal): readonly ApiKeyRecord[] {
+function makersOf(principal: Principal): readonly ChainKey[] {
   const { person, keys } = principal;
   if (!person) {
     requireDepth(principal);
@@ -227,7 +228,7 @@ export function isHere(
 }
 
 /** A key ends with the first of those that made it, `makers`. */
-export function toWire(record: ApiKeyRecord, makers: readonly ApiKeyRecord[], nowSeconds: number): KeyWire {
+export function toWire(record: ApiKeyRecord, makers: readonly ChainKey[], nowSeconds: number): KeyWire {
   const { name, scopes, ...attributes } = attributesToWire(record);
   return {
     object: "api_key",
@@ -318,7 +319,7 @@ function requireActive({ keys }: KeyChain, nowSeconds: number, participle: strin
   throw invalidRequest(`This key is ${status}, which is final: it cannot be ${participle}. Create a new key instead.`);
 }
 
-function chainStatus(keys: readonly ApiKeyRecord[], nowSeconds: number): KeyStatus {
+function chainStatus(keys: readonly ChainKey[], nowSeconds: number): KeyStatus {
   const states = keys.map((key) => keyStatus(key, nowSeconds));
   if (states.includes("revoked")) return "revoked";
   return states.includes("expired") ? "expired" : "active";

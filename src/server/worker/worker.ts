@@ -7,7 +7,7 @@ import type { Log } from "../../base/log.ts";
 import type { Config, ReloadableConfig } from "../../config/config.ts";
 import type { Tier } from "../../domain/account.ts";
 import type { KeyRing } from "../../domain/key-ring.ts";
-import type { KeyChain, Principal } from "../../domain/principal.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { SpanTotals, TotalsOwner, UsageRecord } from "../../domain/usage/usage.ts";
 import { type InferenceRouteDeps, runFor } from "../../http/api/inference-answer.ts";
 import { inferenceRoutes } from "../../http/api/inference-routes.ts";
@@ -29,6 +29,7 @@ import { isServersFault } from "../../notices/watch/error-watch.ts";
 import { AddressThrottle } from "../../policy/address-throttle.ts";
 import { Admitter } from "../../policy/admit.ts";
 import { Authenticator } from "../../policy/credentials/authenticate.ts";
+import type { Chain } from "../../policy/credentials/cached-chain.ts";
 import { KeyActivity } from "../../policy/credentials/key-activity.ts";
 import { UnknownCredentials } from "../../policy/credentials/unknown-credentials.ts";
 import { LearnedLengths } from "../../policy/learned-lengths.ts";
@@ -277,7 +278,7 @@ class Worker {
       // Whoever is signed in at a browser is known to the primary process alone.
       sessions: { applies: () => false, find: handOverLater },
       baseUrl: () => baseUrl,
-      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, this.#clock, heldBytes),
+      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, heldBytes),
       trustedProxies: trustedProxies(config.trustedProxies),
       locality: new Locality(config.allowedHosts),
       addressThrottle: this.#addressThrottle,
@@ -342,7 +343,7 @@ class Worker {
     this.#primary.tell("refusal", { accountId: account.id, environment, keyId, appId, model, reason: error.refusal });
   }
 
-  #limitsOf({ keys, account }: KeyChain) {
+  #limitsOf({ keys, account }: Chain) {
     return limitsOf({ keys, account, environment: keys[0].environment, tier: this.#tiers.find(account.tier) });
   }
 

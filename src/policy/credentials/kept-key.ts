@@ -1,0 +1,128 @@
+// A key in memory: its ids, and behind them all that very many keys have in common, kept once.
+import type { ChainKey } from "../../domain/principal.ts";
+
+/** What keys of one account mostly have in common. */
+export type KeyTerms = Omit<ChainKey, "id" | "limitId">;
+
+export class KeptKey implements ChainKey {
+  readonly id: string;
+  readonly limitId: string;
+  readonly #terms: KeyTerms;
+
+  constructor(id: string, limitId: string, terms: KeyTerms) {
+    this.id = id;
+    // One text in place of two that are equal.
+    this.limitId = limitId === id ? id : limitId;
+    this.#terms = terms;
+  }
+
+  get kind() {
+    return this.#terms.kind;
+  }
+
+  get personId() {
+    return this.#terms.personId;
+  }
+
+  get appId() {
+    return this.#terms.appId;
+  }
+
+  get role() {
+    return this.#terms.role;
+  }
+
+  get seesAllUsage() {
+    return this.#terms.seesAllUsage;
+  }
+
+  get accountId() {
+    return this.#terms.accountId;
+  }
+
+  get environment() {
+    return this.#terms.environment;
+  }
+
+  get scopes() {
+    return this.#terms.scopes;
+  }
+
+  get parentId() {
+    return this.#terms.parentId;
+  }
+
+  get expiresAt() {
+    return this.#terms.expiresAt;
+  }
+
+  get revokedAt() {
+    return this.#terms.revokedAt;
+  }
+
+  get revoked() {
+    return this.#terms.revoked;
+  }
+
+  get allowedIps() {
+    return this.#terms.allowedIps;
+  }
+
+  get rateLimit() {
+    return this.#terms.rateLimit;
+  }
+
+  get rateLimitWindow() {
+    return this.#terms.rateLimitWindow;
+  }
+
+  get monthlyTokens() {
+    return this.#terms.monthlyTokens;
+  }
+
+  get monthlySpend() {
+    return this.#terms.monthlySpend;
+  }
+
+  get quotas() {
+    return this.#terms.quotas;
+  }
+
+  get models() {
+    return this.#terms.models;
+  }
+
+  get neverLeaves() {
+    return this.#terms.neverLeaves;
+  }
+
+  get tags() {
+    return this.#terms.tags;
+  }
+}
+
+export function termsOf(key: ChainKey): KeyTerms {
+  return {
+    kind: key.kind,
+    personId: key.personId,
+    appId: key.appId,
+    role: key.role,
+    seesAllUsage: key.seesAllUsage,
+    accountId: key.accountId,
+    environment: key.environment,
+    scopes: key.scopes,
+    parentId: key.parentId,
+    expiresAt: key.expiresAt,
+    revokedAt: key.revokedAt,
+    revoked: key.revoked,
+    allowedIps: key.allowedIps,
+    rateLimit: key.rateLimit,
+    rateLimitWindow: key.rateLimitWindow,
+    monthlyTokens: key.monthlyTokens,
+    monthlySpend: key.monthlySpend,
+    quotas: key.quotas,
+    models: key.models,
+    neverLeaves: key.neverLeaves,
+    tags: key.tags,
+  };
+}
