@@ -6,7 +6,7 @@ import type { Dialect } from "./dialect.ts";
 import { embedding } from "./embedding/embedding.ts";
 import { message } from "./message/message.ts";
 import { response } from "./response/response.ts";
-import { taskDialect } from "./task/task.ts";
+import { taskDialect } from "./task/task-dialect.ts";
 import { tasks } from "./task/tasks.ts";
 
 const byTask = Object.fromEntries(tasks.map((task) => [task.operation, taskDialect(task)])) as Record<

@@ -105,7 +105,10 @@ const asked: readonly { path: string; body: Json; operation: string; tokens: Jso
   },
   {
     path: "/v1/decisions",
-    body: { input: "My card was charged twice.", questions: [{ type: "predicate", name: "billing", instructions: "Is it?" }] },
+    body: {
+      input: "My card was charged twice.",
+      questions: [{ type: "predicate", name: "billing", instructions: "Is it?" }],
+    },
     operation: "decision",
     tokens: { prompt_tokens: 80, completion_tokens: 3, estimated: false, cached_tokens: 16 },
     details: {},

@@ -4414,6 +4414,14 @@ export interface UsageDetails {
    */
   searches?: number;
   /**
+   * Documents that were ranked or compared.
+   */
+  documents?: number;
+  /**
+   * Search units that its vendor counts for them.
+   */
+  search_units?: number;
+  /**
    * The tier, speed and region in which it says that it served.
    */
   served?: string[];

@@ -41,7 +41,7 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   return new TaskAnswer(withModel(text, id), usage);
 }
 
-/** As it was told; what is not told of tokens is estimated, and of other units counted in the request. */
+/** What was told counts; tokens that nobody told are estimated, and other units counted in the request. */
 function usageOf(task: Task, answer: Json, { body, promptTokens }: AskedRequest): TokenUsage {
   const told = task.usage(answer);
   const details = { ...task.units(body), ...told?.details };

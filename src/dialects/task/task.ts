@@ -1,15 +1,9 @@
 // A task: a model is asked once, by JSON, and answers as a whole. A new one is an entry of tasks.ts, and its path in domain/models/operation.ts.
 import type { z } from "zod";
 import type { CapabilityName } from "../../domain/models/capabilities.ts";
-import { generates, type Operation } from "../../domain/models/operation.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import type { UsageDetails } from "../../domain/usage/usage-parts.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
-import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
-import type { Dialect } from "../dialect.ts";
-import { comment } from "../keep-alive.ts";
-import { streamChunks } from "../openai/chunks.ts";
-import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
-import { readTaskAnswer } from "./task-answer.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -38,62 +32,4 @@ export interface Task {
   readonly answerLists: readonly string[];
   /** What an answer tells of its usage; undefined where it tells nothing. */
   usage(answer: Json): ReplyUsage | undefined;
-}
-
-/** The members in the order of all dialects: what reads them stays monomorphic. */
-export function taskDialect(task: Task): Dialect {
-  const { operation, endpoint, capability, schema, promptMember, shownMembers } = task;
-  return {
-    operation,
-    endpoint,
-    capability,
-    spanName: operation,
-    maker: "openai",
-    format: undefined,
-    task,
-
-    schema,
-    countSchema: undefined,
-    shownMembers,
-    promptTokens: (body) => tokensRead(task, body),
-    isPlain: () => true,
-    opened: undefined,
-    isKeptUnlessTold: false,
-    asksForUsage: false,
-    limitMembers: ["max_completion_tokens"],
-    leastLimit: () => 1,
-    isLimitRequired: false,
-    promptMember,
-    isConversation: false,
-    generates: generates[operation],
-    knowsNewerLimit: true,
-    width: () => 1,
-    hasMedia: hasMediaPart,
-
-    answerList: task.answerLists[0] ?? "",
-    answerObject: "",
-    chunkObject: "",
-    idOf: (requestId) => requestId,
-    encode: () => false,
-    readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
-    stream: streamChunks,
-    tellsPromptFirst: false,
-    keepAlive: comment,
-    errorEvent: undefined,
-    kept: undefined,
-    namesKept: undefined,
-
-    asked: textsSaid,
-    answered: () => [],
-    streamed: piecesSaid,
-    readTold,
-  };
-}
-
-function tokensRead({ shownMembers, repeated, readings }: Task, body: Json): number {
-  const once = shownTokens(
-    body,
-    shownMembers.filter((name) => !repeated.includes(name)),
-  );
-  return once + readings(body) * shownTokens(body, repeated);
 }

@@ -1,7 +1,7 @@
 // The tasks, one entry each: what is asked and answered, and what is counted of it.
-import { decision, decisionRequest } from "../../wire/decision.ts";
-import { moderationRequest, moderationResult } from "../../wire/moderation.ts";
-import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../wire/rerank.ts";
+import { decision, decisionRequest } from "../../wire/tasks/decision.ts";
+import { moderationRequest, moderationResult } from "../../wire/tasks/moderation.ts";
+import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../wire/tasks/rerank.ts";
 import { usageOf } from "../response/reply-reader.ts";
 import { countOf, detailsOf } from "../told-parts.ts";
 import type { Json, Task } from "./task.ts";

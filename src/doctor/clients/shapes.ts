@@ -1,7 +1,5 @@
 // The shapes that the types of the openai SDKs promise of each answer: no more is asked of a server, and no less.
-
 import { z } from "zod";
-import { byCapability } from "../../domain/models/capabilities.ts";
 
 const count = z.int().min(0);
 const usage = z
@@ -86,7 +84,10 @@ export const model = z.looseObject({
   object: z.literal("model"),
   created: z.int(),
   owned_by: z.string(),
-  capabilities: z.looseObject(byCapability(() => z.boolean().optional())).optional(),
+  capabilities: z
+    .looseObject({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() })
+    .partial()
+    .optional(),
   alias_of: z.string().optional(),
 });
 export type Model = z.infer<typeof model>;

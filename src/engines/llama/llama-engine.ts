@@ -133,7 +133,10 @@ export class LlamaEngine implements Engine {
       throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
     }
     if (isTask(request.operation)) {
-      throw fieldError("model", `\`${id}\` runs on the built-in engine, which has no ${operationPaths[request.operation]}.`);
+      throw fieldError(
+        "model",
+        `\`${id}\` runs on the built-in engine, which has no ${operationPaths[request.operation]}.`,
+      );
     }
     const model = this.#modelOf(id);
     const leave = model.hold();

@@ -1,6 +1,6 @@
 // Decisions on the wire (OpenAI API reference, "Create a decision"; vLLM has the same since 0.33).
 import { z } from "zod";
-import { modelId } from "./parts.ts";
+import { modelId } from "../parts.ts";
 
 /** POST /decisions. */
 export const decisionRequest = z

@@ -1,6 +1,6 @@
 // Reranking and scoring on the wire, as Cohere, Jina, vLLM, llama-server and SGLang have them.
 import { z } from "zod";
-import { modelId } from "./parts.ts";
+import { modelId } from "../parts.ts";
 
 /** A text, or what else a model server knows, such as an image. */
 const passage = z.union([z.string(), z.looseObject({})]);

@@ -1,6 +1,6 @@
 // Moderations on the wire (OpenAI API reference, "Create moderation").
 import { z } from "zod";
-import { modelId } from "./parts.ts";
+import { modelId } from "../parts.ts";
 
 /** POST /moderations. */
 export const moderationRequest = z
