@@ -17,6 +17,7 @@ import {
   quotaUnits,
   windowKinds,
 } from "../domain/limits/quota-rules.ts";
+import { byCapability } from "../domain/models/capabilities.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import {
   aliasPattern,
@@ -181,11 +182,7 @@ const model = field(
       fix: "Give an id such as llama-3.1-8b.",
     }),
     capabilities: field(
-      z.strictObject({
-        chat: flag("Answers chat completions.").exactOptional(),
-        completion: flag("Answers legacy completions.").exactOptional(),
-        embeddings: flag("Makes embeddings.").exactOptional(),
-      }),
+      z.strictObject(byCapability((meaning) => flag(meaning).exactOptional())),
       mapping("What the model can do. What is left out is unknown, and its server decides."),
     ).optional(),
     context: field(z.int().min(1).max(mostContext), {

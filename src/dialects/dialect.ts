@@ -1,19 +1,20 @@
 // A wire format in which a model is asked: what the rest of the gateway has to know of it.
 import type { z } from "zod";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
-import type { capabilityNames } from "../domain/models/capabilities.ts";
+import type { CapabilityName } from "../domain/models/capabilities.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { Answer, AnswerFormat, AnswerNames, AnswerStream, AskedRequest, KeptAnswers, Serving } from "./answer.ts";
 import type { ConversationFormat } from "./conversation/format.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
+import type { Task } from "./task/task.ts";
 
 /** One for each operation, all with the same members in the same order: what reads them stays monomorphic. */
 export interface Dialect extends AnswerFormat {
   readonly operation: Operation;
   /** The endpoint in words, and what a model must be able to do for it. */
   readonly endpoint: string;
-  readonly capability: (typeof capabilityNames)[number];
+  readonly capability: CapabilityName;
   /** The operation in the conventions for generative AI of OpenTelemetry. */
   readonly spanName: string;
 
@@ -21,6 +22,8 @@ export interface Dialect extends AnswerFormat {
   readonly maker: "openai" | "anthropic";
   /** By which its conversations are had with engines that speak another format; undefined where they are none. */
   readonly format: ConversationFormat | undefined;
+  /** How it is counted, where a model is asked once and answers as a whole; undefined where it is none of those tasks. */
+  readonly task: Pick<Task, "readings" | "answerTokens" | "units"> | undefined;
 
   /** The body of a request. */
   readonly schema: z.ZodType;

@@ -1,5 +1,7 @@
 // The list of models of a server, in OpenAI's shape or Anthropic's, with what common servers add to it.
+
 import { GatewayError } from "../base/errors.ts";
+import { type Capabilities, capabilityNames } from "../domain/models/capabilities.ts";
 import type { EngineModel } from "../domain/models/engine.ts";
 import type { UpstreamApi } from "../domain/models/upstream-speech.ts";
 import { getText, type HttpTarget, modelsPath } from "./http-engine.ts";
@@ -75,7 +77,7 @@ export function parseModels(text: string, api: UpstreamApi = "openai"): EngineMo
   return models;
 }
 
-const conversationsAlone = { chat: true, completion: false, embeddings: false };
+const conversationsAlone: Capabilities = { chat: true, completion: false, embeddings: false };
 
 /** Reads a time in RFC 3339. */
 function unixSeconds(value: unknown): number | undefined {
@@ -86,12 +88,9 @@ function unixSeconds(value: unknown): number | undefined {
 /** Only booleans under our own names count; some servers list capability names of their own instead. */
 function readCapabilities(value: unknown): Pick<EngineModel, "capabilities"> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
-  const { chat, completion, embeddings } = value as Record<string, unknown>;
-  const capabilities = {
-    ...(typeof chat === "boolean" ? { chat } : {}),
-    ...(typeof completion === "boolean" ? { completion } : {}),
-    ...(typeof embeddings === "boolean" ? { embeddings } : {}),
-  };
+  const said = value as Record<string, unknown>;
+  const names = capabilityNames.filter((name) => typeof said[name] === "boolean");
+  const capabilities: Capabilities = Object.fromEntries(names.map((name) => [name, said[name]]));
   return Object.keys(capabilities).length > 0 ? { capabilities } : {};
 }
 

@@ -7,6 +7,7 @@ import { servedOf } from "../dialects/told-parts.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
+import type { UsageDetails } from "../domain/usage/usage-parts.ts";
 import { type Corrections, correctionsOf, limitOf, notKept, type RequestFacts, type RequestMarks } from "./facts.ts";
 
 /**
@@ -131,7 +132,19 @@ export class DecodedRequest implements RequestFacts {
   }
 
   get maxCompletionTokens(): number | undefined {
-    return this.dialect.generates ? this.tokenLimit : 0;
+    const { dialect } = this;
+    if (dialect.generates) return this.tokenLimit;
+    return dialect.task ? dialect.task.answerTokens(this.body) : 0;
+  }
+
+  /** How often a model reads what stands in the body once. */
+  get readings(): number {
+    return this.dialect.task ? this.dialect.task.readings(this.body) : 1;
+  }
+
+  /** Counted beside tokens; undefined where nothing is. */
+  get units(): UsageDetails | undefined {
+    return this.dialect.task?.units(this.body);
   }
 
   /** The body is parsed only where it may name one. */

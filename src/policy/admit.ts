@@ -14,6 +14,7 @@ import type { Model } from "../domain/models/model.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
+import type { UsageDetails } from "../domain/usage/usage-parts.ts";
 import { blockTokens } from "./answer-stop.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
@@ -42,6 +43,8 @@ export interface AskedOf {
   readonly hasMedia: boolean;
   /** The tiers, speeds and regions that it asks for, of which some are dearer; found out when it is called. */
   askedTiers(): readonly string[];
+  /** Counted beside tokens; undefined where nothing is. */
+  readonly units?: UsageDetails | undefined;
 }
 
 export type Admitted = Granted;
@@ -165,7 +168,8 @@ export class Admitter {
   ): number {
     if (!price) return 0;
     const tiers = asked && hasTiers(price) ? asked.askedTiers() : noTiers;
-    const request = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false, asked: tiers };
+    const size = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false };
+    const request = { ...size, asked: tiers, units: asked?.units };
     return mostNanoUsdOf(request, price, this.#clock.nowSeconds());
   }
 }

@@ -12,6 +12,8 @@ export interface RequestBounds {
   maxCompletionTokens: number | undefined;
   /** Generations side by side, and never less than the prompts. */
   width: number;
+  /** How often a model reads what stands in the body once; left out: once. */
+  readings?: number;
 }
 
 /** The most that a request can have used. */
@@ -29,11 +31,11 @@ const longestGeneration = 262_144;
  * bounded by what the request allows, or by the context.
  */
 export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
-  const { bodyBytes, hasMedia, maxCompletionTokens, width } = request;
+  const { bodyBytes, hasMedia, maxCompletionTokens, width, readings = 1 } = request;
   // A token stands for at least one byte, also where the prompt is sent as numbers.
-  const ofBody = hasMedia ? largestPrompt : bodyBytes + templateTokens;
+  const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
   // Each of several inputs to embed has a context of its own, and their number is not known here.
-  const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width;
+  const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
   return {
     promptTokens: Math.min(ofBody, ofContext),
     completionTokens: (maxCompletionTokens ?? context ?? longestGeneration) * width,

@@ -1,6 +1,8 @@
 // The shapes of models on the wire, as operators read, declare and change them.
+
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { byCapability } from "../domain/models/capabilities.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import {
   aliasText,
@@ -23,11 +25,7 @@ const mostDeployments = 100;
 
 const id = z.string().min(1).max(longestModelId);
 
-const abilities = {
-  chat: z.boolean().exactOptional().describe("Answers chat completions."),
-  completion: z.boolean().exactOptional().describe("Answers legacy completions."),
-  embeddings: z.boolean().exactOptional().describe("Makes embeddings."),
-};
+const abilities = byCapability((meaning) => z.boolean().exactOptional().describe(meaning));
 const capabilities = z.strictObject(abilities);
 const deployment = z.strictObject({
   upstream: z

@@ -1,6 +1,8 @@
 // The shapes of nodes and join tokens on the wire: as operators manage them, and as a node joins.
+
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { byCapability } from "../domain/models/capabilities.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { everyModel, mostNodeModels } from "../domain/models/node.ts";
 import { modelId, unixSeconds } from "./parts.ts";
@@ -46,8 +48,7 @@ export const nodeModelShape = z
     id: z.string(),
     context: z.int().nullable().describe("Tokens; null where it does not say."),
     capabilities: z
-      .object({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() })
-      .partial()
+      .object(byCapability(() => z.boolean().optional()))
       .nullable()
       .describe("What it can do; null, or left out, where it does not say."),
     approved: z.boolean().describe("Whether it may serve it."),

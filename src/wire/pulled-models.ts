@@ -1,5 +1,7 @@
 // The shapes of models that were pulled to a server, as operators see, fetch and delete them.
+
 import { z } from "zod";
+import { byCapability } from "../domain/models/capabilities.ts";
 import { fits } from "../domain/models/memory-need.ts";
 import { unixSeconds } from "./parts.ts";
 
@@ -16,7 +18,7 @@ const memoryNeed = z
   .meta({ id: "MemoryNeed", description: "Bytes of memory, estimated from what the file says of itself." });
 
 const abilities = z
-  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+  .object(byCapability(() => z.boolean().optional()))
   .optional()
   .describe("Left out where nobody says.");
 

@@ -9,13 +9,16 @@ export function useModels(everyMs?: number) {
   return { models: read.data?.data, error: read.error, refetch: read.refetch };
 }
 
-type Ability = "chat" | "completion" | "embeddings";
-export const abilities: readonly Ability[] = ["chat", "completion", "embeddings"];
-export const abilityNames: Record<Ability, string> = {
+type Ability = keyof typeof abilityNames;
+export const abilityNames = {
   chat: "Chat",
   completion: "Text completion",
   embeddings: "Embeddings",
-};
+  rerank: "Reranking",
+  moderation: "Moderation",
+  decisions: "Decisions",
+} as const;
+export const abilities = Object.keys(abilityNames) as readonly Ability[];
 
 export function abilitiesOf({ capabilities }: ModelStatus): Ability[] {
   return abilities.filter((use) => capabilities?.[use] === true);

@@ -866,6 +866,14 @@ export interface Shapes {
   TextCompletion?: TextCompletion;
   EmbeddingRequest?: EmbeddingRequest;
   EmbeddingList?: EmbeddingList;
+  RerankRequest?: RerankRequest;
+  RerankResult?: RerankResult;
+  ScoreRequest?: ScoreRequest;
+  ScoreResult?: ScoreResult;
+  ModerationRequest?: ModerationRequest;
+  ModerationResult?: ModerationResult;
+  DecisionRequest?: DecisionRequest;
+  Decision?: Decision;
   CompactRequest?: CompactRequest;
   ResponseInputItem?: ResponseInputItem;
   Compaction?: Compaction;
@@ -1565,6 +1573,283 @@ export interface EmbeddingList {
   usage: {
     prompt_tokens: number;
     total_tokens: number;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface RerankRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * A text, or an object that the model server knows.
+   */
+  query:
+    | string
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * The documents, each a text or an object that the model server knows.
+   */
+  documents:
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * How many of the best are wanted. Default, and with 0: all.
+   */
+  top_n?: number | null;
+  /**
+   * Whether each result has its document, where the server can.
+   */
+  return_documents?: boolean | null;
+  /**
+   * Cuts longer documents, where the server can.
+   */
+  max_tokens_per_doc?: number | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  [k: string]: unknown;
+}
+export interface RerankResult {
+  results: {
+    /**
+     * The place of the document in the request.
+     */
+    index: number;
+    relevance_score: number;
+    [k: string]: unknown;
+  }[];
+  model?: string;
+  usage?: {
+    prompt_tokens?: number;
+    total_tokens?: number;
+    [k: string]: unknown;
+  };
+  /**
+   * Cohere's own account of what it bills.
+   */
+  meta?: {
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface ScoreRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * One text, which is compared with each of `text_2`, or as many as those.
+   */
+  text_1?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  text_2?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * The same by vLLM's newer name.
+   */
+  data_1?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  data_2?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * Likewise, compared with `documents` or `items`.
+   */
+  queries?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  documents?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * SGLang's name.
+   */
+  query?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  items?:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[]
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  [k: string]: unknown;
+}
+export interface ScoreResult {
+  data?: {
+    index: number;
+    score: number;
+    [k: string]: unknown;
+  }[];
+  /**
+   * SGLang's, in place of `data`.
+   */
+  scores?: unknown[];
+  model?: string;
+  usage?: {
+    prompt_tokens?: number;
+    total_tokens?: number;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface ModerationRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * A text, several, or parts of `text` and `image_url`.
+   */
+  input:
+    | string
+    | (
+        | string
+        | {
+            [k: string]: unknown;
+          }
+      )[];
+  [k: string]: unknown;
+}
+export interface ModerationResult {
+  id?: string;
+  model?: string;
+  results: {
+    flagged: boolean;
+    /**
+     * Whether each category applies.
+     */
+    categories: {
+      [k: string]: unknown;
+    };
+    category_scores?: {
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  }[];
+  [k: string]: unknown;
+}
+export interface DecisionRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * What the questions are about: a text, or messages, calls and their outputs.
+   */
+  input:
+    | string
+    | {
+        [k: string]: unknown;
+      }[];
+  /**
+   * Each a `predicate`, a `choice` or a `score`, with its `instructions`.
+   *
+   * @minItems 1
+   * @maxItems 1024
+   */
+  questions: {
+    type: string;
+    name?: string;
+    [k: string]: unknown;
+  }[];
+  /**
+   * Your own id of the end user; passed on.
+   */
+  safety_identifier?: string | null;
+  [k: string]: unknown;
+}
+export interface Decision {
+  answers: {
+    type: string;
+    name?: string | null;
+    [k: string]: unknown;
+  }[];
+  model: string;
+  usage?: {
+    input_tokens: number;
+    output_tokens?: number;
+    total_tokens?: number;
     [k: string]: unknown;
   };
   [k: string]: unknown;
@@ -2534,6 +2819,9 @@ export interface Model {
     chat?: boolean;
     completion?: boolean;
     embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -2591,6 +2879,14 @@ export interface Model {
      * USD for a search that the model server ran.
      */
     search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -2673,6 +2969,14 @@ export interface Model {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   };
   /**
@@ -2774,6 +3078,9 @@ export interface ModelStatus {
     chat?: boolean;
     completion?: boolean;
     embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -2835,6 +3142,14 @@ export interface ModelStatus {
      * USD for a search that the model server ran.
      */
     search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -2917,6 +3232,14 @@ export interface ModelStatus {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   } | null;
   deployments: DeploymentStatus[];
@@ -3055,6 +3378,14 @@ export interface ListedPrice {
      */
     search?: number;
     /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
+    /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
     variants?: {
@@ -3136,6 +3467,14 @@ export interface ListedPrice {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   };
 }
@@ -3859,7 +4198,8 @@ export interface Request {
    * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
-  operation: "chat" | "completion" | "embedding" | "response" | "message";
+  operation:
+    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -3958,7 +4298,8 @@ export interface RequestDetail {
    * When it began, Unix seconds; of a refused one, when it was refused.
    */
   at: number;
-  operation: "chat" | "completion" | "embedding" | "response" | "message";
+  operation:
+    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4072,6 +4413,14 @@ export interface UsageDetails {
    * Searches that the model server ran.
    */
   searches?: number;
+  /**
+   * Documents that were ranked or compared.
+   */
+  documents?: number;
+  /**
+   * Search units that its vendor counts for them.
+   */
+  search_units?: number;
   /**
    * The tier, speed and region in which it says that it served.
    */
@@ -7193,6 +7542,18 @@ export interface ManagedModel {
      * Makes embeddings.
      */
     embeddings?: boolean;
+    /**
+     * Ranks documents by a query, and scores texts.
+     */
+    rerank?: boolean;
+    /**
+     * Tells what in a text or an image is harmful.
+     */
+    moderation?: boolean;
+    /**
+     * Answers typed questions with probabilities.
+     */
+    decisions?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together; null where nobody says.
@@ -7254,6 +7615,14 @@ export interface ManagedModel {
      * USD for a search that the model server ran.
      */
     search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -7336,6 +7705,14 @@ export interface ManagedModel {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   } | null;
   deployments: {
@@ -7382,6 +7759,18 @@ export interface ManagedModel {
        * Makes embeddings.
        */
       embeddings?: boolean;
+      /**
+       * Ranks documents by a query, and scores texts.
+       */
+      rerank?: boolean;
+      /**
+       * Tells what in a text or an image is harmful.
+       */
+      moderation?: boolean;
+      /**
+       * Answers typed questions with probabilities.
+       */
+      decisions?: boolean;
     } | null;
     /**
      * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -7443,6 +7832,14 @@ export interface ManagedModel {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
       /**
        * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
        *
@@ -7527,6 +7924,14 @@ export interface ManagedModel {
          * USD for a search that the model server ran.
          */
         search?: number;
+        /**
+         * USD for a document that is ranked or compared.
+         */
+        document?: number;
+        /**
+         * USD for a query over up to 100 documents.
+         */
+        search_unit?: number;
       }[];
     } | null;
     /**
@@ -7591,6 +7996,18 @@ export interface CreateManagedModelRequest {
      * Makes embeddings.
      */
     embeddings?: boolean;
+    /**
+     * Ranks documents by a query, and scores texts.
+     */
+    rerank?: boolean;
+    /**
+     * Tells what in a text or an image is harmful.
+     */
+    moderation?: boolean;
+    /**
+     * Answers typed questions with probabilities.
+     */
+    decisions?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -7652,6 +8069,14 @@ export interface CreateManagedModelRequest {
      * USD for a search that the model server ran.
      */
     search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      *
@@ -7736,6 +8161,14 @@ export interface CreateManagedModelRequest {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   } | null;
   /**
@@ -7794,6 +8227,18 @@ export interface UpdateManagedModelRequest {
      * Makes embeddings.
      */
     embeddings?: boolean;
+    /**
+     * Ranks documents by a query, and scores texts.
+     */
+    rerank?: boolean;
+    /**
+     * Tells what in a text or an image is harmful.
+     */
+    moderation?: boolean;
+    /**
+     * Answers typed questions with probabilities.
+     */
+    decisions?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -7855,6 +8300,14 @@ export interface UpdateManagedModelRequest {
      * USD for a search that the model server ran.
      */
     search?: number;
+    /**
+     * USD for a document that is ranked or compared.
+     */
+    document?: number;
+    /**
+     * USD for a query over up to 100 documents.
+     */
+    search_unit?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      *
@@ -7939,6 +8392,14 @@ export interface UpdateManagedModelRequest {
        * USD for a search that the model server ran.
        */
       search?: number;
+      /**
+       * USD for a document that is ranked or compared.
+       */
+      document?: number;
+      /**
+       * USD for a query over up to 100 documents.
+       */
+      search_unit?: number;
     }[];
   } | null;
   /**
@@ -8007,6 +8468,9 @@ export interface PulledModel {
     chat?: boolean;
     completion?: boolean;
     embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
   };
   /**
    * Tokens; null where the file does not say.
@@ -8370,6 +8834,9 @@ export interface NodeModel {
     chat?: boolean;
     completion?: boolean;
     embeddings?: boolean;
+    rerank?: boolean;
+    moderation?: boolean;
+    decisions?: boolean;
   } | null;
   /**
    * Whether it may serve it.

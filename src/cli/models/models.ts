@@ -1,5 +1,7 @@
 // `headrace models`: lists what a running server serves; what operators change of it is in model-changes.ts.
+
 import { z } from "zod";
+import { byCapability, capabilityNames } from "../../domain/models/capabilities.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
 import { command, type Outcome, printRows } from "../command.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";
@@ -68,13 +70,7 @@ const modelList = z.object({
       /** Id of the model, where the entry is an alias of it. */
       alias_of: z.string().optional(),
       price: z.unknown().optional(),
-      capabilities: z
-        .object({
-          chat: z.boolean().optional(),
-          completion: z.boolean().optional(),
-          embeddings: z.boolean().optional(),
-        })
-        .optional(),
+      capabilities: z.object(byCapability(() => z.boolean().optional())).optional(),
     }),
   ),
 });
@@ -135,6 +131,6 @@ function stateText({ status, deployments }: ManagedModelWire): string {
 }
 
 function capabilitiesOf({ capabilities = {} }: ListedModel): string {
-  const names = (["chat", "completion", "embeddings"] as const).filter((name) => capabilities[name] === true);
+  const names = capabilityNames.filter((name) => capabilities[name] === true);
   return names.join(", ") || "-";
 }

@@ -52,6 +52,8 @@ const usageDetails = z.object({
   output_audio_tokens: count,
   output_image_tokens: count,
   searches: count,
+  documents: count,
+  search_units: count,
   served: z.array(z.string()).nullish(),
   billed: count,
 });

@@ -19,6 +19,7 @@ export const chat: Dialect = {
   spanName: "chat",
   maker: "openai",
   format: chatFormat,
+  task: undefined,
 
   schema: chatRequest,
   countSchema: undefined,

@@ -16,6 +16,7 @@ export const completion: Dialect = {
   spanName: "text_completion",
   maker: "openai",
   format: undefined,
+  task: undefined,
 
   schema: completionRequest,
   countSchema: undefined,

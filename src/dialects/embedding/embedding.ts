@@ -19,6 +19,7 @@ export const embedding: Dialect = {
   spanName: "embeddings",
   maker: "openai",
   format: undefined,
+  task: undefined,
 
   schema: embeddingRequest,
   countSchema: undefined,

@@ -51,6 +51,7 @@ export const message: Dialect = {
 
   maker: "anthropic",
   format: messageFormat,
+  task: undefined,
   schema: messageRequest,
   countSchema: messageCountRequest,
   shownMembers: shown,

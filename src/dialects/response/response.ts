@@ -58,6 +58,7 @@ export const response: Dialect = {
 
   maker: "openai",
   format: responseFormat,
+  task: undefined,
   schema: responseRequest,
   countSchema: undefined,
   shownMembers: shown,

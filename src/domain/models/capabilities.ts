@@ -1,9 +1,25 @@
 // The capabilities of a model.
-export const capabilityNames = ["chat", "completion", "embeddings"] as const;
+
+/** What a model can do, each with what it means to whoever chooses one. */
+export const capabilities = {
+  chat: "Answers chat completions.",
+  completion: "Answers legacy completions.",
+  embeddings: "Makes embeddings.",
+  rerank: "Ranks documents by a query, and scores texts.",
+  moderation: "Tells what in a text or an image is harmful.",
+  decisions: "Answers typed questions with probabilities.",
+} as const;
+
+export type CapabilityName = keyof typeof capabilities;
+export const capabilityNames = Object.keys(capabilities) as readonly CapabilityName[];
 
 /** The capabilities of a model; a missing entry means unknown, and the engine decides. */
-export interface Capabilities {
-  chat?: boolean;
-  completion?: boolean;
-  embeddings?: boolean;
+export type Capabilities = { [Name in CapabilityName]?: boolean };
+
+/** The same members for each capability. */
+export function byCapability<Value>(of: (meaning: string) => Value): Record<CapabilityName, Value> {
+  return Object.fromEntries(capabilityNames.map((name) => [name, of(capabilities[name])])) as Record<
+    CapabilityName,
+    Value
+  >;
 }

@@ -7,6 +7,10 @@ export const operationPaths = {
   embedding: "/embeddings",
   response: "/responses",
   message: "/messages",
+  rerank: "/rerank",
+  score: "/score",
+  moderation: "/moderations",
+  decision: "/decisions",
 } as const;
 
 export type Operation = keyof typeof operationPaths;
@@ -15,6 +19,7 @@ export type Operation = keyof typeof operationPaths;
 export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },
   ...{ response: true, message: true },
+  ...{ rerank: false, score: false, moderation: false, decision: false },
 };
 
 /** Those in which the same conversation can be had: what a server does not speak of them is translated. */
@@ -23,6 +28,13 @@ export type ConversationOperation = (typeof conversationOperations)[number];
 
 export function isConversation(operation: Operation): operation is ConversationOperation {
   return (conversationOperations as readonly Operation[]).includes(operation);
+}
+
+/** Those in which a model is asked once and answers as a whole: `dialects/task/`. */
+export const taskOperations = ["rerank", "score", "moderation", "decision"] as const satisfies readonly Operation[];
+
+export function isTask(operation: Operation): boolean {
+  return (taskOperations as readonly Operation[]).includes(operation);
 }
 
 /** The result of `of` for the path of each. */

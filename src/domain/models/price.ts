@@ -33,6 +33,8 @@ export const rates = [
   { name: "outputImage", wire: "output_image", per: "tokens", else: "output", of: "images in the answer" },
   { name: "request", wire: "request", per: "each", else: null, of: "a request" },
   { name: "search", wire: "search", per: "each", else: null, of: "a search that the model server ran" },
+  { name: "document", wire: "document", per: "each", else: null, of: "a document that is ranked or compared" },
+  { name: "searchUnit", wire: "search_unit", per: "each", else: null, of: "a query over up to 100 documents" },
 ] as const satisfies readonly RateRow[];
 
 export type Rate = (typeof rates)[number];

@@ -20,6 +20,9 @@ export interface UsageDetails {
   outputImageTokens?: number | undefined;
   /** Searches that the model server ran. */
   searches?: number | undefined;
+  /** Documents that were ranked or compared, and the search units that its vendor counts for them. */
+  documents?: number | undefined;
+  searchUnits?: number | undefined;
   /** The tier, speed and region in which it says that it served, in lower case. */
   served?: readonly string[] | undefined;
   /** What the vendor says that it charges: nano-USD. */
@@ -34,6 +37,8 @@ export const detailCounts = {
   outputAudioTokens: "completionTokens",
   outputImageTokens: "completionTokens",
   searches: null,
+  documents: null,
+  searchUnits: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
 /** The parts as far as they can be true of the whole: what is more than that is no more than that. */

@@ -2,7 +2,7 @@
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import { GatewayError } from "../../base/errors.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
@@ -17,7 +17,7 @@ import {
 } from "../../domain/models/engine.ts";
 import type { HeldMemory, MemoryNeed, ModelMemory } from "../../domain/models/memory-need.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
-import { generates, type Operation } from "../../domain/models/operation.ts";
+import { generates, isTask, type Operation, operationPaths } from "../../domain/models/operation.ts";
 import { type ModelUse, modelUse } from "../../domain/models/pulled-model.ts";
 import { type HttpTarget, httpTarget, postJson } from "../http-engine.ts";
 import { type Amounts, amountOf, isGpu, ramPool } from "../memory/amounts.ts";
@@ -131,6 +131,12 @@ export class LlamaEngine implements Engine {
     const id = request.model;
     if (!this.#known.has(id)) {
       throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
+    }
+    if (isTask(request.operation)) {
+      throw fieldError(
+        "model",
+        `\`${id}\` runs on the built-in engine, which has no ${operationPaths[request.operation]}.`,
+      );
     }
     const model = this.#modelOf(id);
     const leave = model.hold();

@@ -1,5 +1,7 @@
-// The endpoints of OpenAI's API that run models and keep nothing by themselves: chat completions, completions, embeddings.
+// The endpoints that run models and keep nothing by themselves: chat completions, completions, embeddings, and the tasks.
 import { dialects } from "../../dialects/dialects.ts";
+import type { Task } from "../../dialects/task/task.ts";
+import { tasks } from "../../dialects/task/tasks.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
@@ -55,5 +57,14 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
       example: { model: "tiny-demo", input: ["How do I stream?", "What is the default port?"] },
       response: { description: "One embedding for each input, in order.", json: embeddingList },
     }),
+    ...tasks.flatMap((task) => task.paths.map((path) => route(path, task.operation, docOf(task, path)))),
   ];
+}
+
+/** A further path of the same task has a name of its own in the OpenAPI document. */
+function docOf({ paths, doc, answer }: Task, path: string) {
+  const { operationId, told, ...others } = doc;
+  const version = /^\/v(\d)/.exec(path)?.[1];
+  const name = path === paths[0] ? operationId : `${operationId}V${version}`;
+  return { ...others, operationId: name, response: { description: told, json: answer } };
 }

@@ -130,6 +130,7 @@ const read: Structure = {
 const chatTool: Structure = { type: "value", function: { name: "value", description: "value", parameters: "value" } };
 const toolOf: Readonly<Record<Operation, Structure>> = {
   ...{ chat: chatTool, completion: chatTool, embedding: chatTool },
+  ...{ rerank: chatTool, score: chatTool, moderation: chatTool, decision: chatTool },
   response: { type: "value", name: "value", description: "value", parameters: "value" },
   message: { type: "value", name: "value", description: "value", input_schema: "value" },
 };

@@ -24,7 +24,8 @@ export interface RequestLimits extends BodyLimits {
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
-  const marks = marksIn(dialect, bytes, limits);
+  // What is counted of a task is read from all of its body.
+  const marks = dialect.task ? undefined : marksIn(dialect, bytes, limits);
   return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
 }
 

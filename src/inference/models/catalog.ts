@@ -3,7 +3,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
-import type { Capabilities } from "../../domain/models/capabilities.ts";
+import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Price } from "../../domain/models/price.ts";
@@ -326,7 +326,7 @@ function runsOn(model: Model, engine: Engine): boolean {
 /** No where one says no, yes where all say yes, else unknown. */
 function commonCapabilities(a: Capabilities | undefined, b: Capabilities | undefined): Capabilities {
   const common: Capabilities = {};
-  for (const name of ["chat", "completion", "embeddings"] as const) {
+  for (const name of capabilityNames) {
     if (a?.[name] === false || b?.[name] === false) common[name] = false;
     else if (a?.[name] && b?.[name]) common[name] = true;
   }

@@ -5,6 +5,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import { isTask, type Operation } from "../../domain/models/operation.ts";
 import {
   type GatewayEnd,
   type GatewayEndListener,
@@ -106,7 +107,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
-    const refusal = this.#refusal();
+    const refusal = this.#refusal(request.operation);
     if (refusal) return Promise.reject(refusal);
     const { body, holder } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
@@ -181,8 +182,13 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#endIfDrained();
   }
 
-  #refusal(): GatewayError | undefined {
+  #refusal(operation: Operation): GatewayError | undefined {
     const detail = this.nodeId;
+    // One of an earlier version would take it for a fault of the protocol, and end the connection.
+    if (isTask(operation) && !this.#options.proof.features.includes(operation)) {
+      const message = "The node's version does not know this endpoint; its operator has to update it.";
+      return new GatewayError("upstream_error", message, { detail: `${detail}: ${operation}` });
+    }
     if (this.closed) return new GatewayError("upstream_error", "The connection to the node broke.", { detail });
     const full = this.#streams.size >= this.#mostStreams;
     if (!full && !this.#draining) return undefined;

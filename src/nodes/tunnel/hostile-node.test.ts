@@ -212,3 +212,12 @@ describe("a node", () => {
     node.link.terminate();
   });
 });
+
+test("a node of a version without an endpoint is not asked for it, which it would take for a fault of the protocol", async () => {
+  await using gateway = startGateway();
+  const { node, heard, works } = await withNode(gateway);
+  const asked = heard.end.send(requestOf("{}", { operation: "rerank" }), new Cancellation());
+  await expect(asked).rejects.toMatchObject({ code: "upstream_error", message: expect.stringContaining("update") });
+  expect(node.of(request)).toEqual([]);
+  await works();
+});

@@ -3,6 +3,7 @@
 import type { MessageLink, MessageLinkListener } from "../../base/bytes/message-link.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { taskOperations } from "../../domain/models/operation.ts";
 import { signProof } from "../identity.ts";
 import {
   type NodeAnnouncement,
@@ -224,7 +225,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return {
       major: protocolMajor,
       minor: protocolMinor,
-      features: [],
+      features: taskOperations,
       window: limits.windowBytes,
       streams: limits.streams,
       node: nodeId,

@@ -1,5 +1,6 @@
 // The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
 
+import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import type { EngineRequest } from "../../domain/models/engine.ts";
 import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { mostNodeModels } from "../../domain/models/node.ts";
@@ -11,7 +12,7 @@ import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts
 export interface Greeting {
   major: number;
   minor: number;
-  /** Names of what it can do beyond this version; none exist yet. */
+  /** Names of what it can do beyond this version: of a node the operations of tasks that it knows. */
   features: readonly string[];
   /** Bytes of one stream that it takes without having granted more. */
   window: number;
@@ -159,8 +160,8 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
   };
 }
 
-function truths(fields: Fields): { chat?: boolean; completion?: boolean; embeddings?: boolean } {
-  const names = ["chat", "completion", "embeddings"].filter((name) => typeof fields[name] === "boolean");
+function truths(fields: Fields): Capabilities {
+  const names = capabilityNames.filter((name) => typeof fields[name] === "boolean");
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }
 

@@ -15,6 +15,7 @@ import {
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import { taskOperations } from "../../domain/models/operation.ts";
 import { defaultTunnelLimits } from "./contract.ts";
 
 const plain = new Headers({ "content-type": "text/plain" });
@@ -47,6 +48,15 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const { holder: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
+});
+
+test("a node of this version is asked for every task", async () => {
+  await using gateway = startGateway();
+  using node = startNode(gateway);
+  const end = await endOf(gateway, node);
+  for (const operation of taskOperations) {
+    expect(await textOf(await end.send(requestOf(operation, { operation }), new Cancellation()))).toBe(operation);
+  }
 });
 
 test("bodies of every size arrive whole, both ways", async () => {

@@ -65,7 +65,7 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
     })),
     fallbacks: [...(settings?.fallbacks ?? [])],
     aliases: [...(settings?.aliases ?? [])],
-    capabilities: { chat: said("chat"), completion: said("completion"), embeddings: said("embeddings") },
+    capabilities: Object.fromEntries(abilities.map((use) => [use, said(use)])) as ModelForm["capabilities"],
     context: settings?.context_length ?? "",
     environments: [...(settings?.environments ?? [])],
     ownedBy: settings?.owned_by ?? "",

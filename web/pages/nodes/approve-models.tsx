@@ -1,6 +1,7 @@
 // Chooses which of the models that a node announces it may serve: some of them, or all, now and later.
 import { Button, Checkbox, Group, List, Stack, Switch, Text } from "@mantine/core";
 import { useState } from "react";
+import { abilities } from "../../api/models.ts";
 import type { Node, NodeModel } from "../../api/types.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
@@ -107,13 +108,9 @@ function noModelsText({ connected_at: connected }: Node): string {
     : "It announces no model yet. They are listed here as soon as it has some.";
 }
 
-const capabilityNames = { chat: "chat", completion: "completion", embeddings: "embeddings" } as const;
-
 function aboutModel(model: NodeModel | undefined): string {
   if (!model) return "Not announced at present";
-  const can = Object.entries(capabilityNames).flatMap(([key, name]) =>
-    model.capabilities?.[key as keyof typeof capabilityNames] ? [name] : [],
-  );
+  const can = abilities.filter((use) => model.capabilities?.[use]);
   const context = model.context === null ? [] : [`context of ${count(model.context)} tokens`];
   const text = [...can, ...context].join(", ");
   return text === "" ? "It does not say what it can do" : text.charAt(0).toUpperCase() + text.slice(1);

@@ -17,6 +17,10 @@ export const operations: Record<Request["operation"], string> = {
   embedding: "Embedding",
   response: "Response",
   message: "Message",
+  rerank: "Reranking",
+  score: "Scores",
+  moderation: "Moderation",
+  decision: "Decision",
 };
 
 /** Where the body was not read, nobody knows it. */

@@ -140,6 +140,8 @@ function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
     ["Audio in the answer", details.output_audio_tokens],
     ["Images in the answer", details.output_image_tokens],
     ["Searches", details.searches],
+    ["Documents", details.documents],
+    ["Search units", details.search_units],
   ];
   return [
     ...counts.flatMap(([label, value]): Fact[] => (value ? [[label, count(value)]] : [])),

@@ -1,12 +1,14 @@
 // A model as clients read it: one entry has what OpenAI's clients look for, what Anthropic's do, and what is ours.
+
 import { z } from "zod";
+import { byCapability } from "../../../domain/models/capabilities.ts";
 import type { Model } from "../../../domain/models/model.ts";
 import { priceToWire } from "../../../domain/models/price-text.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { priceShape } from "../../../wire/price.ts";
 
 export const capabilitiesShape = z
-  .object({ chat: z.boolean().optional(), completion: z.boolean().optional(), embeddings: z.boolean().optional() })
+  .object(byCapability(() => z.boolean().optional()))
   .optional()
   .describe("Left out where nobody says.");
 export const contextShape = z

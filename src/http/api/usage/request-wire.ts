@@ -111,6 +111,8 @@ const usageDetails = z
     output_audio_tokens: counted,
     output_image_tokens: counted,
     searches: counted.describe("Searches that the model server ran."),
+    documents: counted.describe("Documents that were ranked or compared."),
+    search_units: counted.describe("Search units that its vendor counts for them."),
     served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
     billed: z
       .number()
@@ -214,6 +216,8 @@ export function detailsToWire(request: PastRequest, forOperator: boolean): z.inf
     output_audio_tokens: details.outputAudioTokens,
     output_image_tokens: details.outputImageTokens,
     searches: details.searches,
+    documents: details.documents,
+    search_units: details.searchUnits,
     served: served && [...served],
     ...(forOperator && billedNanoUsd !== undefined ? { billed: usdOf(billedNanoUsd) } : {}),
   };

@@ -20,6 +20,8 @@ const rateTitles: Record<RateName, string> = {
   output_image: "Images in the answer",
   request: "Each request",
   search: "Each search",
+  document: "Each document",
+  search_unit: "Each search unit",
 };
 
 /** The rates that are said, with what each is for. */

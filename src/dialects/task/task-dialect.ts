@@ -1,0 +1,67 @@
+// The dialect of a task, in which all but what its entry says is the same for each.
+import { generates } from "../../domain/models/operation.ts";
+import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
+import type { Dialect } from "../dialect.ts";
+import { comment } from "../keep-alive.ts";
+import { streamChunks } from "../openai/chunks.ts";
+import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import type { Json, Task } from "./task.ts";
+import { readTaskAnswer } from "./task-answer.ts";
+
+/** The members in the order of all dialects: what reads them stays monomorphic. */
+export function taskDialect(task: Task): Dialect {
+  const { operation, endpoint, capability, schema, promptMember, shownMembers } = task;
+  return {
+    operation,
+    endpoint,
+    capability,
+    spanName: operation,
+    maker: "openai",
+    format: undefined,
+    task,
+
+    schema,
+    countSchema: undefined,
+    shownMembers,
+    promptTokens: (body) => tokensRead(task, body),
+    isPlain: () => true,
+    opened: undefined,
+    isKeptUnlessTold: false,
+    asksForUsage: false,
+    limitMembers: ["max_completion_tokens"],
+    leastLimit: () => 1,
+    isLimitRequired: false,
+    promptMember,
+    isConversation: false,
+    generates: generates[operation],
+    knowsNewerLimit: true,
+    width: () => 1,
+    hasMedia: hasMediaPart,
+
+    answerList: task.answerLists[0] ?? "",
+    answerObject: "",
+    chunkObject: "",
+    idOf: (requestId) => requestId,
+    encode: () => false,
+    readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
+    stream: streamChunks,
+    tellsPromptFirst: false,
+    keepAlive: comment,
+    errorEvent: undefined,
+    kept: undefined,
+    namesKept: undefined,
+
+    asked: textsSaid,
+    answered: () => [],
+    streamed: piecesSaid,
+    readTold,
+  };
+}
+
+function tokensRead({ shownMembers, repeated, readings }: Task, body: Json): number {
+  const once = shownTokens(
+    body,
+    shownMembers.filter((name) => !repeated.includes(name)),
+  );
+  return once + readings(body) * shownTokens(body, repeated);
+}

@@ -1,0 +1,29 @@
+// Decisions on the wire (OpenAI API reference, "Create a decision"; vLLM has the same since 0.33).
+import { z } from "zod";
+import { modelId } from "../parts.ts";
+
+/** POST /decisions. */
+export const decisionRequest = z
+  .looseObject({
+    model: modelId,
+    input: z
+      .union([z.string(), z.array(z.looseObject({})).max(131_072)])
+      .describe("What the questions are about: a text, or messages, calls and their outputs."),
+    questions: z
+      .array(z.looseObject({ type: z.string().min(1).max(64), name: z.string().max(1024).optional() }))
+      .min(1)
+      .max(1024)
+      .describe("Each a `predicate`, a `choice` or a `score`, with its `instructions`."),
+    safety_identifier: z.string().max(1024).nullish().describe("Your own id of the end user; passed on."),
+  })
+  .meta({ id: "DecisionRequest" });
+
+export const decision = z
+  .looseObject({
+    answers: z.array(z.looseObject({ type: z.string(), name: z.string().nullable().optional() })),
+    model: z.string(),
+    usage: z
+      .looseObject({ input_tokens: z.int(), output_tokens: z.int().optional(), total_tokens: z.int().optional() })
+      .optional(),
+  })
+  .meta({ id: "Decision" });

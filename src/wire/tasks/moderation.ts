@@ -1,0 +1,33 @@
+// Moderations on the wire (OpenAI API reference, "Create moderation").
+import { z } from "zod";
+import { modelId } from "../parts.ts";
+
+/** POST /moderations. */
+export const moderationRequest = z
+  .looseObject({
+    model: modelId,
+    input: z
+      .union([
+        z.string(),
+        z
+          .array(z.union([z.string(), z.looseObject({})]))
+          .min(1)
+          .max(2048),
+      ])
+      .describe("A text, several, or parts of `text` and `image_url`."),
+  })
+  .meta({ id: "ModerationRequest" });
+
+export const moderationResult = z
+  .looseObject({
+    id: z.string().optional(),
+    model: z.string().optional(),
+    results: z.array(
+      z.looseObject({
+        flagged: z.boolean(),
+        categories: z.looseObject({}).describe("Whether each category applies."),
+        category_scores: z.looseObject({}).optional(),
+      }),
+    ),
+  })
+  .meta({ id: "ModerationResult" });
