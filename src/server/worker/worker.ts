@@ -121,6 +121,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   });
   const link = new FrameLink(socket, {
     received: ([name, ...values]) => (messages[name as keyof ToWorker] as (...given: unknown[]) => void)(...values),
+    figures: (kind, words, at) => primary.figures(kind, words, at),
     closed: close,
   });
   socket.data.link = link;

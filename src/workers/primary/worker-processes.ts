@@ -5,9 +5,16 @@ import { exactMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import { putGrant } from "../link/figures.ts";
 import { FrameLink, type Message } from "../link/frame-link.ts";
 import { errorText, packed, type ToPrimary, type ToWorker } from "../link/messages.ts";
-import { type DeskMessages, type DeskOptions, type OrphanedLeases, WorkerDesk } from "./worker-desk.ts";
+import {
+  type DeskAnswers,
+  type DeskMessages,
+  type DeskOptions,
+  type OrphanedLeases,
+  WorkerDesk,
+} from "./worker-desk.ts";
 
 export interface WorkerProcessesOptions {
   count: number;
@@ -311,6 +318,7 @@ export class WorkerProcesses {
   #accept(socket: Socket): void {
     const link = new FrameLink(socket, {
       received: (message) => this.#received(connected, message),
+      figures: (kind, words, at) => connected.worker?.desk?.figures(kind, words, at),
       closed: (fault) => this.#lost(connected, fault),
     });
     const connected: Connected = { link, worker: undefined };
@@ -348,9 +356,10 @@ export class WorkerProcesses {
     if (!worker || worker.link) throw new Error(`There is no worker ${number} to be met.`);
     connected.worker = worker;
     worker.link = connected.link;
-    const answers = {
-      answer: (question: number, value: unknown) => connected.link.send("answer", question, value),
-      refuse: (question: number, error: unknown) => connected.link.send("refuse", question, errorText(error)),
+    const answers: DeskAnswers = {
+      answer: (question, value) => connected.link.send("answer", question, value),
+      refuse: (question, error) => connected.link.send("refuse", question, errorText(error)),
+      grant: (question, reservedTokens, status) => putGrant(connected.link, question, reservedTokens, status),
     };
     worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
     this.#tell(worker, "setup", packed(this.#options.setup(number)));
