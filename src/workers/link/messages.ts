@@ -46,14 +46,16 @@ export interface ToPrimary {
 
 /** Messages of the primary process; what a worker is set up with is for those to say who compose both. */
 export interface ToWorker {
-  /** The first: all that it needs to serve, packed. */
-  setup: [setup: string];
-  /** Packed, as are those below. */
+  /** The first: all that it needs to serve, packed, and how many `Changes` there were before that. */
+  setup: [setup: string, changes: number];
+  /** Packed, as is that below. */
   models: [models: string];
   configure: [config: string];
-  /** Asks that nothing be believed that was known of credentials and limits until now. Answered by nothing, once so. */
-  drop: [question: number];
-  /** Asks for an answer, nothing, which says that all that came before holds. */
+  /** A change: nothing is to be believed that was known of credentials and limits until now. */
+  drop: [];
+  /** A change, which the message before it said. */
+  changed: [];
+  /** Asks for an answer, nothing, which says that it is alive. */
   confirm: [question: number];
   /** Asks for its figures. */
   figures: [question: number];
