@@ -183,7 +183,14 @@ test("a worker that is busy while a key is revoked refuses it once it goes on, a
         ...{ method: "DELETE", signal: AbortSignal.timeout(1_000) },
         headers: { authorization: `Bearer ${server.key}`, connection: "close" },
       });
-    await until(() => revoke().then(({ ok }) => ok, () => false), "it is revoked");
+    await until(
+      () =>
+        revoke().then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      "it is revoked",
+    );
   } finally {
     upstream.script(chatScript());
   }

@@ -193,7 +193,10 @@ test.skipIf(!canMount)(
       try {
         fillDisk();
         // What the ledger has booked meanwhile frees some bytes again: the disk is full for good a little later.
-        await until(async () => (await spoolOf(at(0))) === "503 not_ready failed", "it is not ready for want of its disk");
+        await until(
+          async () => (await spoolOf(at(0))) === "503 not_ready failed",
+          "it is not ready for want of its disk",
+        );
         await Bun.sleep(faultMs);
       } finally {
         emptyDisk();
