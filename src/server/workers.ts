@@ -1,7 +1,7 @@
 // The worker processes of this server, as its parts have them: what they are told, and what they tell.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type KeyRing, keyRing } from "../domain/key-ring.ts";
@@ -189,6 +189,7 @@ const socketsName = "headrace-workers-";
 /** A directory for the sockets of this process and its workers, and for nobody else; the data directory says where. */
 export function socketDirectory(dataDir: string): { path: string; close(): void } {
   const path = mkdtempSync(join(tmpdir(), socketsName));
+  writeFileSync(ownerOf(path), resolve(dataDir));
   writeFileSync(noteOf(dataDir), path, { mode: 0o600 });
   return { path, close: () => removeLeftSockets(dataDir) };
 }
@@ -198,9 +199,14 @@ export function removeLeftSockets(dataDir: string): void {
   const note = noteOf(dataDir);
   if (!existsSync(note)) return;
   const path = readFileSync(note, "utf8");
-  // Whatever else the file came to say, nothing else is removed.
-  if (basename(path).startsWith(socketsName)) rmSync(path, { recursive: true, force: true });
+  // A copy of the data directory of a server that runs says where the sockets of that one are.
+  const owner = existsSync(ownerOf(path)) ? readFileSync(ownerOf(path), "utf8") : undefined;
+  if (owner === resolve(dataDir) && basename(path).startsWith(socketsName)) rmSync(path, { recursive: true });
   rmSync(note, { force: true });
+}
+
+function ownerOf(path: string): string {
+  return join(path, "data-directory");
 }
 
 function noteOf(dataDir: string): string {

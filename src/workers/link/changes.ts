@@ -37,7 +37,8 @@ export class SeenChanges {
 
   /** It has done what one of them asks for. */
   saw(): void {
-    this.#seen++;
+    // As what all processes see turns over.
+    this.#seen = (this.#seen + 1) | 0;
   }
 
   /** Whether there is one that it has not done: then nothing may be believed of what it knows. */

@@ -108,6 +108,7 @@ export class FrameLink {
 
   /** Bytes came. They are Bun's, and used again by the next call. */
   data(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
     const incoming = this.#incoming;
     incoming.need(bytes.length);
     incoming.bytes.set(bytes, incoming.filled);
