@@ -44,12 +44,19 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
     this.#link = link;
   }
 
-  async admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
+  admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
     const set = this.#numberOf(limits);
     const lease = this.#link.next;
-    const text = await (isPlain(limits, reservation)
+    const asked = isPlain(limits, reservation)
       ? this.#link.admit(set, reservation)
-      : this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation)));
+      : this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation));
+    // One promise for each request, where an async function that waits for a Later has four.
+    return new Promise((resolve, reject) =>
+      asked.whenSettled((text) => resolve(this.#admissionOf(text, lease, limits)), reject),
+    );
+  }
+
+  #admissionOf(text: AdmissionText, lease: number, limits: LimitSet): Admission {
     if ("refusal" in text) return { refusal: errorOf(text.refusal), status: text.status };
     return new RemoteLease(this.#link, lease, text, limits);
   }
