@@ -37,7 +37,7 @@ export class SeenChanges {
 
   /** It has done what one of them asks for. */
   saw(): void {
-    // As what all processes see turns over.
+    // It turns over where the count in memory does.
     this.#seen = (this.#seen + 1) | 0;
   }
 
