@@ -149,7 +149,11 @@ export const layers: Layers = {
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
-  "src/workers/link": { may: ["src/base", "src/domain"], packages: ["bun:jsc"], because: protocol },
+  "src/workers/link": {
+    may: ["src/base", "src/domain"],
+    packages: ["bun", "bun:jsc", "node:fs", "node:path"],
+    because: protocol,
+  },
   "src/workers/primary": {
     may: ["src/base", "src/domain", "src/workers/link"],
     packages: ["bun", "node:fs", "node:path"],

@@ -48,7 +48,7 @@ import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
-import { freePort, innerSocket, socketDirectory, Workers } from "./workers.ts";
+import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
 
@@ -237,10 +237,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     systemHealth: () => health.figures(),
     ...{ observer, metrics },
   });
+  removeLeftSockets(config.dataDir);
   const shared = config.workers === 1 ? undefined : openShared(config, opened);
   const server: Http1Server = startHttpServer({
     ...(shared ? { unix: innerSocket(shared.directory) } : { hostname: config.host, port: config.port }),
-    beforeAnswer: shared && (() => workers?.whenTold()),
+    beforeAnswer: shared && (() => workers?.tellModels()),
     routes,
     otherRoutes: others,
     authenticator: governance.authenticator,
@@ -368,9 +369,9 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
 }
 
 /** What this process and its workers share. Throws the system's error where somebody listens on the port. */
-function openShared({ host, port }: Config, opened: Opened): { directory: string; port: number } {
+function openShared({ host, port, dataDir }: Config, opened: Opened): { directory: string; port: number } {
   const free = freePort(host, port);
-  const { path } = opened.add(socketDirectory());
+  const { path } = opened.add(socketDirectory(dataDir));
   return { directory: path, port: free };
 }
 

@@ -1,7 +1,7 @@
 // The worker processes of this server, as its parts have them: what they are told, and what they tell.
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import type { Log } from "../base/log.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type KeyRing, keyRing } from "../domain/key-ring.ts";
@@ -82,7 +82,7 @@ export class Workers {
     routing.catalog.onChange = () => {
       this.#mayDiffer = true;
     };
-    this.#timer = setInterval(() => this.#tellModels(), lookMs);
+    this.#timer = setInterval(() => this.tellModels(), lookMs);
     this.#timer.unref();
   }
 
@@ -101,10 +101,13 @@ export class Workers {
     this.#processes.drop();
   }
 
-  /** Resolves once all of them know what was changed until now; undefined where they do. */
-  whenTold(): Promise<void> | undefined {
-    this.#tellModels();
-    return this.#processes.settled();
+  /** None of them serves models as they were before from here on. */
+  tellModels(): void {
+    const { drained } = this.#options.routing.router;
+    if (!this.#mayDiffer && drained === this.#drained) return;
+    this.#mayDiffer = false;
+    this.#drained = drained;
+    this.#processes.modelsChanged();
   }
 
   configure(config: ReloadableConfig): void {
@@ -151,14 +154,6 @@ export class Workers {
     await this.#processes.close();
   }
 
-  #tellModels(): void {
-    const { drained } = this.#options.routing.router;
-    if (!this.#mayDiffer && drained === this.#drained) return;
-    this.#mayDiffer = false;
-    this.#drained = drained;
-    this.#processes.modelsChanged();
-  }
-
   /** Who has these limits, with what is remembered of them: the account's quota comes first, the key's own behind it. */
   #partyOf(limits: LimitSet): OpenParty {
     let party = this.#parties.get(limits);
@@ -189,10 +184,33 @@ export class Workers {
   }
 }
 
-/** A directory for the sockets of this process and its workers, and for nobody else. */
-export function socketDirectory(): { path: string; close(): void } {
-  const path = mkdtempSync(join(tmpdir(), "headrace-workers-"));
-  return { path, close: () => rmSync(path, { recursive: true, force: true }) };
+const socketsName = "headrace-workers-";
+
+/** A directory for the sockets of this process and its workers, and for nobody else; the data directory says where. */
+export function socketDirectory(dataDir: string): { path: string; close(): void } {
+  const path = mkdtempSync(join(tmpdir(), socketsName));
+  writeFileSync(ownerOf(path), resolve(dataDir));
+  writeFileSync(noteOf(dataDir), path, { mode: 0o600 });
+  return { path, close: () => removeLeftSockets(dataDir) };
+}
+
+/** Removes the directory of a process that was killed. To be called by whoever has the data directory. */
+export function removeLeftSockets(dataDir: string): void {
+  const note = noteOf(dataDir);
+  if (!existsSync(note)) return;
+  const path = readFileSync(note, "utf8");
+  // A copy of the data directory of a server that runs says where the sockets of that one are.
+  const owner = existsSync(ownerOf(path)) ? readFileSync(ownerOf(path), "utf8") : undefined;
+  if (owner === resolve(dataDir) && basename(path).startsWith(socketsName)) rmSync(path, { recursive: true });
+  rmSync(note, { force: true });
+}
+
+function ownerOf(path: string): string {
+  return join(path, "data-directory");
+}
+
+function noteOf(dataDir: string): string {
+  return join(dataDir, "worker-sockets");
 }
 
 /** The socket at which the primary process answers what workers hand over. */

@@ -1,7 +1,7 @@
 // Several workers are one server: limits, keys, ledger, log and metrics over all of them, and nothing is lost with one that dies.
 import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
@@ -34,7 +34,8 @@ async function served(server: TestServer, key?: string): Promise<void> {
   await until(async () => {
     const texts = (await server.workers?.metrics()) ?? [];
     if (texts.length < 3) return false;
-    await chat(server, {}, key);
+    // All of them may be gone at this moment, in tests that kill them.
+    await chat(server, {}, key).catch(() => {});
     return texts.every((text) => /headrace_inference_requests_total\{.*\} \d/.test(text));
   }, "each worker has served a request");
 }
@@ -165,6 +166,44 @@ test("a worker that is killed is replaced; what it had is on the ledger once, it
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 }, 60_000);
 
+test("a worker that is busy while a key is revoked refuses it once it goes on, and is not killed for being slow", async () => {
+  const { upstream, server } = await start();
+  const { id, key } = await makeKey(server, {});
+  // Each worker knows the key, and has a stream of another one.
+  expect(counts(await Promise.all(Array.from({ length: 24 }, () => chat(server, {}, key))))).toEqual({ 200: 24 });
+  upstream.script(slowStream);
+  const streams = Array.from({ length: 12 }, () => chat(server, { stream: true }));
+  await until(() => upstream.requests.filter(({ body }) => body["stream"]).length === 12, "all of them stream");
+  const [victim = 0] = server.workers?.pids ?? [];
+  process.kill(victim, "SIGSTOP");
+  try {
+    // Some come to the one that is stopped.
+    const revoke = () =>
+      fetch(`${server.url}/v1/keys/${id}`, {
+        ...{ method: "DELETE", signal: AbortSignal.timeout(1_000) },
+        headers: { authorization: `Bearer ${server.key}`, connection: "close" },
+      });
+    await until(
+      () =>
+        revoke().then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      "it is revoked",
+    );
+  } finally {
+    upstream.script(chatScript());
+  }
+  const refused = Array.from({ length: 24 }, () => chat(server, {}, key));
+  // Longer than the second for which an answer once waited for all workers.
+  await Bun.sleep(1_500);
+  process.kill(victim, "SIGCONT");
+  expect(counts(await Promise.all(refused))).toEqual({ 401: 24 });
+  expect(counts(await Promise.all(streams))).toEqual({ 200: 12 });
+  expect(server.logged("worker_killed")).toEqual([]);
+  expect(server.workers?.pids).toContain(victim);
+});
+
 test("a worker that hangs is replaced, though nothing is asked of it", async () => {
   const { server } = await start();
   const [victim = 0] = server.workers?.pids ?? [];
@@ -193,7 +232,7 @@ async function held(server: TestServer, key: string): Promise<number> {
   return quotas.at(-1)?.used ?? -1;
 }
 
-test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port", async () => {
+test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port and removes its sockets", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const config = join(directory, "headrace.yaml");
   writeFileSync(config, "{}");
@@ -206,12 +245,18 @@ test("when the primary process is killed its workers end at once, also those tha
     readFileSync(`/proc/${child}/cmdline`, "utf8").includes("@serve-requests"),
   );
   expect(workers).toHaveLength(2);
+  const sockets = readFileSync(join(options.dataDir, "worker-sockets"), "utf8");
   for (const worker of workers) process.kill(worker, "SIGSTOP");
   process.kill(pid, "SIGKILL");
   await until(() => !workers.some(isAlive), "they have ended");
   const next = await startServerProcess({ ...options, args: [...options.args, "--port", new URL(server.url).port] });
   stack.push(next);
   expect((await fetch(`${next.url}/healthz`)).status).toBe(200);
+  expect(existsSync(sockets)).toBe(false);
+  const others = readFileSync(join(options.dataDir, "worker-sockets"), "utf8");
+  next.process.kill("SIGTERM");
+  await next.process.exited;
+  expect([others, join(options.dataDir, "worker-sockets")].map((path) => existsSync(path))).toEqual([false, false]);
   rmSync(directory, { recursive: true, force: true });
 });
 

@@ -150,19 +150,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
         this.#mayBeCoded = false;
         whenSettled(inCoding(answer, this.req.headers.get("accept-encoding")), onAnswer, onFault, this);
       } else {
-        const pending = this.#options.beforeAnswer?.();
-        if (pending) void pending.then(() => this.#answerWith(answer));
-        else this.#answerWith(answer);
+        this.#options.beforeAnswer?.();
+        this.#send(answer);
+        if (!this.#deferred) this.#write();
       }
-    } catch (thrown) {
-      this.fault(thrown);
-    }
-  }
-
-  #answerWith(answer: PlainAnswer | StreamedAnswer | UpgradeAnswer): void {
-    try {
-      this.#send(answer);
-      if (!this.#deferred) this.#write();
     } catch (thrown) {
       this.fault(thrown);
     }
@@ -174,12 +165,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#options.elsewhere?.pass(this.req, this.#reply, thrown.body);
       return;
     }
-    const pending = this.#options.beforeAnswer?.();
-    if (pending) void pending.then(() => this.#answerFault(thrown));
-    else this.#answerFault(thrown);
-  }
-
-  #answerFault(thrown: unknown): void {
+    this.#options.beforeAnswer?.();
     if (!this.req.left.cancelled) {
       this.#fail(toGatewayError(thrown));
       return;

@@ -20,7 +20,7 @@ export interface HttpServerParts {
   routes: readonly Route[];
   /** Gives further ones; called when a request comes that is for none of `routes`. Left out: there are none. */
   otherRoutes?: () => Promise<readonly Route[]>;
-  authenticator: Authenticator;
+  authenticator: Pick<Authenticator, "authenticate">;
   /** People at browsers. */
   sessions: Pick<SessionPrincipals, "applies" | "find">;
   /** What clients are given, with `/v1`; each 401 tells the metadata of this resource (RFC 9728, 5.1). */
@@ -44,8 +44,8 @@ export interface HttpServerParts {
   clock: Clock;
   /** Answers what no route is for, and what is handed over; left out: this process answers everything. */
   elsewhere?: Elsewhere | undefined;
-  /** Waited for before an answer is sent, where what the request changed has to be known elsewhere first; never rejects. */
-  beforeAnswer?: (() => Promise<void> | undefined) | undefined;
+  /** Called before an answer is sent, where what the request changed has to hold elsewhere first. */
+  beforeAnswer?: (() => void) | undefined;
   /** Told of requests that are authenticated. */
   tracer?: Tracer | undefined;
   /** Told of the end of each exchange. */

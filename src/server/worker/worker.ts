@@ -1,5 +1,5 @@
 // A worker process: serves requests for models that are served over plain HTTP, and hands all others over to the primary one.
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -28,7 +28,7 @@ import { logSettings } from "../../logging/settings.ts";
 import { isServersFault } from "../../notices/watch/error-watch.ts";
 import { AddressThrottle } from "../../policy/address-throttle.ts";
 import { Admitter } from "../../policy/admit.ts";
-import { Authenticator } from "../../policy/credentials/authenticate.ts";
+import { Authenticator, type PresentedCredentials } from "../../policy/credentials/authenticate.ts";
 import type { Chain } from "../../policy/credentials/cached-chain.ts";
 import { KeyActivity } from "../../policy/credentials/key-activity.ts";
 import { UnknownCredentials } from "../../policy/credentials/unknown-credentials.ts";
@@ -43,6 +43,7 @@ import { openPostgres } from "../../storage/sql/open-postgres.ts";
 import type { Tracing } from "../../tracing/open-tracing.ts";
 import { HandOver } from "../../workers/hand-over.ts";
 import type { UnreachableAnswer } from "../../workers/handed-request.ts";
+import { SeenChanges } from "../../workers/link/changes.ts";
 import { FrameLink } from "../../workers/link/frame-link.ts";
 import { type ToWorker, unpacked } from "../../workers/link/messages.ts";
 import { OutcomeCounts } from "../../workers/worker/outcome-counts.ts";
@@ -88,8 +89,8 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
   let worker: Worker | undefined;
   const messages: { [Name in keyof ToWorker]: (...values: ToWorker[Name]) => void } = {
-    setup(setup) {
-      worker = new Worker(unpacked<WorkerSetup>(setup), primary);
+    setup(setup, changes) {
+      worker = new Worker(unpacked<WorkerSetup>(setup), primary, new SeenChanges(dirname(path), changes));
       process.on("unhandledRejection", (reason) =>
         worker?.log.error("unhandled_rejection", { detail: textOf(reason) }),
       );
@@ -97,7 +98,8 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     },
     models: (models) => worker?.serve(unpacked<DirectModels>(models)),
     configure: (config) => worker?.configure(unpacked<ReloadableConfig>(config)),
-    drop: (question) => void worker?.drop().then(() => primary.tell("answer", question, null)),
+    drop: () => void worker?.drop(),
+    changed: () => worker?.changed(),
     confirm: (question) => primary.tell("answer", question, null),
     figures: (question) => primary.tell("answer", question, worker?.figures()),
     flush: (question) => void worker?.flush().then(() => primary.tell("answer", question, null)),
@@ -122,6 +124,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
   });
   const link = new FrameLink(socket, {
     received: ([name, ...values]) => (messages[name as keyof ToWorker] as (...given: unknown[]) => void)(...values),
+    figures: (kind, words, at) => primary.figures(kind, words, at),
     closed: close,
   });
   socket.data.link = link;
@@ -138,6 +141,7 @@ class Worker {
   readonly log: StreamLog;
   readonly #setup: WorkerSetup;
   readonly #primary: PrimaryLink;
+  readonly #changes: SeenChanges;
   readonly #clock: Clock = systemClock;
   readonly #tiers = new Tiers();
   readonly #addressThrottle = new AddressThrottle({ clock: this.#clock });
@@ -156,10 +160,11 @@ class Worker {
   #server: ReturnType<typeof startHttpServer> | undefined;
   #isStarting = false;
 
-  constructor(setup: WorkerSetup, primary: PrimaryLink) {
+  constructor(setup: WorkerSetup, primary: PrimaryLink, changes: SeenChanges) {
     const { config } = setup;
     this.#setup = setup;
     this.#primary = primary;
+    this.#changes = changes;
     this.#config = config;
     this.log = new StreamLog(config.logFormat);
     this.#routing = new WorkerRouting({
@@ -210,6 +215,12 @@ class Worker {
   async drop(): Promise<void> {
     await this.#reread();
     this.#authenticator.invalidate();
+    this.#changes.saw();
+  }
+
+  /** What was told before this holds here. */
+  changed(): void {
+    this.#changes.saw();
   }
 
   figures(): string {
@@ -274,7 +285,7 @@ class Worker {
     const handOver = new HandOver({ socketPath: innerSocket, maxConnections: mostHandedOver, unreachable });
     this.#server = startHttpServer({
       ...{ hostname: config.host, port, shared: true, routes: this.#routes(ledger) },
-      authenticator: this.#authenticator,
+      authenticator: { authenticate: (presented) => this.#authenticate(presented) },
       // Whoever is signed in at a browser is known to the primary process alone.
       sessions: { applies: () => false, find: handOverLater },
       baseUrl: () => baseUrl,
@@ -325,6 +336,11 @@ class Worker {
       ...keptElsewhere,
     };
     return [...inferenceRoutes(deps), createMessageRoute(deps), createResponseRoute(deps, runFor)];
+  }
+
+  /** What this process knows may be wrong until it has heard of each change: the primary process knows. */
+  #authenticate(presented: PresentedCredentials): Principal | Promise<Principal> {
+    return this.#changes.isBehind ? handOver() : this.#authenticator.authenticate(presented);
   }
 
   /** What is kept is written, and read, by the primary process alone. */

@@ -1,4 +1,4 @@
-// Messages between two processes of one server over a Unix socket: those of one turn of the event loop are one frame.
+// Messages between two processes of one server over a Unix socket: those of one turn of the event loop leave in one write.
 import { sendAtTurnEnd } from "../../base/turn-end.ts";
 
 /** The name of a message, then its values: what JSON can say. */
@@ -7,34 +7,78 @@ export type Message = readonly [name: string, ...values: unknown[]];
 /** The part of Bun's socket that a link needs. */
 export interface LinkSocket {
   /** Gives how many bytes were taken. */
-  write(bytes: Uint8Array): number;
+  write(bytes: Uint8Array, byteOffset: number, byteLength: number): number;
   end(): void;
   terminate(): void;
 }
 
 export interface LinkListener {
-  /** Called in the order in which the other end sent them. What it throws ends the link. */
+  /** Called in the order in which the other end sent them, as is `figures`. What either throws ends the link. */
   received(message: Message): void;
+  /** A message without text: its numbers are in `words` from `at` on, until this returns. `kind`: as it was sent. */
+  figures(kind: number, words: Words, at: number): void;
   /** Called once; nothing is received behind it. `fault`: why this end gave the other one up. */
   closed(fault: string | undefined): void;
 }
 
-const headBytes = 4;
-/** A frame is what one turn had to say: far below it. */
-const longestFrame = 64 * 1024 * 1024;
+/** Numbers that lie in memory as they are sent, and the same as bytes, eight of each. */
+export interface Words {
+  readonly numbers: Float64Array;
+  readonly bytes: Buffer;
+}
+
+/** The kind of a message that is JSON; the others are for those to name who send them. */
+const text = 0;
+const wordBytes = 8;
+/** How many bytes follow, then the kind, 32 bits each. The next message begins at a whole word. */
+const headBytes = wordBytes;
+/** What one message may have: far above what any has. */
+const longestMessage = 64 * 1024 * 1024;
 /** An end that does not take so much is stuck. */
 const mostUnsent = 128 * 1024 * 1024;
+const usualBytes = 64 * 1024;
+
+/** Grows with what is put into it, and is as small as before once that is gone. */
+class Space implements Words {
+  numbers = new Float64Array(0);
+  bytes = Buffer.alloc(0);
+  heads = new Uint32Array(0);
+  filled = 0;
+
+  /** Makes room for so many bytes behind those that it has. */
+  need(more: number): void {
+    if (this.filled + more <= this.bytes.length) return;
+    this.#take(Math.max(usualBytes, 2 ** Math.ceil(Math.log2(this.filled + more))));
+  }
+
+  /** Forgets all up to `at`. */
+  forget(at: number): void {
+    if (at === 0) return;
+    if (at < this.filled) this.bytes.copyWithin(0, at, this.filled);
+    this.filled -= at;
+    if (this.filled === 0 && this.bytes.length > usualBytes) this.#take(usualBytes);
+  }
+
+  #take(length: number): void {
+    const memory = new ArrayBuffer(length);
+    const bytes = Buffer.from(memory);
+    bytes.set(this.bytes.subarray(0, this.filled));
+    this.bytes = bytes;
+    this.numbers = new Float64Array(memory);
+    this.heads = new Uint32Array(memory);
+  }
+}
 
 export class FrameLink {
   readonly #socket: LinkSocket;
   readonly #listener: LinkListener;
-  #outgoing: Message[] = [];
+  readonly #outgoing = new Space();
+  readonly #incoming = new Space();
   readonly #flush = () => this.#send();
-  /** Frames, or their rest, that the kernel has not taken. */
+  /** What the kernel has not taken. */
   #unsent: Buffer[] = [];
   #unsentBytes = 0;
-  #incoming: Buffer[] = [];
-  #incomingBytes = 0;
+  #isDue = false;
   #isClosed = false;
 
   constructor(socket: LinkSocket, listener: LinkListener) {
@@ -44,34 +88,39 @@ export class FrameLink {
 
   /** It leaves with all others of this turn. Nothing is sent over a link that was closed. */
   send(...message: Message): void {
-    if (this.#isClosed) return;
-    if (this.#outgoing.push(message) === 1) sendAtTurnEnd(this.#flush);
+    const json = JSON.stringify(message);
+    const length = Buffer.byteLength(json);
+    const at = this.#begin(text, length);
+    this.#outgoing.bytes.write(json, at * wordBytes, length);
   }
 
-  /** Bytes came. */
-  data(bytes: Buffer): void {
-    // They are Bun's, and used again by the next call.
-    let rest = bytes;
-    if (this.#incomingBytes > 0) {
-      this.#incoming.push(Buffer.from(bytes));
-      this.#incomingBytes += bytes.length;
-      const wanted = this.#wanted();
-      if (wanted === undefined || this.#incomingBytes < wanted) return;
-      rest = Buffer.concat(this.#incoming, this.#incomingBytes);
-      this.#incoming = [];
-      this.#incomingBytes = 0;
-    }
-    rest = this.#take(rest);
-    if (rest.length === 0 || this.#isClosed) return;
-    this.#incoming.push(Buffer.from(rest));
-    this.#incomingBytes = rest.length;
+  /**
+   * Begins a message of so many numbers and gives the place of the first: they are to be put into `words` there before
+   * anything else is sent. `kind`: above 0.
+   */
+  begin(kind: number, numbers: number): number {
+    return this.#begin(kind, numbers * wordBytes);
+  }
+
+  get words(): Words {
+    return this.#outgoing;
+  }
+
+  /** Bytes came. They are Bun's, and used again by the next call. */
+  data(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
+    const incoming = this.#incoming;
+    incoming.need(bytes.length);
+    incoming.bytes.set(bytes, incoming.filled);
+    incoming.filled += bytes.length;
+    incoming.forget(this.#take(incoming));
   }
 
   /** The kernel takes more. */
   drain(): void {
     while (this.#unsent.length > 0) {
       const [first] = this.#unsent as [Buffer];
-      const taken = Math.max(0, this.#socket.write(first));
+      const taken = Math.max(0, this.#socket.write(first, 0, first.length));
       this.#unsentBytes -= taken;
       if (taken < first.length) {
         this.#unsent[0] = first.subarray(taken);
@@ -93,50 +142,60 @@ export class FrameLink {
     this.#socket.end();
   }
 
-  /** Bytes that the frame at the beginning has, once its head is here. */
-  #wanted(): number | undefined {
-    const [first] = this.#incoming;
-    if (first === undefined || this.#incomingBytes < headBytes) return undefined;
-    const head = first.length >= headBytes ? first : Buffer.concat(this.#incoming, this.#incomingBytes);
-    return headBytes + head.readUInt32LE(0);
+  /** Gives the place of its first word. */
+  #begin(kind: number, length: number): number {
+    const space = this.#outgoing;
+    // What is said over a closed link is written over by what is said next.
+    if (this.#isClosed) space.filled = 0;
+    space.need(headBytes + whole(length));
+    const at = space.filled;
+    space.heads[at / 4] = length;
+    space.heads[at / 4 + 1] = kind;
+    space.filled = at + headBytes + whole(length);
+    if (!this.#isDue && !this.#isClosed) {
+      this.#isDue = true;
+      sendAtTurnEnd(this.#flush);
+    }
+    return (at + headBytes) / wordBytes;
   }
 
-  /** Tells all frames that are whole; gives the rest. */
-  #take(bytes: Buffer): Buffer {
+  /** Tells all messages that are whole; gives where the rest begins. */
+  #take(space: Space): number {
     let at = 0;
-    while (bytes.length - at >= headBytes && !this.#isClosed) {
-      const length = bytes.readUInt32LE(at);
-      if (length > longestFrame) {
-        this.#fail(`a frame of ${length} bytes`);
+    while (space.filled - at >= headBytes && !this.#isClosed) {
+      const length = space.heads[at / 4] as number;
+      if (length > longestMessage) {
+        this.#fail(`a message of ${length} bytes`);
         break;
       }
-      const end = at + headBytes + length;
-      if (bytes.length < end) break;
-      this.#tell(bytes.toString("utf8", at + headBytes, end));
+      const end = at + headBytes + whole(length);
+      if (space.filled < end) break;
+      this.#tell(space, space.heads[at / 4 + 1] as number, at + headBytes, length);
       at = end;
     }
-    return bytes.subarray(at);
+    return at;
   }
 
-  #tell(text: string): void {
+  #tell(space: Space, kind: number, at: number, length: number): void {
     try {
-      for (const message of JSON.parse(text) as Message[]) this.#listener.received(message);
+      if (kind !== text) this.#listener.figures(kind, space, at / wordBytes);
+      else this.#listener.received(JSON.parse(space.bytes.toString("utf8", at, at + length)) as Message);
     } catch (error) {
       this.#fail(error instanceof Error ? (error.stack ?? error.message) : String(error));
     }
   }
 
   #send(): void {
-    if (this.#isClosed || this.#outgoing.length === 0) return;
-    const text = JSON.stringify(this.#outgoing);
-    this.#outgoing = [];
-    const frame = Buffer.allocUnsafe(headBytes + Buffer.byteLength(text));
-    frame.writeUInt32LE(frame.length - headBytes, 0);
-    frame.write(text, headBytes);
-    const taken = this.#unsent.length > 0 ? 0 : Math.max(0, this.#socket.write(frame));
-    if (taken === frame.length) return;
-    this.#unsent.push(frame.subarray(taken));
-    this.#unsentBytes += frame.length - taken;
+    this.#isDue = false;
+    const space = this.#outgoing;
+    const length = space.filled;
+    if (this.#isClosed || length === 0) return;
+    const taken = this.#unsent.length > 0 ? 0 : Math.max(0, this.#socket.write(space.bytes, 0, length));
+    if (taken < length) {
+      this.#unsent.push(Buffer.from(space.bytes.subarray(taken, length)));
+      this.#unsentBytes += length - taken;
+    }
+    space.forget(length);
     if (this.#unsentBytes > mostUnsent) this.#fail("the other end does not read");
   }
 
@@ -149,7 +208,11 @@ export class FrameLink {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#unsent = [];
-    this.#incoming = [];
     this.#listener.closed(fault);
   }
+}
+
+/** Bytes of whole words that have room for so many. */
+function whole(bytes: number): number {
+  return (bytes + wordBytes - 1) & -wordBytes;
 }

@@ -18,14 +18,12 @@ export interface ToPrimary {
   limits: [set: number, limits: LimitSet];
   /** It names these no more. */
   forget: [sets: readonly number[]];
-  /** Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. */
+  /** Asks for an admission, whose lease has the number of the question. Answered by an `AdmissionText`. Mostly as numbers: `figures.ts`. */
   admit: [question: number, set: number, ...reservation: ReservationText];
   /** Asks for a `LimitStatus`. */
   peek: [question: number, set: number];
   /** Asks for more of a stop lease. Answered by a `StopText`. */
   grow: [question: number, lease: number, moreTokens: number, moreNanoUsd: number];
-  extend: [lease: number, tokens: number, nanoUsd: number];
-  settle: [lease: number, tokens: number, nanoUsd: number];
   /** What requests used that the worker before this one had left on the spool. More may follow. */
   recovered: [requests: readonly (readonly [requestId: string, tokens: number, nanoUsd: number])[]];
   /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
@@ -48,14 +46,16 @@ export interface ToPrimary {
 
 /** Messages of the primary process; what a worker is set up with is for those to say who compose both. */
 export interface ToWorker {
-  /** The first: all that it needs to serve, packed. */
-  setup: [setup: string];
-  /** Packed, as are those below. */
+  /** The first: all that it needs to serve, packed, and how many `Changes` there were before that. */
+  setup: [setup: string, changes: number];
+  /** Packed, as is that below. */
   models: [models: string];
   configure: [config: string];
-  /** Asks that nothing be believed that was known of credentials and limits until now. Answered by nothing, once so. */
-  drop: [question: number];
-  /** Asks for an answer, nothing, which says that all that came before holds. */
+  /** A change: nothing is to be believed that was known of credentials and limits until now. */
+  drop: [];
+  /** A change, which the message before it said. */
+  changed: [];
+  /** Asks for an answer, nothing, which says that it is alive. */
   confirm: [question: number];
   /** Asks for its figures. */
   figures: [question: number];
@@ -93,7 +93,7 @@ export interface StopText {
   tightest: { id: string; unit: StoppedBy["unit"]; period: StoppedBy["period"] } | undefined;
 }
 
-/** Plain values side by side, as there is one for each request. */
+/** Plain values side by side. */
 export type ReservationText = readonly [
   tokens: number,
   nanoUsd: number,
@@ -147,16 +147,12 @@ export function reservationOf([
   return reservation;
 }
 
-export function grantText(
-  reservedTokens: number,
-  { requests, tokens }: LimitStatus,
-  stop: StopText | undefined,
-): GrantText {
+export function grantText(reservedTokens: number, { requests, tokens }: LimitStatus, stop: StopText): GrantText {
   const states = [
     ...[requests?.limit ?? null, requests?.remaining ?? null, requests?.resetMs ?? null],
     ...[tokens?.limit ?? null, tokens?.remaining ?? null, tokens?.resetMs ?? null],
   ] as const;
-  return (stop ? [reservedTokens, ...states, stop] : [reservedTokens, ...states]) as GrantText;
+  return [reservedTokens, ...states, stop] as GrantText;
 }
 
 export function statusOf([

@@ -1,7 +1,17 @@
 // Answers one worker from what the primary process alone has, limits and keys, and settles what a worker that died had set aside.
 import { whenSettled } from "../../base/later.ts";
-import type { Admission, Granted, LimitSet, LimitStore, Reservation, StopLease } from "../../domain/limits/limits.ts";
+import type {
+  Admission,
+  Granted,
+  LimitSet,
+  LimitStatus,
+  LimitStore,
+  Reservation,
+  StopLease,
+} from "../../domain/limits/limits.ts";
 import type { KeyStore } from "../../domain/principal.ts";
+import { admitKind, extendKind, reservationAt, settleKind } from "../link/figures.ts";
+import type { Words } from "../link/frame-link.ts";
 import {
   type AdmissionText,
   errorText,
@@ -30,6 +40,8 @@ export interface DeskOptions {
 export interface DeskAnswers {
   answer(question: number, value: unknown): void;
   refuse(question: number, error: unknown): void;
+  /** An admission that no quota ends. */
+  grant(question: number, reservedTokens: number, status: LimitStatus): void;
 }
 
 /** What a request that was counted under these limits has used. */
@@ -40,11 +52,18 @@ export interface SettledLease {
   readonly nanoUsd: number;
 }
 
-interface OpenLease {
-  readonly granted: Granted;
+/** One that is asked for, and open from when it is granted. */
+class OpenLease {
   readonly limits: LimitSet;
   readonly reservation: Reservation;
   readonly place: { release(): void };
+  granted: Granted | undefined;
+
+  constructor(limits: LimitSet, reservation: Reservation, place: OpenLease["place"]) {
+    this.limits = limits;
+    this.reservation = reservation;
+    this.place = place;
+  }
 }
 
 /** Leases of a worker that died, by the id of the request. */
@@ -53,8 +72,7 @@ export type OrphanedLeases = Map<string, OpenLease>;
 /** The messages that a desk takes. */
 export type DeskMessages = Pick<
   ToPrimary,
-  | ("limits" | "forget" | "admit" | "peek" | "grow" | "extend" | "settle")
-  | ("chain" | "revision" | "touch" | "recovered")
+  "limits" | "forget" | "admit" | "peek" | "grow" | "chain" | "revision" | "touch" | "recovered"
 >;
 
 type Handlers = { readonly [Name in keyof DeskMessages]: (...values: DeskMessages[Name]) => void };
@@ -82,6 +100,16 @@ export class WorkerDesk implements Handlers {
     done.apply(this, [...values]);
   }
 
+  /** Does what a message of numbers says. */
+  figures(kind: number, words: Words, at: number): void {
+    const { numbers } = words;
+    const [first, second, third] = [numbers[at] as number, numbers[at + 1] as number, numbers[at + 2] as number];
+    if (kind === settleKind) this.#settled(first, second, third);
+    else if (kind === admitKind) this.#admit(first, second, reservationAt(words, at));
+    else if (kind === extendKind) this.#leases.get(first)?.granted?.lease.extend(second, third);
+    else throw new Error(`A worker sent figures of the kind ${kind}.`);
+  }
+
   limits(set: number, limits: LimitSet): void {
     this.#sets.set(set, limits);
     this.#options.limitsSeen(limits);
@@ -92,8 +120,11 @@ export class WorkerDesk implements Handlers {
   }
 
   admit(question: number, set: number, ...text: ReservationText): void {
+    this.#admit(question, set, reservationOf(text));
+  }
+
+  #admit(question: number, set: number, reservation: Reservation): void {
     const limits = this.#setOf(set);
-    const reservation = reservationOf(text);
     let place: OpenLease["place"];
     try {
       place = this.#options.enter(limits);
@@ -101,7 +132,7 @@ export class WorkerDesk implements Handlers {
       this.#answers.answer(question, { status: unsaid, refusal: errorText(error) } satisfies AdmissionText);
       return;
     }
-    const asked = { limits, reservation, place };
+    const asked = new OpenLease(limits, reservation, place);
     const admission = this.#options.limits.admit(limits, reservation);
     if (admission instanceof Promise) {
       admission.then(
@@ -119,7 +150,7 @@ export class WorkerDesk implements Handlers {
   }
 
   grow(question: number, lease: number, moreTokens: number, moreNanoUsd: number): void {
-    const stop = this.#leases.get(lease)?.granted.stop;
+    const stop = this.#leases.get(lease)?.granted?.stop;
     const grown = stop?.grow(moreTokens, moreNanoUsd);
     this.#answerWith(
       question,
@@ -127,11 +158,7 @@ export class WorkerDesk implements Handlers {
     );
   }
 
-  extend(lease: number, tokens: number, nanoUsd: number): void {
-    this.#leases.get(lease)?.granted.lease.extend(tokens, nanoUsd);
-  }
-
-  settle(lease: number, tokens: number, nanoUsd: number): void {
+  #settled(lease: number, tokens: number, nanoUsd: number): void {
     const open = this.#leases.get(lease);
     if (!open) return;
     this.#leases.delete(lease);
@@ -188,7 +215,7 @@ export class WorkerDesk implements Handlers {
 
   #settle({ granted, limits, reservation, place }: OpenLease, tokens: number, nanoUsd: number): void {
     place.release();
-    granted.lease.settle(tokens, nanoUsd);
+    granted?.lease.settle(tokens, nanoUsd);
     this.#options.used(this, { limits, reservation, tokens, nanoUsd });
   }
 
@@ -198,7 +225,7 @@ export class WorkerDesk implements Handlers {
     return limits;
   }
 
-  #admitted(question: number, asked: Omit<OpenLease, "granted">, admission: Admission): void {
+  #admitted(question: number, asked: OpenLease, admission: Admission): void {
     const { status } = admission;
     if ("refusal" in admission) {
       asked.place.release();
@@ -211,9 +238,11 @@ export class WorkerDesk implements Handlers {
       admission.lease.settle(0, 0);
       return;
     }
-    this.#leases.set(question, { ...asked, granted: admission });
+    asked.granted = admission;
+    this.#leases.set(question, asked);
     const { reservedTokens, stop } = admission;
-    this.#answers.answer(question, grantText(reservedTokens, status, stop && stopText(stop)));
+    if (stop) this.#answers.answer(question, grantText(reservedTokens, status, stopText(stop)));
+    else this.#answers.grant(question, reservedTokens, status);
   }
 
   #answerWith(question: number, value: Parameters<typeof whenSettled<unknown>>[0] | object): void {

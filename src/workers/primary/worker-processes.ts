@@ -5,9 +5,17 @@ import { exactMs } from "../../base/clock.ts";
 import { StartError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import { Changes } from "../link/changes.ts";
+import { putGrant } from "../link/figures.ts";
 import { FrameLink, type Message } from "../link/frame-link.ts";
 import { errorText, packed, type ToPrimary, type ToWorker } from "../link/messages.ts";
-import { type DeskMessages, type DeskOptions, type OrphanedLeases, WorkerDesk } from "./worker-desk.ts";
+import {
+  type DeskAnswers,
+  type DeskMessages,
+  type DeskOptions,
+  type OrphanedLeases,
+  WorkerDesk,
+} from "./worker-desk.ts";
 
 export interface WorkerProcessesOptions {
   count: number;
@@ -37,8 +45,6 @@ const longestRestartMs = 30_000;
 const stableMs = 60_000;
 /** A start that takes longer hangs. */
 const startMs = 20_000;
-/** A worker that does not say in this time that it forgot what was changed is killed: it may believe a revoked key. */
-const dropMs = 1_000;
 /** One that says nothing for so long hangs: the kernel goes on to give it connections, and nobody would answer them. */
 const hangMs = 5_000;
 const lookEveryMs = 2_000;
@@ -78,6 +84,7 @@ export class WorkerProcesses {
   readonly #options: WorkerProcessesOptions;
   readonly #workers: Worker[];
   readonly #socketPath: string;
+  readonly #changes: Changes;
   #listener: Bun.UnixSocketListener<Connected | undefined> | undefined;
   #started = Promise.withResolvers<void>();
   #isStarted = false;
@@ -85,7 +92,6 @@ export class WorkerProcesses {
   #stopping = false;
   #stopped: Promise<void> | undefined;
   #questions = 0;
-  #drops = new Set<Promise<void>>();
   #models = "";
   /** What was changed of the configuration since the start: a worker that is started later is told as well. */
   #configured: string | undefined;
@@ -93,6 +99,7 @@ export class WorkerProcesses {
   constructor(options: WorkerProcessesOptions) {
     this.#options = options;
     this.#socketPath = join(options.directory, "workers.sock");
+    this.#changes = new Changes(options.directory);
     this.#workers = Array.from({ length: options.count }, (_, i) => ({
       ...{ number: i + 1, process: undefined, output: undefined, startedMs: 0, deaths: 0, restart: undefined },
       ...{ link: undefined, desk: undefined, isListening: false, questions: new Map(), orphans: new Map() },
@@ -128,26 +135,10 @@ export class WorkerProcesses {
     return this.#workers.flatMap(({ process }) => (process && process.exitCode === null ? [process.pid] : []));
   }
 
-  /** Nothing that was known of credentials and limits is to be believed by any of them. */
+  /** Nothing that was known of credentials and limits is believed by any of them from here on. */
   drop(): void {
-    this.#heed("drop");
-  }
-
-  /** All of them are to answer soon, and who does not is killed: it may go by what was before. */
-  #heed(name: "drop" | "confirm"): void {
-    const heeded = Promise.all(
-      this.#live().map(async (worker) => {
-        if ((await this.#ask(worker, name, { withinMs: dropMs })) === "silent")
-          this.#kill(worker, "it does not forget");
-      }),
-    ).then(() => {});
-    this.#drops.add(heeded);
-    void heeded.then(() => this.#drops.delete(heeded));
-  }
-
-  /** Resolves once all of them did what was dropped or changed until now; undefined where they have. */
-  settled(): Promise<void> | undefined {
-    return this.#drops.size === 0 ? undefined : Promise.all(this.#drops).then(() => {});
+    this.#changes.raise();
+    for (const worker of this.#live()) this.#tell(worker, "drop");
   }
 
   /** Tells them which models they serve, where those are others than before. */
@@ -155,17 +146,24 @@ export class WorkerProcesses {
     const text = packed(this.#options.models());
     if (text === this.#models) return;
     this.#models = text;
-    for (const worker of this.#live()) this.#tell(worker, "models", text);
-    // Links keep the order: whoever answers this has the models.
-    this.#heed("confirm");
+    this.#change("models", text);
   }
 
   /** What they know of keys holds on, also while the database is away. */
   configure(config: unknown): void {
     const text = packed(config);
     this.#configured = text;
-    for (const worker of this.#live()) this.#tell(worker, "configure", text);
-    this.#heed("confirm");
+    this.#change("configure", text);
+  }
+
+  /** None of them serves by what was before from here on. */
+  #change(name: "models" | "configure", packedText: string): void {
+    this.#changes.raise();
+    for (const worker of this.#live()) {
+      this.#tell(worker, name, packedText);
+      // Links keep the order: whoever reads this has the other.
+      this.#tell(worker, "changed");
+    }
   }
 
   /** The figures of each that runs, by its process id; undefined where it does not tell them within a second. */
@@ -311,6 +309,7 @@ export class WorkerProcesses {
   #accept(socket: Socket): void {
     const link = new FrameLink(socket, {
       received: (message) => this.#received(connected, message),
+      figures: (kind, words, at) => connected.worker?.desk?.figures(kind, words, at),
       closed: (fault) => this.#lost(connected, fault),
     });
     const connected: Connected = { link, worker: undefined };
@@ -348,12 +347,13 @@ export class WorkerProcesses {
     if (!worker || worker.link) throw new Error(`There is no worker ${number} to be met.`);
     connected.worker = worker;
     worker.link = connected.link;
-    const answers = {
-      answer: (question: number, value: unknown) => connected.link.send("answer", question, value),
-      refuse: (question: number, error: unknown) => connected.link.send("refuse", question, errorText(error)),
+    const answers: DeskAnswers = {
+      answer: (question, value) => connected.link.send("answer", question, value),
+      refuse: (question, error) => connected.link.send("refuse", question, errorText(error)),
+      grant: (question, reservedTokens, status) => putGrant(connected.link, question, reservedTokens, status),
     };
     worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
-    this.#tell(worker, "setup", packed(this.#options.setup(number)));
+    this.#tell(worker, "setup", packed(this.#options.setup(number)), this.#changes.count);
     if (this.#configured !== undefined) this.#tell(worker, "configure", this.#configured);
     this.#tell(worker, "models", packed(this.#options.models()));
   }
@@ -379,7 +379,7 @@ export class WorkerProcesses {
   }
 
   /** The answer, which `heard` is told at once; undefined where the worker went meanwhile, and "silent" where none came in time. */
-  #ask<Name extends "drop" | "confirm" | "figures" | "flush" | "hold">(
+  #ask<Name extends "confirm" | "figures" | "flush" | "hold">(
     worker: Worker,
     name: Name,
     { withinMs, heard }: { withinMs: number; heard?: (value: unknown) => void },

@@ -1,7 +1,9 @@
 // A worker's way to the primary process: tells it things, and asks it questions.
 import { Later } from "../../base/later.ts";
-import type { FrameLink } from "../link/frame-link.ts";
-import { type ErrorText, errorOf, type ToPrimary } from "../link/messages.ts";
+import type { Reservation } from "../../domain/limits/limits.ts";
+import { type Figures, grantAt, grantKind, putAdmit, putUse } from "../link/figures.ts";
+import type { FrameLink, Words } from "../link/frame-link.ts";
+import { type AdmissionText, type ErrorText, errorOf, type ToPrimary } from "../link/messages.ts";
 
 /** Messages that are answered, and begin with the number of the question. */
 type Question = "admit" | "peek" | "grow" | "chain" | "revision" | "tiers" | "touch";
@@ -9,11 +11,11 @@ type Question = "admit" | "peek" | "grow" | "chain" | "revision" | "tiers" | "to
 type Asked<Name extends Question> = ToPrimary[Name] extends [question: number, ...infer Values] ? Values : never;
 
 export class PrimaryLink {
-  readonly #link: Pick<FrameLink, "send">;
+  readonly #link: Pick<FrameLink, "send"> & Figures;
   readonly #questions = new Map<number, Later<unknown>>();
   #last = 0;
 
-  constructor(link: Pick<FrameLink, "send">) {
+  constructor(link: Pick<FrameLink, "send"> & Figures) {
     this.#link = link;
   }
 
@@ -33,6 +35,25 @@ export class PrimaryLink {
     this.#questions.set(number, answer as Later<unknown>);
     this.#link.send(name, number, ...(values as unknown[]));
     return answer;
+  }
+
+  /** Asks for an admission in numbers, as far as `isPlain` allows. */
+  admit(set: number, reservation: Reservation): Later<AdmissionText> {
+    const number = ++this.#last;
+    const answer = new Later<AdmissionText>();
+    this.#questions.set(number, answer as Later<unknown>);
+    putAdmit(this.#link, number, set, reservation);
+    return answer;
+  }
+
+  /** `kind`: of those that tell of a lease. */
+  use(kind: number, lease: number, tokens: number, nanoUsd: number): void {
+    putUse(this.#link, kind, lease, tokens, nanoUsd);
+  }
+
+  figures(kind: number, words: Words, at: number): void {
+    if (kind !== grantKind) throw new Error(`The primary process sent figures of the kind ${kind}.`);
+    this.answered(words.numbers[at] as number, grantAt(words, at));
   }
 
   answered(question: number, value: unknown): void {

@@ -10,6 +10,7 @@ import type {
   StopLease,
   StoppedBy,
 } from "../../domain/limits/limits.ts";
+import { extendKind, isPlain, settleKind } from "../link/figures.ts";
 import {
   type AdmissionText,
   amountOf,
@@ -43,10 +44,19 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
     this.#link = link;
   }
 
-  async admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
+  admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
     const set = this.#numberOf(limits);
     const lease = this.#link.next;
-    const text = await this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation));
+    const asked = isPlain(limits, reservation)
+      ? this.#link.admit(set, reservation)
+      : this.#link.ask<AdmissionText>("admit", set, ...reservationText(reservation));
+    // One promise for each request, where an async function that waits for a Later has four.
+    return new Promise((resolve, reject) =>
+      asked.whenSettled((text) => resolve(this.#admissionOf(text, lease, limits)), reject),
+    );
+  }
+
+  #admissionOf(text: AdmissionText, lease: number, limits: LimitSet): Admission {
     if ("refusal" in text) return { refusal: errorOf(text.refusal), status: text.status };
     return new RemoteLease(this.#link, lease, text, limits);
   }
@@ -108,13 +118,13 @@ class RemoteLease implements Lease, Granted {
     if (this.#isSettled || (tokens <= this.#tokens && nanoUsd <= this.#nanoUsd)) return;
     this.#tokens = Math.max(this.#tokens, tokens);
     this.#nanoUsd = Math.max(this.#nanoUsd, nanoUsd);
-    this.#link.tell("extend", this.#number, tokens, nanoUsd);
+    this.#link.use(extendKind, this.#number, tokens, nanoUsd);
   }
 
   settle(tokens: number, nanoUsd: number): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    this.#link.tell("settle", this.#number, tokens, nanoUsd);
+    this.#link.use(settleKind, this.#number, tokens, nanoUsd);
   }
 }
 

@@ -1,0 +1,92 @@
+// The messages that each request has: numbers in fixed places, which neither end has to write as text and read again.
+import type { LimitSet, LimitState, LimitStatus, Reservation } from "../../domain/limits/limits.ts";
+import type { FrameLink, Words } from "./frame-link.ts";
+import type { GrantText } from "./messages.ts";
+
+/** An admission is asked for, as `admit` of `ToPrimary`. */
+export const admitKind = 1;
+/** It is granted. */
+export const grantKind = 2;
+/** More is set aside for a lease: the lease, tokens, nano-USD. */
+export const extendKind = 3;
+/** What a lease has used: the same. */
+export const settleKind = 4;
+
+/** An end that puts messages. */
+export type Figures = Pick<FrameLink, "begin" | "words">;
+
+/** Ids of requests have this length, and are ASCII. */
+const idBytes = 40;
+const wordBytes = 8;
+const admitNumbers = 6;
+const grantNumbers = 8;
+
+/** Whether an admission can be asked for in numbers: with quotas of windows it depends on a model's name and on tags. */
+export function isPlain({ windows }: LimitSet, { requestId, stop }: Reservation): boolean {
+  return windows === undefined && stop === undefined && requestId?.length === idBytes;
+}
+
+export function putAdmit(link: Figures, question: number, set: number, reservation: Reservation): void {
+  const at = link.begin(admitKind, admitNumbers + idBytes / wordBytes);
+  const { numbers, bytes } = link.words;
+  numbers[at] = question;
+  numbers[at + 1] = set;
+  numbers[at + 2] = reservation.tokens;
+  numbers[at + 3] = reservation.nanoUsd;
+  numbers[at + 4] = reservation.minTokens;
+  numbers[at + 5] = reservation.minNanoUsd;
+  bytes.write(reservation.requestId ?? "", (at + admitNumbers) * wordBytes, idBytes, "latin1");
+}
+
+export function reservationAt({ numbers, bytes }: Words, at: number): Reservation {
+  const id = (at + admitNumbers) * wordBytes;
+  return {
+    tokens: numbers[at + 2] as number,
+    nanoUsd: numbers[at + 3] as number,
+    minTokens: numbers[at + 4] as number,
+    minNanoUsd: numbers[at + 5] as number,
+    requestId: bytes.toString("latin1", id, id + idBytes),
+  };
+}
+
+export function putGrant(link: Figures, question: number, reservedTokens: number, status: LimitStatus): void {
+  const at = link.begin(grantKind, grantNumbers);
+  const { numbers } = link.words;
+  numbers[at] = question;
+  numbers[at + 1] = reservedTokens;
+  putState(numbers, at + 2, status.requests);
+  putState(numbers, at + 5, status.tokens);
+}
+
+export function grantAt({ numbers }: Words, at: number): GrantText {
+  return [
+    numbers[at + 1] as number,
+    limitAt(numbers, at + 2),
+    numbers[at + 3] as number,
+    numbers[at + 4] as number,
+    limitAt(numbers, at + 5),
+    numbers[at + 6] as number,
+    numbers[at + 7] as number,
+  ];
+}
+
+/** `kind`: of those that are about a lease. */
+export function putUse(link: Figures, kind: number, lease: number, tokens: number, nanoUsd: number): void {
+  const at = link.begin(kind, 3);
+  const { numbers } = link.words;
+  numbers[at] = lease;
+  numbers[at + 1] = tokens;
+  numbers[at + 2] = nanoUsd;
+}
+
+/** NaN: there is no limit. */
+function putState(numbers: Float64Array, at: number, state: LimitState | undefined): void {
+  numbers[at] = state?.limit ?? Number.NaN;
+  numbers[at + 1] = state?.remaining ?? 0;
+  numbers[at + 2] = state?.resetMs ?? 0;
+}
+
+function limitAt(numbers: Float64Array, at: number): number | null {
+  const limit = numbers[at] as number;
+  return Number.isNaN(limit) ? null : limit;
+}
