@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { headraceSettleMs, type Surroundings } from "./core.ts";
+import { headraceSettleMs, quietMs, type Surroundings } from "./core.ts";
 import { type Audit, audit, type UsageTotals } from "./governance.ts";
 import { type Headrace, type HeadraceOptions, startHeadrace } from "./headrace.ts";
 import { moreModelIds } from "./headrace-config.ts";
@@ -45,8 +45,6 @@ const modelCounts = [1, 100, 1_000];
 const pastRequests = [0, 1_000_000];
 const bodySizes = [1_000, 10_000, 100_000, 1_000_000];
 const bodyConnections = 16;
-/** Time in which each gateway has had its first quiet second. */
-const quietMs = 2_500;
 /** Time after a load in which a gateway gives back what only that needed. */
 const restMs = 25_000;
 
@@ -136,7 +134,10 @@ async function measureVariants(
   }
   // A gateway lets go of its compiled code once, in its first quiet second: what the first ones were warm with is gone.
   await Bun.sleep(quietMs);
-  for (const { target } of running) await warmUp(bench, [chatMany], target, options.warmUpPasses);
+  // In turns: who has nothing to do for 20 seconds lets go of it again.
+  for (let pass = 0; pass < options.warmUpPasses; pass++) {
+    for (const { target } of running) await warmUp(bench, [chatMany], target, 1);
+  }
   const samples = await measure(bench, {
     scenarios: [chatMany],
     targets: running.map(({ target }) => target),

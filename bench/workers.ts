@@ -1,6 +1,6 @@
 // What a request and a chunk cost with several workers, beside one process: processor time summed over all processes.
 import type { Surroundings } from "./core.ts";
-import { headraceSettleMs } from "./core.ts";
+import { headraceSettleMs, quietMs } from "./core.ts";
 import { ratios, samplesOf } from "./figures.ts";
 import { type Audit, audit, type UsageTotals } from "./governance.ts";
 import { type Headrace, startHeadrace } from "./headrace.ts";
@@ -75,7 +75,15 @@ export async function measureWorkers(
     };
     running.push({ workers, headrace, target, source, before: await headrace.booked() });
     await verify(target);
-    await warmUp(bench, [chatMany, streamShort, streamFull], target, options.warmUpPasses);
+  }
+  tell("Warming up …");
+  await Bun.sleep(quietMs);
+  // In turns: whoever has nothing to do for 20 seconds lets go of its compiled code.
+  for (let pass = 0; pass < options.warmUpPasses; pass++) {
+    for (const { workers, target } of running) {
+      const warming = [chatMany, streamShort, streamFull].map((scenario) => ofEach(scenario, workers));
+      await warmUp(bench, warming, target, 1);
+    }
   }
   const samples: Sample[] = [];
   for (let round = 1; round <= options.rounds; round++) {

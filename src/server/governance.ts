@@ -49,6 +49,7 @@ import { SqlAuditLog } from "../storage/tables/audit-log.ts";
 import { ChatQueue } from "../storage/tables/chats/chat-queue.ts";
 import { SqlChatStore } from "../storage/tables/chats/chat-store.ts";
 import { SqlContentKeyStore } from "../storage/tables/content-key-store.ts";
+import { onCredentialChange } from "../storage/tables/credential-change.ts";
 import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
 import { SqlRefusalStore } from "../storage/tables/refusal-store.ts";
@@ -277,9 +278,13 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   authenticator.start();
   opened.add(authenticator);
   feed.onChange("credentials", (ids) => void authenticator.hint(ids));
-  const changed = (ids?: readonly string[]) => {
+  const dropped = () => {
     authenticator.invalidate();
     options.onChanged?.();
+  };
+  onCredentialChange(db, dropped);
+  const changed = (ids?: readonly string[]) => {
+    dropped();
     feed.announce("credentials", ids);
   };
 

@@ -116,3 +116,21 @@ test.each([
     expect(new Set(late.map(({ status }) => status))).toEqual(new Set([401]));
   },
 );
+
+test("whoever is told that a key is revoked finds it refused, also where several revoke it at once", async () => {
+  const ask = ({ key }: Made) =>
+    server.request("/v1/chat/completions", {
+      body: { model: "upstream-model", messages: [{ role: "user", content: "x" }] },
+      headers: { authorization: `Bearer ${key}` },
+    });
+  for (let round = 0; round < 10; round++) {
+    const made = await makeKey(server.key);
+    const before = await Promise.all(Array.from({ length: 12 }, () => ask(made)));
+    expect(before.map(({ status }) => status)).toEqual(before.map(() => 200));
+    const after = Array.from({ length: 12 }, async () => {
+      await revokeOverHttp(made);
+      return (await ask(made)).status;
+    });
+    expect(await Promise.all(after)).toEqual(after.map(() => 401));
+  }
+});

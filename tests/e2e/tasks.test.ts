@@ -3,41 +3,15 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { taskAnswers } from "../support/task-answers.ts";
 
 type Json = Record<string, unknown>;
 
 const documents = ["A channel that brings water.", "A race.", "A race of heads."];
 const query = "What is a headrace?";
 
-/** What a server answers, by its path: the usage as each of them tells it. */
-const answers: Readonly<Record<string, (body: Json) => Json>> = {
-  "/v1/rerank": (body) => ({
-    id: "rerank-1",
-    model: "engines-own-name",
-    results: (body["documents"] as string[]).map((_, index) => ({ index, relevance_score: 1 / (1 + index) })),
-    usage: { prompt_tokens: 61, total_tokens: 61 },
-  }),
-  "/v1/score": () => ({
-    id: "score-1",
-    object: "list",
-    model: "engines-own-name",
-    data: documents.map((_, index) => ({ index, object: "score", score: 0.5 })),
-    usage: { prompt_tokens: 47, total_tokens: 47 },
-  }),
-  "/v1/moderations": () => ({
-    id: "modr-1",
-    model: "engines-own-name",
-    results: [{ flagged: false, categories: { hate: false }, category_scores: { hate: 0.01 } }],
-  }),
-  "/v1/decisions": () => ({
-    answers: [{ type: "predicate", name: "billing", probability: 0.9 }],
-    model: "engines-own-name",
-    usage: { input_tokens: 80, output_tokens: 3, total_tokens: 83, input_tokens_details: { cached_tokens: 16 } },
-  }),
-};
-
 const answering: Script = ({ path, body }, res) => {
-  const answer = answers[path];
+  const answer = taskAnswers[path];
   json(res, answer ? 200 : 404, answer ? answer(body) : { error: { message: `no ${path}` } });
 };
 

@@ -6,6 +6,7 @@ import { mismatches } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { taskAnswers } from "../support/task-answers.ts";
 import { goodKinds, openCredentials, unlimited } from "./any-credential.ts";
 import { type AnyRequest, anyRequest, oneWrongEach, sentForm } from "./any-request.ts";
 import { type Existing, openExisting } from "./existing-things.ts";
@@ -28,6 +29,8 @@ beforeAll(async () => {
   upstream = await startUpstream((request, res) => {
     const { path: asked, body } = request;
     if (body["stream"] === true || asked.endsWith("/chat/completions")) return chatScript()(request, res);
+    const task = taskAnswers[asked];
+    if (task) return json(res, 200, task(body));
     const texts = {
       id: "x",
       object: "text_completion",

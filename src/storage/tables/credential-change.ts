@@ -22,6 +22,16 @@ export interface Outcome<Result> {
   event?: AuditEvent;
 }
 
+const listeners = new WeakMap<Database, () => void>();
+
+/**
+ * `committed` is called at once for each change that somebody may remember otherwise, and before the disk is asked for it: who
+ * reads meanwhile that a key is revoked, and is answered so, must not find it let in.
+ */
+export function onCredentialChange(db: Database, committed: () => void): void {
+  listeners.set(db, committed);
+}
+
 /**
  * Throws `invalid_api_key` where the key, session or role that acts ended since it was authenticated: a request in flight
  * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
@@ -38,6 +48,7 @@ export async function changeCredentials<Result>(
     if (outcome.changed !== "added") await raiseRevision(tx, "credentials");
     return outcome;
   });
+  if (done.changed === true) listeners.get(db)?.();
   // A power cut must not undo a revocation that was answered. Where the disk cannot be asked, the change stands all the same.
   if (done.changed) await syncCommits(db).catch(() => {});
   return done.result;
