@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { selfCommand } from "../src/installation/places.ts";
 import type { DirectSettings } from "./built-in-engine-direct.ts";
 import type { EngineJob, EngineTarget, EngineWindow } from "./built-in-engine-job.ts";
 import { type Child, linesOf, startScript, stop } from "./child.ts";
@@ -61,7 +62,6 @@ const warmingTurns = 300;
 /** Longer than any load of the demo model. */
 const loadWindowMs = 30_000;
 
-const workerMain = new URL("../src/engines/llama/worker/main.ts", import.meta.url).pathname;
 const modelPath = new URL(`../models/${model}/${model}.gguf`, import.meta.url).pathname;
 
 export async function measureEngine(load: LoadGenerator, windowMs: number): Promise<EngineFigure[]> {
@@ -131,7 +131,7 @@ export async function compareEngine(options: EngineComparisonOptions): Promise<E
   const settings = JSON.stringify({ socket: unix, modelPath, modelId: model });
   const worker = stack.use(
     new Runner(
-      Bun.spawn([process.execPath, workerMain, settings], { stdin: "pipe", stdout: "pipe", stderr: "inherit" }),
+      Bun.spawn([...selfCommand("run-model"), settings], { stdin: "pipe", stdout: "pipe", stderr: "inherit" }),
     ),
   );
   const { context, parallel, threads } = (await worker.line()) as Omit<DirectSettings, "modelPath">;
