@@ -197,6 +197,13 @@ test("a client that leaves pays for the prompt that was read for it, once", asyn
   expect(Number(record["prompt_tokens"])).toBeGreaterThan(0);
 });
 
+test("an image to be moderated counts as one, and not by the bytes of its data", async () => {
+  const url = `data:image/png;base64,${"A".repeat(400_000)}`;
+  const input = [{ type: "image_url", image_url: { url } }];
+  const response = await ask("/v1/moderations", { model: "ranker", input });
+  expect(await booked(response.headers.get("x-request-id"))).toMatchObject({ prompt_tokens: 1_000, estimated: true });
+});
+
 test("the OpenAI SDK's own methods for moderations and decisions work as they are", async () => {
   const client = new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1` });
   const moderation = await client.moderations.create({ model: "ranker", input: "I want to hug them." });

@@ -1,8 +1,7 @@
 // Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
 
-import { type ByteSpan, type Bytes, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
+import { type ByteSpan, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
-import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import { scanAnswer } from "../answer-scan.ts";
@@ -11,22 +10,9 @@ import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
+import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import { servedOf } from "../told-parts.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
-
-class ReadAnswer implements Answer {
-  readonly body: Bytes | string;
-  readonly usage: TokenUsage;
-
-  constructor(body: Bytes | string, usage: TokenUsage) {
-    this.body = body;
-    this.usage = usage;
-  }
-
-  get text(): string {
-    return typeof this.body === "string" ? this.body : this.body.solid.text;
-  }
-}
 
 const quote = 0x22;
 
@@ -105,23 +91,4 @@ function usageOf(
   const tokens = estimateTokens(bytes);
   if (reported) return atLeastDelivered(reported, request, { bytes, tokens }, context);
   return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
-}
-
-function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
-  try {
-    return editObject(text, scanObject(text), edits);
-  } catch {
-    // Its reason may quote the answer.
-    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
-  }
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  } catch {
-    // Falls through: the same refusal for what is no JSON and what is no object.
-  }
-  throw malformed(`${text.length} characters that are no JSON object`);
 }
