@@ -5,7 +5,7 @@ import { estimateTokens, mediaTokens } from "../prompt-tokens.ts";
 export const mediaTypes: ReadonlySet<unknown> = new Set([
   ...["input_image", "input_file", "input_audio", "computer_screenshot"],
   ...["image", "document"],
-  // Of moderations.
+  // The name that chats and moderations have for it.
   "image_url",
 ]);
 /** Members that name and order, and are not put into the prompt; and what only the maker of an answer can read. */
