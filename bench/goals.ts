@@ -189,10 +189,12 @@ function workersGoals({ workers }: BenchResult): Goal[] {
       ["a request", chatMany, perRequest],
       ["a chunk at full speed", streamFull, perChunk],
     ] as const) {
-      const ratio = workersRatioOf(workers, scenario.name, point, figure);
-      if (ratio) {
-        const title = `CPU of ${what} with ${point.workers} workers, all processes`;
-        goals.push({ ...ratioGoal(title, ratio, workersRatio), limit: `<= ${workersRatio}x one process` });
+      for (const [to, title, base] of [
+        ["one", `CPU of ${what} with ${point.workers} workers, all processes`, "one process"],
+        ["apart", `CPU of ${what} with ${point.workers} workers, beside as many apart`, "processes apart"],
+      ] as const) {
+        const ratio = workersRatioOf(workers, scenario.name, point, { to, figure });
+        if (ratio) goals.push(ratioGoal(title, ratio, workersRatio, base));
       }
     }
     const served = mostWorkers(point);

@@ -28,6 +28,22 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => in
 /** Chats of one measurement of the built-in engine. */
 const engineChats = 8;
 
+/** A section that fails leaves the others their figures: they took minutes. */
+function sectionsOf({ sections }: BenchOptions) {
+  const failed: string[] = [];
+  const measured = async <Result>(name: SectionName, measure: () => Promise<Result>): Promise<Result | null> => {
+    if (!sections.includes(name)) return null;
+    try {
+      return await measure();
+    } catch (error) {
+      if (interruption.signal.aborted) throw error;
+      failed.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      return null;
+    }
+  };
+  return { measured, failed };
+}
+
 async function run(options: BenchOptions): Promise<BenchResult> {
   const loadBefore = loadavg()[0] ?? 0;
   const placement = options.pin ? choosePlacement() : unplaced;
@@ -37,8 +53,8 @@ async function run(options: BenchOptions): Promise<BenchResult> {
   // The end of the load generator makes the measurement under way fail, and all that was started is stopped in order.
   interruption.signal.addEventListener("abort", () => void load[Symbol.asyncDispose]());
   const surroundings: Surroundings = { bench: { mock, load, windowMs: options.windowMs }, options, placement, tell };
-  const chosen = (name: SectionName) => options.sections.includes(name);
-  const core = chosen("core") ? await measureCore(surroundings) : null;
+  const { measured, failed } = sectionsOf(options);
+  const core = await measured("core", () => measureCore(surroundings));
   const scaling = [];
   for (const [name, measureSection] of [
     ["keys", measureKeys],
@@ -46,17 +62,18 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     ["bodies", measureBodies],
     ["ledger", measureLedger],
   ] as const) {
-    if (chosen(name)) scaling.push(await measureSection(surroundings));
+    const section = await measured(name, () => measureSection(surroundings));
+    if (section) scaling.push(section);
   }
-  const formats = chosen("formats") ? await measureFormats(surroundings) : null;
-  const memory = chosen("memory") ? await measureMemory(surroundings) : null;
-  const workers = chosen("workers") ? await measureWorkers(surroundings, options.workers) : null;
-  const firstChunk = chosen("first-chunk") ? await measureFirstChunk(surroundings) : null;
-  const streams = chosen("streams") ? await measureIdleStreams(surroundings) : null;
+  const formats = await measured("formats", () => measureFormats(surroundings));
+  const memory = await measured("memory", () => measureMemory(surroundings));
+  const workers = await measured("workers", () => measureWorkers(surroundings, options.workers));
+  const firstChunk = await measured("first-chunk", () => measureFirstChunk(surroundings));
+  const streams = await measured("streams", () => measureIdleStreams(surroundings));
   const onRound = (round: number) => tell(`Built-in engine: round ${round} of ${options.engineRounds} …`);
-  const engine = chosen("engine")
-    ? await compareEngine({ rounds: options.engineRounds, chats: engineChats, onRound })
-    : null;
+  const engine = await measured("engine", () =>
+    compareEngine({ rounds: options.engineRounds, chats: engineChats, onRound }),
+  );
   return {
     at: new Date().toISOString(),
     commit: commit(),
@@ -80,6 +97,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     firstChunk,
     workers,
     streams,
+    failed,
   };
 }
 

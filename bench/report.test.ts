@@ -40,7 +40,9 @@ test("every goal of the run is told, met or missed", () => {
     "Resident memory of a body of 1 MB under way": true,
     "First chunk of 64 streams that begin at once, p50": true,
     "CPU of a request with 2 workers, all processes": true,
+    "CPU of a request with 2 workers, beside as many apart": false,
     "CPU of a chunk at full speed with 2 workers, all processes": true,
+    "CPU of a chunk at full speed with 2 workers, beside as many apart": false,
     "Workers that one primary process can serve, by its share with 2": true,
     "CPU of a request with 100,000 keys, to that with 10": true,
     "Resident memory with 100,000 keys in use": true,
@@ -50,7 +52,7 @@ test("every goal of the run is told, met or missed", () => {
 
 test("without nginx there are no goals that compare with it", () => {
   const result = sampleResult();
-  expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(11);
+  expect(goals({ ...result, core: { ...coreOf(result), baseline: "direct" } })).toHaveLength(13);
 });
 
 test("a missing usage and a failed request make a run void", () => {

@@ -36,6 +36,8 @@ export interface BenchResult {
   memory?: MemoryResult | null;
   firstChunk?: FirstChunkResult | null;
   workers?: WorkersResult | null;
+  /** What failed, by section: it has no figures. */
+  failed?: readonly string[];
   streams: IdleStreamsResult | null;
 }
 
@@ -49,6 +51,7 @@ export function faults({
   firstChunk,
   workers,
   streams,
+  failed,
 }: BenchResult): string[] {
   const samples = [
     ...(core?.samples ?? []),
@@ -68,6 +71,7 @@ export function faults({
     ...(streams ? [streams.audit] : []),
   ];
   return [
+    ...(failed ?? []),
     ...samples.flatMap(({ scenario, target, round, errors }) =>
       Object.entries(errors).map(
         ([error, count]) => `${scenario}, ${target}, round ${round}: ${error} (${count} times)`,

@@ -99,11 +99,15 @@ export function sampleResult(): BenchResult {
     workers: {
       points: [
         { workers: 1, target: "workers1", primaryShare: null, rssBytes: 90e6 },
-        { workers: 2, target: "workers2", primaryShare: { request: 0.1, chunk: 0.05 }, rssBytes: 250e6 },
+        {
+          ...{ workers: 2, target: "workers2", one: "workers1", apart: "apart2" },
+          ...{ primaryShare: { request: 0.1, chunk: 0.05 }, rssBytes: 250e6 },
+        },
       ],
       samples: [
         ["workers1", 10_000],
         ["workers2", 11_000],
+        ["apart2", 8_000],
       ].flatMap(([target, cpuMicros]) =>
         ["chat-64", "stream-paced", "stream-full"].map((scenario) =>
           sampleOf({ target: String(target), scenario, cpuMicros: Number(cpuMicros) }),

@@ -178,11 +178,13 @@ function workersTable(result: WorkersResult): Table {
       [streamPaced, perChunk],
       [streamFull, perChunk],
     ] as const;
-    const costs = figures.flatMap(([{ name }, figure]) => {
-      const ratio = workersRatioOf(result, name, point, figure);
-      const shown = ratio ? `${fixed(ratio.median, 2)}x [${fixed(ratio.least, 2)} to ${fixed(ratio.most, 2)}]` : "";
-      return [fixed(middle(samplesOf(result.samples, name, point.target), figure), 2), shown];
-    });
+    const costs = figures.flatMap(([{ name }, figure]) => [
+      fixed(middle(samplesOf(result.samples, name, point.target), figure), 2),
+      ...(["one", "apart"] as const).map((to) => {
+        const ratio = workersRatioOf(result, name, point, { to, figure });
+        return ratio ? `${fixed(ratio.median, 2)}x [${fixed(ratio.least, 2)} to ${fixed(ratio.most, 2)}]` : "";
+      }),
+    ]);
     const { primaryShare } = point;
     const share = primaryShare
       ? [primaryShare.request, primaryShare.chunk].map((part) => `${fixed(part * 100, 1)} %`)
@@ -199,7 +201,8 @@ function workersTable(result: WorkersResult): Table {
   return {
     title: "Workers: processor time in us, summed over all processes, and the part of the primary process",
     head: [
-      ...["workers", "request", "to one", "paced chunk", "to one", "chunk at full speed", "to one"],
+      ...["workers", "request", "to one", "to apart", "paced chunk", "to one", "to apart"],
+      ...["chunk at full speed", "to one", "to apart"],
       ...["primary, request", "primary, chunk", "workers it can serve", "resident MB"],
     ],
     rows,
