@@ -2,6 +2,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { memorySettings } from "../bin/bun-environment.mjs";
 import { freePort, stop, until } from "./child.ts";
 import { bookedUsage, createGovernedKey, type UsageTotals } from "./governance.ts";
 import { configuration, limits, type ServedModels, servedIds } from "./headrace-config.ts";
@@ -151,12 +152,7 @@ function install(directory: string, options: HeadraceOptions) {
 /** The environment that the launcher gives, and nothing of what this shell has set for a Headrace of its own. */
 function environment(): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("HEADRACE_"));
-  return {
-    MIMALLOC_PURGE_DELAY: "10000",
-    MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
-    ...Object.fromEntries(own),
-    BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
-  };
+  return { ...memorySettings, ...Object.fromEntries(own), BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }
 
 async function healthy(port: number): Promise<true | undefined> {

@@ -4,7 +4,7 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFi
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { bunExecutable } from "../../bin/bun.mjs";
-import { bunEnvironment } from "../../bin/bun-environment.mjs";
+import { bunSettings } from "../../bin/bun-environment.mjs";
 import packageJson from "../../package.json" with { type: "json" };
 import { addBackEnd } from "./executables.ts";
 import { bunForArm64 } from "./targets.ts";
@@ -92,9 +92,9 @@ const environment = `# Variables of the service, NAME=value a line, secrets too:
 
 /** What the launcher of the package for npm sets, where there is no Node. */
 function launcher(): string {
-  const settings = ["MIMALLOC_PURGE_DELAY", "MIMALLOC_PURGE_HOLES_MIN_INTERVAL", "BUN_CONFIG_MAX_HTTP_REQUESTS"];
-  const values = bunEnvironment();
-  const lines = settings.map((name) => `export ${name}=${values[name]}\n`).join("");
+  const lines = Object.entries(bunSettings)
+    .map(([name, value]) => `export ${name}=${value}\n`)
+    .join("");
   return `#!/bin/sh\n# Starts Headrace as its launcher does for npm.\n${lines}exec ${home}/bun ${home}/app/main.js "$@"\n`;
 }
 

@@ -1,4 +1,5 @@
 // What an image of Headrace says of itself: how it is started, as whom, and how its health is asked.
+import { bunSettings } from "../../../bin/bun-environment.mjs";
 import packageJson from "../../../package.json" with { type: "json" };
 
 /** Who it runs as, and whose `/data` is: no other files of the image may be written by it. */
@@ -6,10 +7,7 @@ export const user = 10_001;
 
 export const environment = {
   PATH: "/usr/local/bin:/usr/bin:/bin",
-  // What bin/bun.mjs sets.
-  BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",
-  MIMALLOC_PURGE_DELAY: "10000",
-  MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
+  ...bunSettings,
   // Without it Bun writes beside the program.
   BUN_RUNTIME_TRANSPILER_CACHE_PATH: "0",
   HEADRACE_HOST: "0.0.0.0",
