@@ -17,6 +17,7 @@ export const mostHeadBytes = 8 * 1024;
 const mostLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
+const roomOfHead = mostHeadBytes + endOfHead.length;
 
 type State =
   /** In the content of a part, or, at first, before the boundary that everything begins with. */
@@ -35,8 +36,11 @@ export class MultipartReader {
   #isFirst = true;
   /** Bytes of the delimiter that were the last to be seen. */
   #matched = 2;
-  /** What came of a line, or of a head. */
+  /** What came of a line. */
   #gathered = "";
+  /** What came of a head, in room that is used again for the next. */
+  #headRoom: Buffer | undefined;
+  #headBytes = 0;
   /** Offset of what is given to `push` next. */
   #at = 0;
 
@@ -117,7 +121,6 @@ export class MultipartReader {
       }
       if (this.#gathered.endsWith("\r\n")) {
         if (!/^[ \t]*\r\n$/.test(this.#gathered)) throw moreThanBoundary();
-        this.#gathered = "";
         this.#state = "head";
         return i + 1;
       }
@@ -127,20 +130,20 @@ export class MultipartReader {
   }
 
   #head(bytes: Buffer, from: number): number {
-    const before = this.#gathered.length;
-    const most = mostHeadBytes + endOfHead.length - before;
-    this.#gathered += bytes.toString("latin1", from, Math.min(bytes.length, from + most));
-    const end = this.#gathered.indexOf(endOfHead, Math.max(0, before - endOfHead.length));
+    this.#headRoom ??= Buffer.allocUnsafeSlow(roomOfHead);
+    const before = this.#headBytes;
+    this.#headBytes += bytes.copy(this.#headRoom, before, from);
+    const read = this.#headRoom.subarray(0, this.#headBytes);
+    const end = read.indexOf(endOfHead, Math.max(0, before - endOfHead.length));
     if (end < 0) {
-      if (this.#gathered.length < mostHeadBytes + endOfHead.length) return bytes.length;
+      if (this.#headBytes < roomOfHead) return bytes.length;
       throw invalidRequest(`The headers of a part of the form are longer than ${mostHeadBytes} bytes.`);
     }
     const next = from + end + endOfHead.length - before;
     // Names of files are UTF-8, whatever else they may be.
-    const head = readPartHead(Buffer.from(this.#gathered.slice(0, end), "latin1").toString());
-    this.#gathered = "";
+    const head = readPartHead(read.toString("utf8", 0, end));
+    this.#headBytes = 0;
     this.#state = "content";
-    // Nothing may be in a part: its line end is that of the head then.
     this.#taker.part(head, this.#at + next);
     return next;
   }

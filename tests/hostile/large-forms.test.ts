@@ -107,7 +107,7 @@ test("a worker passes it on to the primary as it comes: neither of them has more
     const { answers } = await connection.answered(1, 600_000);
     expect([answers[0]?.status, media.requests.at(-1)?.digest]).toEqual([200, digest]);
   };
-  // As many as have met each worker, most likely.
+  // After so many each worker has had one, most likely.
   for (let i = 0; i < 8; i++) await send(8 * mib);
   const before = peaks(server.process.pid);
   expect(before.length).toBeGreaterThanOrEqual(3);
