@@ -41,6 +41,11 @@ export const layers: Layers = {
     packages: ["zod"],
     because: "a wire format does not depend on who asks, who answers and what is in between.",
   },
+  "src/forms": {
+    may: ["src/base", "src/domain"],
+    packages: ["node:fs", "node:fs/promises", "node:path"],
+    because: "how a form is read and kept does not depend on what is asked by it.",
+  },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
   "src/workers": {
@@ -187,6 +192,7 @@ export const layers: Layers = {
         "base",
         "dialects",
         "domain",
+        "forms",
         "http1",
         "inference",
         "installation",
@@ -223,6 +229,7 @@ export const layers: Layers = {
         "engines/llama",
         "engines/llama/gguf",
         "engines/memory",
+        "forms",
         "http",
         "http1",
         "inference",

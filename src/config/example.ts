@@ -124,6 +124,8 @@ limits:
   depth: 64
   queue: 512                           # requests waiting for one upstream
   queue_seconds: 30
+  form_bytes: 2147483648               # a form with files, such as a recording
+  form_disk_bytes: 8589934592          # all of them together, in the data directory
 
 # What requests are counted under beside the tags of their keys and those of the header x-headrace-tags.
 tags:

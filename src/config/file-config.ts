@@ -88,7 +88,11 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     })),
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
-    limits: { ...inCode(data.limits), heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes) },
+    limits: {
+      ...inCode(data.limits),
+      heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
+      formDiskBytes: Math.max(data.limits.form_disk_bytes, data.limits.form_bytes),
+    },
     tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
     retention: retentionSettings(data.retention),

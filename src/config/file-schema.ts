@@ -339,6 +339,21 @@ const limits = field(
       [16_777_216, 68_719_476_736, defaultMostHeldBytes],
       "bytes",
     ),
+    form_bytes: bound(
+      "Largest form with files, such as a recording that is to be transcribed, in bytes; above it: 413.",
+      [1024, 1_099_511_627_776, 2_147_483_648],
+      "bytes",
+    ),
+    form_memory_bytes: bound(
+      "Most bytes of one form that stay in memory; a larger one is on the disk, in the data directory, until its request is over.",
+      [0, 16_777_216, 524_288],
+      "bytes",
+    ),
+    form_disk_bytes: bound(
+      "Most bytes of forms on the disk at the same time, at least `form_bytes`: one account may have half of them, or one form; above it: 429 or 503.",
+      [0, 1_099_511_627_776, 8_589_934_592],
+      "bytes",
+    ),
   }),
   mapping("What one request may be, how long it may wait, how many one key may have open, and what all hold, at most."),
 );

@@ -19,8 +19,9 @@ const bytesPerEmbedding = 512 * kib;
 export function mostAnswerBytes(request: AskedRequest, { context }: Pick<Model, "context">): number {
   const { dialect, width, bodyBytes, maxCompletionTokens, body } = request;
   if (!dialect.generates) {
-    const inputs = countTexts(body[dialect.promptMember]);
-    return Math.min(mostBytes, usualAnswerBytes + inputs * bytesPerEmbedding);
+    const { n } = body;
+    const items = Math.max(countTexts(body[dialect.promptMember]), typeof n === "number" ? n : 1);
+    return Math.min(mostBytes, usualAnswerBytes + items * Math.max(dialect.itemBytes, bytesPerEmbedding));
   }
   const { logprobs } = body;
   const perToken =

@@ -19,6 +19,8 @@ export interface AnswerFormat {
   readonly answerList: string;
   readonly answerObject: string;
   readonly chunkObject: string;
+  /** Bytes of one item of an answer that is not generated token by token; 0: it is an embedding, or smaller. */
+  readonly itemBytes: number;
   /**
    * Gives the items of an answer the encoding that the request asks for, in place; says whether it changed one. Throws
    * `upstream_error` where what is there cannot be what was asked for.
@@ -105,12 +107,14 @@ export interface Answer {
 /** What was seen of a stream so far; what settlement counts. */
 export interface StreamObservation {
   /** Usage as the engine reported it last. */
-  reported: TokenUsage | undefined;
+  readonly reported: TokenUsage | undefined;
   /** UTF-8 bytes of text delivered, and in how many pieces they came. */
   deliveredBytes: number;
   deliveredPieces: number;
   /** Context of the model that serves it, in tokens, where it is known. */
   context?: number | undefined;
+  /** Its own account of what was used, where that is not counted in what was delivered of a text. */
+  usageSoFar?(): TokenUsage;
 }
 
 /**

@@ -22,8 +22,8 @@ export interface Dialect extends AnswerFormat {
   readonly maker: "openai" | "anthropic";
   /** By which its conversations are had with engines that speak another format; undefined where they are none. */
   readonly format: ConversationFormat | undefined;
-  /** How it is counted, where a model is asked once and answers as a whole; undefined where it is none of those tasks. */
-  readonly task: Pick<Task, "readings" | "answerTokens" | "units"> | undefined;
+  /** How it is asked, answered and counted, where it is one of the tasks that a model is asked once; undefined where it is none. */
+  readonly task: Pick<Task, "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes"> | undefined;
 
   /** The body of a request. */
   readonly schema: z.ZodType;

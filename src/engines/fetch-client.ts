@@ -59,12 +59,7 @@ export class FetchClient implements HttpClient {
           ...request.ownHeaders,
           ...(request.requestId ? { "x-request-id": request.requestId } : {}),
         },
-        ...(request.body === undefined
-          ? {}
-          : {
-              body:
-                typeof request.body === "string" ? request.body : (request.body.solid.view as Uint8Array<ArrayBuffer>),
-            }),
+        ...bodyOf(request),
         signal: controller.signal,
         redirect: "manual",
         decompress: false,
@@ -87,6 +82,39 @@ export class FetchClient implements HttpClient {
     this.#closed = true;
     for (const { controller } of this.#underWay) controller.abort(closedError());
   }
+}
+
+function bodyOf({ body, content }: Pick<ClientRequest, "body" | "content">): { body?: BodyInit } {
+  if (content) return { body: streamOf(content.open()) };
+  if (body === undefined) return {};
+  return { body: typeof body === "string" ? body : (body.solid.view as Uint8Array<ArrayBuffer>) };
+}
+
+/** Each piece is asked for once the one before it was taken. */
+function streamOf(source: BodySource): ReadableStream<Uint8Array> {
+  let flows = false;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (flows) {
+          source.resume();
+          return;
+        }
+        flows = true;
+        source.flow({
+          data(bytes) {
+            // Bytes are lent.
+            controller.enqueue(Uint8Array.from(bytes.view));
+            source.pause();
+          },
+          end: () => controller.close(),
+          fail: (error) => controller.error(error),
+        });
+      },
+      cancel: () => source.cancel(),
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 class FetchedBody implements BodySource {

@@ -63,6 +63,9 @@ export interface HttpTarget extends HttpTargetOptions {
 interface RequestHeaders {
   readonly json: HeaderFields;
   readonly stream: HeaderFields;
+  readonly bytes: HeaderFields;
+  /** Those of a form, whose own type is told with each. */
+  readonly form: Omit<RequestHeaders, "form">;
 }
 
 /** Throws a TypeError where the URL is none. */
@@ -92,10 +95,14 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
 }
 
 function headersFor(own: HeaderFields): RequestHeaders {
-  const headers = { ...own, "content-type": "application/json" };
+  return { ...byAnswer({ ...own, "content-type": "application/json" }), form: byAnswer(own) };
+}
+
+function byAnswer(headers: HeaderFields): RequestHeaders["form"] {
   return {
     json: { ...headers, accept: "application/json" },
     stream: { ...headers, accept: "text/event-stream" },
+    bytes: { ...headers, accept: "*/*" },
   };
 }
 
@@ -127,7 +134,9 @@ export function ownHeadersOf({
   operation,
   messageHeaders,
   trace,
-}: Pick<EngineRequest, "operation" | "messageHeaders" | "trace">): HeaderFields | undefined {
+  form,
+}: Pick<EngineRequest, "operation" | "messageHeaders" | "trace" | "form">): HeaderFields | undefined {
+  if (form) return { ...trace, "content-type": form.contentType };
   const betas = operation === "message" ? messageHeaders?.betas : undefined;
   if (betas === undefined) return trace && { ...trace };
   return { ...trace, "anthropic-beta": betas };
@@ -142,11 +151,14 @@ export function postJson(
   request: EngineRequest,
   cancellation: Cancellation,
 ): Eventual<EngineResponse> {
-  const { requestId, operation, body, holder } = request;
+  const { requestId, operation, body, form, holder } = request;
   const path = target.paths[operation];
-  const { json, stream } = headersOf(target, request);
-  const headers = request.stream ? stream : json;
-  const sent: ClientRequest = { method: "POST", path, headers, requestId, body, holder };
+  const known = headersOf(target, request);
+  const { json, stream, bytes } = form ? known.form : known;
+  const headers = request.stream ? stream : request.takesBytes ? bytes : json;
+  const sent: ClientRequest = { method: "POST", path, headers, requestId, holder };
+  if (form) sent.content = form;
+  else sent.body = body;
   const ownHeaders = ownHeadersOf(request);
   if (ownHeaders) sent.ownHeaders = ownHeaders;
   return send(target, sent, cancellation);

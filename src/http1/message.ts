@@ -42,6 +42,11 @@ export interface IncomingRequest {
    * its holder may hold no more. It counts as held until the request is over.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
+  /**
+   * The content of the body as it comes, instead of `readBody`, held on nobody's account: bytes are lent until the sink's
+   * `data` returns. Fails with a RequestBodyError; throws it where all of it is here, and too long.
+   */
+  flowBody(maxBytes: number): BodySource;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
   /** Counts what is made of the body as held until the request is over, or gives the refusal. */

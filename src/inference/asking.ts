@@ -8,6 +8,7 @@ import { standardMaxTokens } from "../dialects/message/write-request.ts";
 import type { Translation } from "../dialects/translation/translation.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
+import type { SentForm } from "../domain/models/sent-form.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { fittingLimit } from "./facts.ts";
@@ -17,6 +18,8 @@ export interface Asking {
   /** By which its path is known. */
   readonly operation: Operation;
   readonly body: string | Bytes;
+  /** Sent in place of the body, where the request came as one. */
+  readonly form?: SentForm | undefined;
   /** Undefined where the engine is asked in the client's format. */
   readonly translation: Translation | undefined;
   /** Members of the client's request that the engine does not get, as its format has nothing for them. */
@@ -54,6 +57,8 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const fitted = isOurs ? { [limitNameOf(request, model)]: String(limit) } : undefined;
     const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : undefined, fitted);
+    const form = request.form?.sentFor(model);
+    if (form) return { operation: dialect.operation, body: "", form, translation: undefined, leftOut: nothing, capped };
     const body = rewriteRequest(request, model, recording, opened);
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing, capped };
   }

@@ -75,5 +75,12 @@ export interface InferenceDeps {
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
 }
 
-/** Either JSON, or what sends a stream of events to the client. */
-export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void);
+/** JSON, or what sends a stream of events to the client, or bytes as they come. */
+export type InferenceAnswer = string | Bytes | ((client: ClientStream) => void) | PassedBytes;
+
+/** Bytes of a type that its server told. */
+export interface PassedBytes {
+  readonly contentType: string;
+  /** Called once, when the head of the answer is on its way. */
+  begin(client: ClientStream): void;
+}

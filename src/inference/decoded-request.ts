@@ -6,8 +6,9 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { servedOf } from "../dialects/told-parts.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { KeptForm } from "../domain/models/sent-form.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
-import type { UsageDetails } from "../domain/usage/usage-parts.ts";
+import type { UsageUnits } from "../domain/usage/usage-parts.ts";
 import { type Corrections, correctionsOf, limitOf, notKept, type RequestFacts, type RequestMarks } from "./facts.ts";
 
 /**
@@ -47,6 +48,8 @@ export class DecodedRequest implements RequestFacts {
   messageHeaders: MessageHeaders | undefined;
   /** Set by whoever put what is kept into the body, in the place of what names it. */
   goesOn: GoesOn | undefined;
+  /** The form that it came as, in place of the bytes: those are the JSON that says the same. */
+  form: KeptForm | undefined;
 
   /** `marks` are copied: they may be lent. */
   constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
@@ -61,7 +64,7 @@ export class DecodedRequest implements RequestFacts {
     this.metadataStart = marks.metadataStart;
     this.metadataEnd = marks.metadataEnd;
     const newerLimit = limitOf(marks.newerLimit);
-    this.stream = dialect.generates && marks.stream;
+    this.stream = (dialect.generates || dialect.task !== undefined) && marks.stream;
     this.streamOptions = marks.streamOptions;
     this.width = dialect.width(marks.choices, marks.bestOf, marks.prompts);
     this.promptTokens = marks.promptTokens;
@@ -75,6 +78,7 @@ export class DecodedRequest implements RequestFacts {
     this.maySeal = dialect.opened !== undefined && marks.maySeal;
     this.messageHeaders = undefined;
     this.goesOn = undefined;
+    this.form = undefined;
     if (parsed) keep({ of: this, ...parsed });
   }
 
@@ -143,8 +147,19 @@ export class DecodedRequest implements RequestFacts {
   }
 
   /** Counted beside tokens; undefined where nothing is. */
-  get units(): UsageDetails | undefined {
+  get units(): UsageUnits | undefined {
     return this.dialect.task?.units(this.body);
+  }
+
+  /** Those of them that a model has taken in before it answers: what it makes is not among them. */
+  get unitsRead(): UsageUnits | undefined {
+    const { images: _, ...read } = this.units ?? {};
+    return Object.keys(read).length === 0 ? undefined : read;
+  }
+
+  /** Whether its answer is bytes that go to the client as they come. */
+  get answersBytes(): boolean {
+    return this.dialect.task !== undefined && !this.stream && this.dialect.task.answersBytes(this.body);
   }
 
   /** The body is parsed only where it may name one. */

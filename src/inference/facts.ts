@@ -70,7 +70,7 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
   return {
     model: body["model"] as string,
     ...{ modelStart: 0, modelEnd: 0, userStart: 0, userEnd: 0, metadataStart: 0, metadataEnd: 0 },
-    stream: body["stream"] === true,
+    stream: dialect.task ? dialect.task.events?.isAsked(body) === true : body["stream"] === true,
     streamOptions: options === undefined ? "none" : asksForUsage(options) ? "usage" : "other",
     choices: numberOf(body["n"]) ?? 1,
     bestOf: numberOf(body["best_of"]) ?? 1,

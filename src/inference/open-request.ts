@@ -6,6 +6,7 @@ import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
+import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { Seal } from "../domain/seal.ts";
@@ -18,6 +19,7 @@ import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { AnswerRecorder } from "./answer/answer-recorder.ts";
+import { PassedAnswer } from "./answer/passed-answer.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
@@ -283,7 +285,8 @@ export class OpenRequest<Result>
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
       if (ignored.length > 0) this.call.onIgnored(ignored);
       if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
-      if (!this.request.stream) this.#readWhole(dispatched);
+      if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
+      else if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
@@ -358,6 +361,12 @@ export class OpenRequest<Result>
     this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
+  #pass(dispatched: Dispatched): void {
+    // From here on it is stopped, and settled, on its way.
+    this.deps.stopping.remove(this);
+    this.resolve(this.call.answer(new PassedAnswer(dispatched, this)));
+  }
+
   #relay(source: Dispatched | Later<Dispatched>): void {
     clearTimeout(this.#silence);
     // From here on the relay tells the client itself when the server ends.
@@ -369,8 +378,10 @@ export class OpenRequest<Result>
   endedWithoutAnswer(thrown: unknown): Eventual<void> {
     const error = this.#stopped ? stoppingError() : thrown;
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
-    const promptTokens = outcome === "cancelled" && this.attempts > 0 ? this.request.promptTokens : 0;
-    return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true }, error);
+    const isRead = outcome === "cancelled" && this.attempts > 0;
+    const promptTokens = isRead ? this.request.promptTokens : 0;
+    const parts = isRead ? partsOf({ details: this.request.unitsRead }) : undefined;
+    return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true, parts }, error);
   }
 
   /** An answer was delivered, or, with an error, a part of one. */
@@ -455,6 +466,11 @@ export class OpenRequest<Result>
 // What tells a request of its waits: closures of its own would be made for each of them, and of every request.
 
 type AnyRequest = OpenRequest<unknown>;
+
+/** What a server answers in JSON where bytes were asked for is read as that: it may be an error. */
+function isJson({ headers }: Dispatched["response"]): boolean {
+  return /^application\/(?:[\w.+-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
+}
 
 function nothingMore(): void {}
 

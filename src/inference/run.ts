@@ -35,7 +35,11 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const tags = deps.requestTags.of(principal, call.tagHeader, request);
-  const size = { model, promptTokens, maxCompletionTokens, width, stream, tags, requestId, asked: request };
+  const isLimitable = request.dialect.task === undefined;
+  const size = {
+    ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
+    ...{ tags, requestId, asked: request },
+  };
   let admission: Admitted | Promise<Admitted>;
   try {
     admission = deps.admitter.admit(principal, size, call);

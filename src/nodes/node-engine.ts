@@ -61,6 +61,7 @@ export class NodeEngine implements Engine {
         new GatewayError("model_not_found", `The node does not serve \`${request.model}\` any more.`),
       );
     }
+    if (request.form) return Promise.reject(formless(this.name));
     return this.#ways.send(this.nodeId, request, cancellation);
   }
 
@@ -95,4 +96,10 @@ export function nodeIsAway(name: string): GatewayError {
     `The machine that serves this model is not connected at the moment. Retry in ${awayRetrySeconds} s.`,
     { detail: `${name}: node is not connected`, retryAfterSeconds: awayRetrySeconds },
   );
+}
+
+function formless(name: string): GatewayError {
+  const message =
+    "The model runs on a node, and forms with files are not sent to nodes. Ask for a model of an upstream.";
+  return new GatewayError("upstream_error", message, { detail: `${name}: form` });
 }

@@ -14,7 +14,7 @@ import type { Model } from "../domain/models/model.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
-import type { UsageDetails } from "../domain/usage/usage-parts.ts";
+import type { UsageUnits } from "../domain/usage/usage-parts.ts";
 import { blockTokens } from "./answer-stop.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
@@ -28,6 +28,8 @@ export interface RequestSize {
   maxCompletionTokens: number | undefined;
   /** Generations side by side. */
   width: number;
+  /** Whether a limit of its tokens could end the answer; left out: it could. */
+  isLimitable?: boolean;
   /** What it is counted under. */
   tags?: readonly string[] | undefined;
   /** The one on the ledger. */
@@ -44,7 +46,7 @@ export interface AskedOf {
   /** The tiers, speeds and regions that it asks for, of which some are dearer; found out when it is called. */
   askedTiers(): readonly string[];
   /** Counted beside tokens; undefined where nothing is. */
-  readonly units?: UsageDetails | undefined;
+  readonly units?: UsageUnits | undefined;
 }
 
 export type Admitted = Granted;
@@ -178,8 +180,13 @@ export class Admitter {
 export const longestUnsaid = 4_096;
 
 /** Whether a quota may end the answer where it is spent; which of them count it is for the store to say. */
-function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens }: RequestSize): boolean {
-  return windows !== undefined && maxCompletionTokens !== 0 && windows.some(({ stops }) => stops !== undefined);
+function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable }: RequestSize): boolean {
+  return (
+    windows !== undefined &&
+    isLimitable !== false &&
+    maxCompletionTokens !== 0 &&
+    windows.some(({ stops }) => stops !== undefined)
+  );
 }
 
 const noTiers: readonly string[] = [];

@@ -1,7 +1,7 @@
 // What a request costs, to the last billionth of a dollar: all is added in whole numbers and rounded once.
 import { type Price, type PriceVariant, type RateName, type Rates, rates } from "../domain/models/price.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
-import { partsWithin, type UsageDetails, type UsageParts } from "../domain/usage/usage-parts.ts";
+import { partsWithin, type UsageParts, type UsageUnits } from "../domain/usage/usage-parts.ts";
 
 export type PricedUsage = Pick<TokenUsage, "promptTokens" | "completionTokens" | "parts">;
 
@@ -67,7 +67,7 @@ export interface PricedRequest {
   /** The tiers, speeds and regions that it asks for. */
   asked: readonly string[];
   /** Counted beside tokens, as far as the request tells. */
-  units?: Pick<UsageDetails, "documents" | "searchUnits"> | undefined;
+  units?: UsageUnits | undefined;
 }
 
 /** An estimate of a prompt is too low by so much at most, for nearly all texts. */
@@ -104,10 +104,7 @@ function mostAt(request: PricedRequest, rated: Effective): number {
   counts[fresh] = (counts[fresh] as number) + promptTokens - cachedTokens;
   counts[output] = completionTokens;
   counts[requestPlace] = 1;
-  if (units) {
-    counts[documentPlace] = units.documents ?? 0;
-    counts[unitPlace] = units.searchUnits ?? 0;
-  }
+  if (units) for (const [place, name] of unitPlaces) counts[place] = units[name] ?? 0;
   return costOf(counts, rated);
 }
 
@@ -115,7 +112,13 @@ const noParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
 const noCounts: Counts = rates.map(() => 0);
 const placeOf = (name: RateName) => rates.findIndex((rate) => rate.name === name);
 const [cachedPlace, requestPlace] = [placeOf("cachedInput"), placeOf("request")];
-const [documentPlace, unitPlace] = [placeOf("document"), placeOf("searchUnit")];
+const unitPlaces = [
+  [placeOf("document"), "documents"],
+  [placeOf("searchUnit"), "searchUnits"],
+  [placeOf("character"), "characters"],
+  [placeOf("second"), "seconds"],
+  [placeOf("image"), "images"],
+] as const satisfies readonly (readonly [number, keyof UsageUnits])[];
 const inputPlaces = (["input", "cachedInput", "cacheWrite", "cacheWriteHour"] as const).map(placeOf);
 const mediaPlaces = [...inputPlaces, placeOf("inputAudio"), placeOf("inputImage")];
 const outputPlaces = (["output", "reasoning", "outputAudio", "outputImage"] as const).map(placeOf);
@@ -162,14 +165,15 @@ function costOf(counts: Counts, { pico, femto, scale }: Effective): number {
 function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Counts {
   // One that failed before there was anything is not charged for.
   const requests = promptTokens + completionTokens > 0 ? 1 : 0;
-  if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, requests, 0, 0, 0];
+  if (!parts) return [promptTokens, 0, 0, 0, 0, 0, completionTokens, 0, 0, 0, requests, 0, 0, 0, 0, 0, 0];
   const {
     cachedTokens,
     cacheWriteTokens,
     reasoningTokens,
     details = {},
   } = partsWithin(parts, promptTokens, completionTokens);
-  const { cacheWriteHourTokens: writtenHour = 0, searches = 0, documents = 0, searchUnits = 0 } = details;
+  const { cacheWriteHourTokens: writtenHour = 0, searches = 0 } = details;
+  const units = unitPlaces.map(([, name]) => details[name] ?? 0);
   const fresh = promptTokens - cachedTokens - cacheWriteTokens;
   const inputAudio = Math.min(details.inputAudioTokens ?? 0, fresh);
   const inputImage = Math.min(details.inputImageTokens ?? 0, fresh - inputAudio);
@@ -186,10 +190,9 @@ function countsOf({ promptTokens, completionTokens, parts }: PricedUsage): Count
     reasoningTokens,
     outputAudio,
     outputImage,
-    requests,
+    units.some((count) => count > 0) ? 1 : requests,
     searches,
-    documents,
-    searchUnits,
+    ...units,
   ];
 }
 

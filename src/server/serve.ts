@@ -1,4 +1,5 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
+import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -8,6 +9,7 @@ import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
+import { SpoolSpace } from "../forms/spool-space.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
@@ -197,6 +199,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     times: options.noticeTimes,
   });
   const { observer } = notices;
+  const formSpace = new SpoolSpace(join(config.dataDir, "forms"), () => sources.config.limits.formDiskBytes);
+  formSpace.sweep();
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
@@ -230,6 +234,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     openRequests,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
     requestLimits: () => sources.config.limits,
+    forms: { space: formSpace, limits: () => sources.config.limits },
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     modelStatus,
     version,

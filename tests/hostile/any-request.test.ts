@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { mismatches } from "../contract/json-schema.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
+import { mediaAnswer } from "../support/media-server.ts";
 import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { taskAnswers } from "../support/task-answers.ts";
 import { goodKinds, openCredentials, unlimited } from "./any-credential.ts";
@@ -28,6 +29,9 @@ let described: Described;
 beforeAll(async () => {
   upstream = await startUpstream((request, res) => {
     const { path: asked, body } = request;
+    if (/^\/v1\/(?:audio|images)\//.test(asked)) {
+      return mediaAnswer({ ...request, form: undefined, bytes: 0, digest: "" }, res);
+    }
     if (body["stream"] === true || asked.endsWith("/chat/completions")) return chatScript()(request, res);
     const task = taskAnswers[asked];
     if (task) return json(res, 200, task(body));

@@ -132,6 +132,14 @@ const zstdFrames = [
   ...each([`${zstdFrame}\x01\0\0`, "\x50\x2a\x4d\x18\0\0\0\0"]),
 ];
 
+const formHead = '--b-1\r\nContent-Disposition: form-data; name="a"';
+const formParts = [
+  ...each(["\r", "\n", "\r\n", "\r\n--", "\r\n--b-", "-", "x"], `${formHead}\r\n\r\n`, "\r\n--b-1--"),
+  ...each([`${formHead}\r\n\r\nx\r\n`], "", "--b-1--"),
+  ...each(["\r\n", " ", "-"], `${formHead}\r\n\r\n\r\n--b-1--`),
+];
+const partHeads = each([";", " ", "a", ";a=b", '"', "\\", ";a=", "\r\nx:y", ":"], formHead, "\r\n\r\nx\r\n--b-1--");
+
 const mask = "\x01\x02\x03\x04";
 const clientFrames = [
   ...each([`\x89\x80${mask}`, `\x82\x80${mask}`, `\x82\x81${mask}a`, `\x8a\x84${mask}abcd`]),
@@ -186,6 +194,8 @@ export const scanners: readonly Scanner[] = [
   { name: "requests", scan: read("requests"), inputs: requests, length: 240_000, cuts: anyCut },
   { name: "heads of requests", scan: read("requests"), inputs: requestHeads, length: 30_000, cuts: [...anyCut, 1] },
   { name: "targets of requests", scan: read("requests"), inputs: targets, length: 16_000, cuts: [...anyCut, 1] },
+  { name: "forms", scan: read("forms"), inputs: formParts, length: 240_000, cuts: anyCut },
+  { name: "heads of parts", scan: read("forms"), inputs: partHeads, length: 7_000, cuts: [...anyCut, 1] },
   { name: "answers", scan: read("answers"), inputs: answers, length: 240_000, cuts: anyCut },
   { name: "heads of answers", scan: read("answers"), inputs: answerHeads, length: 64_000, cuts: [...anyCut, 1] },
   { name: "heads of upgrades", scan: read("upgrades"), inputs: answerHeads, length: 16_000, cuts: [...anyCut, 1] },

@@ -1,4 +1,5 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
+import { bodyOf as sourceOf } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan, type Bytes } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
@@ -38,6 +39,10 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
       bodyRead = true;
       return bytes;
     },
+    flowBody() {
+      bodyRead = true;
+      return sourceOf(bytes.view);
+    },
     left: new Cancellation(),
     onOver: () => {},
   } satisfies IncomingRequest;
@@ -57,6 +62,7 @@ export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> =
     requestId: "req_1",
     clientAddress: "127.0.0.1",
     isLocal: () => true,
+    releaseWhenOver: () => {},
     whyNotLocal: () => undefined,
     message: () => {
       throw new Error("It is no connection for messages.");

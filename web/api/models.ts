@@ -17,6 +17,9 @@ export const abilityNames = {
   rerank: "Reranking",
   moderation: "Moderation",
   decisions: "Decisions",
+  speech: "Speech",
+  transcription: "Transcription",
+  images: "Images",
 } as const;
 export const abilities = Object.keys(abilityNames) as readonly Ability[];
 

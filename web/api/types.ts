@@ -874,6 +874,18 @@ export interface Shapes {
   ModerationResult?: ModerationResult;
   DecisionRequest?: DecisionRequest;
   Decision?: Decision;
+  SpeechRequest?: SpeechRequest;
+  SpeechEvent?: SpeechEvent;
+  TranscriptionRequest?: TranscriptionRequest;
+  FormFile?: FormFile;
+  Transcription?: Transcription;
+  TranscriptionEvent?: TranscriptionEvent;
+  TranslationRequest?: TranslationRequest;
+  ImageRequest?: ImageRequest;
+  Images?: Images;
+  ImageEvent?: ImageEvent;
+  ImageEditRequest?: ImageEditRequest;
+  ImageVariationRequest?: ImageVariationRequest;
   CompactRequest?: CompactRequest;
   ResponseInputItem?: ResponseInputItem;
   Compaction?: Compaction;
@@ -1854,6 +1866,254 @@ export interface Decision {
   };
   [k: string]: unknown;
 }
+export interface SpeechRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * The text that is to be spoken.
+   */
+  input: string;
+  /**
+   * A voice of the model server.
+   */
+  voice?:
+    | string
+    | {
+        [k: string]: unknown;
+      };
+  /**
+   * How it is to be spoken, where the model knows that.
+   */
+  instructions?: string | null;
+  /**
+   * `mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`.
+   */
+  response_format?: string | null;
+  speed?: number | null;
+  /**
+   * `sse`: a stream of events, with usage at its end. Default: the sound itself, as it is made.
+   */
+  stream_format?: ("audio" | "sse") | null;
+  [k: string]: unknown;
+}
+export interface SpeechEvent {
+  /**
+   * `speech.audio.delta`, and `speech.audio.done` with `usage` at the end.
+   */
+  type: string;
+  /**
+   * Base64.
+   */
+  audio?: string;
+  [k: string]: unknown;
+}
+export interface TranscriptionRequest {
+  file: FormFile;
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * What came before, or words that are likely to come.
+   */
+  prompt?: string | null;
+  temperature?: number | null;
+  /**
+   * ISO 639-1.
+   */
+  language?: string | null;
+  /**
+   * `json`, `text`, `srt`, `verbose_json`, `vtt` or `diarized_json`.
+   */
+  response_format?: string | null;
+  /**
+   * Whether the text is to come as it is heard.
+   */
+  stream?: boolean | null;
+  timestamp_granularities?: string[] | null;
+  include?: string[] | null;
+  [k: string]: unknown;
+}
+/**
+ * A file.
+ */
+export interface FormFile {
+  bytes: number;
+  [k: string]: unknown;
+}
+export interface Transcription {
+  text: string;
+  /**
+   * Seconds; with `verbose_json`.
+   */
+  duration?: number;
+  /**
+   * Its type is `tokens`, or `duration` with `seconds`, by how the model is counted.
+   */
+  usage?: {
+    type: string;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface TranscriptionEvent {
+  /**
+   * `transcript.text.delta`, and `transcript.text.done` with `usage` at the end.
+   */
+  type: string;
+  delta?: string;
+  text?: string;
+  [k: string]: unknown;
+}
+export interface TranslationRequest {
+  file: FormFile;
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * What came before, or words that are likely to come.
+   */
+  prompt?: string | null;
+  temperature?: number | null;
+  /**
+   * `json`, `text`, `srt`, `verbose_json` or `vtt`.
+   */
+  response_format?: string | null;
+  [k: string]: unknown;
+}
+export interface ImageRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * How many images are wanted. Default: 1.
+   */
+  n?: number | null;
+  size?: string | null;
+  /**
+   * `url` or `b64_json`, where the model knows both.
+   */
+  response_format?: string | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  /**
+   * Whether images are to come as they are made.
+   */
+  stream?: boolean | null;
+  /**
+   * How many images on the way there are wanted.
+   */
+  partial_images?: number | null;
+  /**
+   * What is to be seen.
+   */
+  prompt: string;
+  [k: string]: unknown;
+}
+export interface Images {
+  /**
+   * Unix seconds.
+   */
+  created?: number;
+  data: {
+    b64_json?: string;
+    url?: string;
+    [k: string]: unknown;
+  }[];
+  usage?: {
+    input_tokens: number;
+    output_tokens: number;
+    [k: string]: unknown;
+  };
+  [k: string]: unknown;
+}
+export interface ImageEvent {
+  /**
+   * `image_generation.partial_image` and `image_generation.completed`, or the same of `image_edit`.
+   */
+  type: string;
+  b64_json?: string;
+  [k: string]: unknown;
+}
+export interface ImageEditRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * How many images are wanted. Default: 1.
+   */
+  n?: number | null;
+  size?: string | null;
+  /**
+   * `url` or `b64_json`, where the model knows both.
+   */
+  response_format?: string | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  /**
+   * Whether images are to come as they are made.
+   */
+  stream?: boolean | null;
+  /**
+   * How many images on the way there are wanted.
+   */
+  partial_images?: number | null;
+  /**
+   * What is to be changed.
+   */
+  prompt: string;
+  /**
+   * One image or several; in JSON these are `images`.
+   */
+  image?: FormFile | FormFile[];
+  mask?: FormFile1;
+  /**
+   * In JSON: objects with `image_url` or `file_id`.
+   *
+   * @maxItems 64
+   */
+  images?: {
+    [k: string]: unknown;
+  }[];
+  [k: string]: unknown;
+}
+/**
+ * A file.
+ */
+export interface FormFile1 {
+  bytes: number;
+  [k: string]: unknown;
+}
+export interface ImageVariationRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * How many images are wanted. Default: 1.
+   */
+  n?: number | null;
+  size?: string | null;
+  /**
+   * `url` or `b64_json`, where the model knows both.
+   */
+  response_format?: string | null;
+  /**
+   * Your own id of the end user; passed on.
+   */
+  user?: string | null;
+  image: FormFile;
+  [k: string]: unknown;
+}
 export interface CompactRequest {
   /**
    * Model ID to use; `GET /v1/models` lists them.
@@ -2822,6 +3082,9 @@ export interface Model {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -2887,6 +3150,18 @@ export interface Model {
      * USD for a query over up to 100 documents.
      */
     search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -2977,6 +3252,18 @@ export interface Model {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   };
   /**
@@ -3081,6 +3368,9 @@ export interface ModelStatus {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -3150,6 +3440,18 @@ export interface ModelStatus {
      * USD for a query over up to 100 documents.
      */
     search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -3240,6 +3542,18 @@ export interface ModelStatus {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   } | null;
   deployments: DeploymentStatus[];
@@ -3386,6 +3700,18 @@ export interface ListedPrice {
      */
     search_unit?: number;
     /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
+    /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
     variants?: {
@@ -3475,6 +3801,18 @@ export interface ListedPrice {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   };
 }
@@ -4199,7 +4537,21 @@ export interface Request {
    */
   at: number;
   operation:
-    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4299,7 +4651,21 @@ export interface RequestDetail {
    */
   at: number;
   operation:
-    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "speech"
+    | "transcription"
+    | "translation"
+    | "image"
+    | "image_edit"
+    | "image_variation";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4421,6 +4787,18 @@ export interface UsageDetails {
    * Search units that its vendor counts for them.
    */
   search_units?: number;
+  /**
+   * Characters that were spoken.
+   */
+  characters?: number;
+  /**
+   * Whole seconds of sound that were listened to.
+   */
+  seconds?: number;
+  /**
+   * Images that were made.
+   */
+  images?: number;
   /**
    * The tier, speed and region in which it says that it served.
    */
@@ -7554,6 +7932,18 @@ export interface ManagedModel {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Speaks a text.
+     */
+    speech?: boolean;
+    /**
+     * Writes down what is said in a recording, or its translation.
+     */
+    transcription?: boolean;
+    /**
+     * Makes images, and edits them.
+     */
+    images?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together; null where nobody says.
@@ -7623,6 +8013,18 @@ export interface ManagedModel {
      * USD for a query over up to 100 documents.
      */
     search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      */
@@ -7713,6 +8115,18 @@ export interface ManagedModel {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   } | null;
   deployments: {
@@ -7771,6 +8185,18 @@ export interface ManagedModel {
        * Answers typed questions with probabilities.
        */
       decisions?: boolean;
+      /**
+       * Speaks a text.
+       */
+      speech?: boolean;
+      /**
+       * Writes down what is said in a recording, or its translation.
+       */
+      transcription?: boolean;
+      /**
+       * Makes images, and edits them.
+       */
+      images?: boolean;
     } | null;
     /**
      * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -7840,6 +8266,18 @@ export interface ManagedModel {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
       /**
        * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
        *
@@ -7932,6 +8370,18 @@ export interface ManagedModel {
          * USD for a query over up to 100 documents.
          */
         search_unit?: number;
+        /**
+         * USD for a character that is spoken.
+         */
+        character?: number;
+        /**
+         * USD for a second of sound that is listened to.
+         */
+        second?: number;
+        /**
+         * USD for an image that is made.
+         */
+        image?: number;
       }[];
     } | null;
     /**
@@ -8008,6 +8458,18 @@ export interface CreateManagedModelRequest {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Speaks a text.
+     */
+    speech?: boolean;
+    /**
+     * Writes down what is said in a recording, or its translation.
+     */
+    transcription?: boolean;
+    /**
+     * Makes images, and edits them.
+     */
+    images?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8077,6 +8539,18 @@ export interface CreateManagedModelRequest {
      * USD for a query over up to 100 documents.
      */
     search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      *
@@ -8169,6 +8643,18 @@ export interface CreateManagedModelRequest {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   } | null;
   /**
@@ -8239,6 +8725,18 @@ export interface UpdateManagedModelRequest {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Speaks a text.
+     */
+    speech?: boolean;
+    /**
+     * Writes down what is said in a recording, or its translation.
+     */
+    transcription?: boolean;
+    /**
+     * Makes images, and edits them.
+     */
+    images?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8308,6 +8806,18 @@ export interface UpdateManagedModelRequest {
      * USD for a query over up to 100 documents.
      */
     search_unit?: number;
+    /**
+     * USD for a character that is spoken.
+     */
+    character?: number;
+    /**
+     * USD for a second of sound that is listened to.
+     */
+    second?: number;
+    /**
+     * USD for an image that is made.
+     */
+    image?: number;
     /**
      * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
      *
@@ -8400,6 +8910,18 @@ export interface UpdateManagedModelRequest {
        * USD for a query over up to 100 documents.
        */
       search_unit?: number;
+      /**
+       * USD for a character that is spoken.
+       */
+      character?: number;
+      /**
+       * USD for a second of sound that is listened to.
+       */
+      second?: number;
+      /**
+       * USD for an image that is made.
+       */
+      image?: number;
     }[];
   } | null;
   /**
@@ -8471,6 +8993,9 @@ export interface PulledModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
   };
   /**
    * Tokens; null where the file does not say.
@@ -8837,6 +9362,9 @@ export interface NodeModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    speech?: boolean;
+    transcription?: boolean;
+    images?: boolean;
   } | null;
   /**
    * Whether it may serve it.

@@ -54,6 +54,9 @@ const usageDetails = z.object({
   searches: count,
   documents: count,
   search_units: count,
+  characters: count,
+  seconds: count,
+  images: count,
   served: z.array(z.string()).nullish(),
   billed: count,
 });

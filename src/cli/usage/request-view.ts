@@ -121,7 +121,7 @@ function figuresOf(request: RequestDetail): [string, string][] {
 /** What few servers tell, where they do. */
 function detailsOf({ usage_details: details }: RequestDetail): [string, string][] {
   if (!details) return [];
-  const { served, searches, documents, search_units: searchUnits, billed } = details;
+  const { served, billed } = details;
   const among = [
     [details.cache_write_1h_tokens, "written to a cache for an hour"],
     [details.input_audio_tokens, "audio in"],
@@ -130,11 +130,17 @@ function detailsOf({ usage_details: details }: RequestDetail): [string, string][
     [details.output_image_tokens, "images out"],
   ] as const;
   const told = among.flatMap(([tokens, name]) => (tokens ? [`${formatCount(tokens)} ${name}`] : []));
+  const beside = [
+    ["Searches", details.searches],
+    ["Documents", details.documents],
+    ["Search units", details.search_units],
+    ["Characters", details.characters],
+    ["Seconds", details.seconds],
+    ["Images", details.images],
+  ] as const;
   return [
     ...(told.length > 0 ? [["Among them", told.join(", ")] as [string, string]] : []),
-    ...(searches ? [["Searches", formatCount(searches)] as [string, string]] : []),
-    ...(documents ? [["Documents", formatCount(documents)] as [string, string]] : []),
-    ...(searchUnits ? [["Search units", formatCount(searchUnits)] as [string, string]] : []),
+    ...beside.flatMap(([name, value]): [string, string][] => (value ? [[name, formatCount(value)]] : [])),
     ...(served?.length ? [["Served as", served.join(", ")] as [string, string]] : []),
     ...(billed == null ? [] : [["Vendor's bill", formatUsd(billed)] as [string, string]]),
   ];

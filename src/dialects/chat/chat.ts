@@ -43,6 +43,7 @@ export const chat: Dialect = {
   answerList: "choices",
   answerObject: "chat.completion",
   chunkObject: "chat.completion.chunk",
+  itemBytes: 0,
   idOf: chatIdOf,
   encode: () => false,
   readAnswer,

@@ -39,6 +39,7 @@ export const completion: Dialect = {
   answerList: "choices",
   answerObject: "text_completion",
   chunkObject: "text_completion",
+  itemBytes: 0,
   idOf: (requestId) => `cmpl-${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer,

@@ -42,6 +42,7 @@ export const embedding: Dialect = {
   answerList: "data",
   answerObject: "list",
   chunkObject: "",
+  itemBytes: 0,
   idOf: (requestId) => requestId,
   encode: encodeAsAsked,
   readAnswer,

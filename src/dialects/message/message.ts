@@ -73,6 +73,7 @@ export const message: Dialect = {
   answerList: "content",
   answerObject: "message",
   chunkObject: "",
+  itemBytes: 0,
   idOf: (requestId) => `msg_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),

@@ -80,6 +80,7 @@ export const response: Dialect = {
   answerList: "output",
   answerObject: "response",
   chunkObject: "",
+  itemBytes: 0,
   idOf: (requestId) => `resp_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),

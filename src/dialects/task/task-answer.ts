@@ -1,12 +1,11 @@
 // Reads the answer to a task: it reaches the client as its server wrote it, but for the name of the model.
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
-import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AskedRequest, Serving } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
-import { partsOf } from "../told-parts.ts";
 import type { Json, Task } from "./task.ts";
+import { usageOfTask } from "./task-usage.ts";
 
 /** Throws `upstream_error` on what is no usable answer. */
 export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest, serving: Serving): Answer {
@@ -14,25 +13,22 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
   const { text } = bytes;
-  const answer = parseObject(text);
-  if (answer["error"] !== undefined && answer["error"] !== null) {
-    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
-  }
-  if (!task.answerLists.some((name) => Array.isArray(answer[name]))) {
-    throw malformed(`no list of ${task.answerLists.join(" or ")}`);
-  }
-  const usage = usageOf(task, answer, request);
+  const answer = requireAnswer(task, text, serving);
+  const usage = usageOfTask(task.usage(answer), task.units(request.body), request, 0);
   const { id } = serving.model;
   if (typeof answer["model"] !== "string" || answer["model"] === id) return new ReadAnswer(bytes, usage);
   return new ReadAnswer(edited(text, { model: JSON.stringify(id) }), usage);
 }
 
-/** What was told counts; tokens that nobody told are estimated, and other units counted in the request. */
-function usageOf(task: Task, answer: Json, { body, promptTokens }: AskedRequest): TokenUsage {
-  const told = task.usage(answer);
-  const details = { ...task.units(body), ...told?.details };
-  const parts = partsOf({ ...told, details: Object.keys(details).length > 0 ? details : undefined });
-  const { promptTokens: tokens, completionTokens = 0 } = told ?? {};
-  if (tokens === undefined) return { promptTokens, completionTokens, estimated: true, parts };
-  return { promptTokens: tokens, completionTokens, estimated: false, parts };
+/** The answer in this text. Throws `upstream_error` on what is none. */
+export function requireAnswer(task: Task, text: string, serving: Serving): Json {
+  const answer = parseObject(text);
+  if (answer["error"] !== undefined && answer["error"] !== null) {
+    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
+  }
+  const members = Object.entries(task.answerMembers);
+  const has = ([name, kind]: (typeof members)[number]) =>
+    kind === "list" ? Array.isArray(answer[name]) : typeof answer[name] === "string";
+  if (!members.some(has)) throw malformed(`no ${members.map(([name, kind]) => `${kind} ${name}`).join(" or ")}`);
+  return answer;
 }

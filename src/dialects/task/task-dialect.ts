@@ -3,10 +3,10 @@ import { generates } from "../../domain/models/operation.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
-import { streamChunks } from "../openai/chunks.ts";
 import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import type { Json, Task } from "./task.ts";
 import { readTaskAnswer } from "./task-answer.ts";
+import { TaskStream } from "./task-stream.ts";
 
 /** The members in the order of all dialects: what reads them stays monomorphic. */
 export function taskDialect(task: Task): Dialect {
@@ -36,15 +36,17 @@ export function taskDialect(task: Task): Dialect {
     generates: generates[operation],
     knowsNewerLimit: true,
     width: () => 1,
-    hasMedia: hasMediaPart,
+    // What is in files no text tells.
+    hasMedia: task.form ? () => true : hasMediaPart,
 
-    answerList: task.answerLists[0] ?? "",
+    answerList: Object.keys(task.answerMembers)[0] ?? "",
     answerObject: "",
     chunkObject: "",
+    itemBytes: task.itemBytes,
     idOf: (requestId) => requestId,
     encode: () => false,
     readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
-    stream: streamChunks,
+    stream: (request) => new TaskStream(task, request),
     tellsPromptFirst: false,
     keepAlive: comment,
     errorEvent: undefined,

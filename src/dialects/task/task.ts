@@ -1,8 +1,8 @@
-// A task: a model is asked once, by JSON, and answers as a whole. A new one is an entry of tasks.ts, and its path in domain/models/operation.ts.
+// A task: a model is asked once, by JSON or a form, and answers as a whole, by events or with bytes. A new one is an entry of tasks.ts, and its path in domain/models/operation.ts.
 import type { z } from "zod";
 import type { CapabilityName } from "../../domain/models/capabilities.ts";
 import type { Operation } from "../../domain/models/operation.ts";
-import type { UsageDetails } from "../../domain/usage/usage-parts.ts";
+import type { UsageUnits } from "../../domain/usage/usage-parts.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -14,9 +14,16 @@ export interface Task {
   readonly capability: CapabilityName;
   /** The path or paths by which clients ask for it. */
   readonly paths: readonly string[];
-  readonly doc: { operationId: string; summary: string; description?: string; example: Json; told: string };
+  readonly doc: TaskDoc;
+  /** The body of a request; of a form, as the JSON that says the same. */
   readonly schema: z.ZodType;
   readonly answer: z.ZodType;
+  /** Undefined: it is sent as JSON alone. */
+  readonly form: TaskForm | undefined;
+  /** Undefined: it is answered as a whole. */
+  readonly events: TaskEvents | undefined;
+  /** Whether the answer to such a request, where it is no stream of events, is bytes that go to the client as they come. */
+  answersBytes(body: Json): boolean;
   /** The member that is asked about, and all whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
@@ -24,12 +31,55 @@ export interface Task {
   readings(body: Json): number;
   /** Members that are read so often; the others are read once. */
   readonly repeated: readonly string[];
-  /** The most tokens that the answer has by its server's account; 0 where answers have none. */
-  answerTokens(body: Json): number;
+  /** The most tokens that the answer has by its server's account; 0 where answers have none; undefined: nobody knows. */
+  answerTokens(body: Json): number | undefined;
   /** Counted beside tokens, as far as the request tells; undefined: nothing is. */
-  units(body: Json): UsageDetails | undefined;
-  /** Lists of which an answer has to have one. */
-  readonly answerLists: readonly string[];
-  /** What an answer tells of its usage; undefined where it tells nothing. */
+  units(body: Json): UsageUnits | undefined;
+  /** Members of which an answer has to have one. */
+  readonly answerMembers: Readonly<Record<string, "list" | "text">>;
+  /** Bytes of one item of an answer, of which there are as many as the prompt has, or as `n` says. */
+  readonly itemBytes: number;
+  /** What an answer, or the last event of one, tells of its usage; undefined where it tells nothing. */
   usage(answer: Json): ReplyUsage | undefined;
 }
+
+export interface TaskDoc {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Left out: it is sent as a form. */
+  readonly example?: Json;
+  readonly told: string;
+}
+
+/** How it is sent as a form (multipart/form-data). */
+export interface TaskForm {
+  /** The fields that are files: the first has to be there. */
+  readonly files: readonly [string, ...string[]];
+  /** Whether clients send it as JSON as well. */
+  readonly orJson: boolean;
+}
+
+/** How it is answered by a stream of events. */
+export interface TaskEvents {
+  /** One event, for the reference. */
+  readonly shape: z.ZodType;
+  /** Whether the request asks for one. */
+  isAsked(body: Json): boolean;
+  /** The type of the event with which the answer, or one item of it, is complete; it may tell usage. */
+  readonly last: string;
+  /** Members of events that hold some of the answer, by the type of the event. */
+  readonly delivered: Readonly<Record<string, string>>;
+  /** Counted beside tokens of one that ended early, with so many items complete and, where `begun`, one more on its way. */
+  units?(units: UsageUnits, complete: number, begun: boolean): UsageUnits;
+  /** The events of an answer that came whole. */
+  ofWhole(answer: Json): readonly Json[];
+}
+
+/** What holds of a task that is asked by JSON, and answers with JSON as a whole. */
+export const jsonTask = {
+  form: undefined,
+  events: undefined,
+  answersBytes: () => false,
+  itemBytes: 0,
+} as const satisfies Partial<Task>;

@@ -1,10 +1,12 @@
-// The tasks, one entry each: what is asked and answered, and what is counted of it.
+// The tasks, one entry each: what is asked and answered, and what is counted of it. Those with files and streams are in entries of their own.
 import { decision, decisionRequest } from "../../wire/tasks/decision.ts";
 import { moderationRequest, moderationResult } from "../../wire/tasks/moderation.ts";
 import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../wire/tasks/rerank.ts";
 import { usageOf } from "../response/reply-reader.ts";
 import { countOf, detailsOf } from "../told-parts.ts";
-import type { Json, Task } from "./task.ts";
+import { image, imageEdit, imageVariation } from "./image-tasks.ts";
+import { speech, transcription, translation } from "./sound-tasks.ts";
+import { type Json, jsonTask, type Task } from "./task.ts";
 
 const nothing: Json = {};
 /** What a question's answer may take by its server's account: names, values and their probabilities. */
@@ -17,6 +19,7 @@ const [firsts, seconds] = [
 ];
 
 const rerank: Task = {
+  ...jsonTask,
   operation: "rerank",
   endpoint: "reranking",
   capability: "rerank",
@@ -37,7 +40,7 @@ const rerank: Task = {
   readings: ({ documents }) => itemsIn(documents),
   answerTokens: () => 0,
   units: ({ documents }) => unitsOf(itemsIn(documents)),
-  answerLists: ["results", "data"],
+  answerMembers: { results: "list", data: "list" },
   usage(answer) {
     const billed = memberOf(memberOf(answer, "meta"), "billed_units");
     const searchUnits = countOf(billed["search_units"]);
@@ -50,6 +53,7 @@ const rerank: Task = {
 };
 
 const score: Task = {
+  ...jsonTask,
   operation: "score",
   endpoint: "scores",
   capability: "rerank",
@@ -70,11 +74,12 @@ const score: Task = {
   readings: (body) => (itemsOf(body, firsts) === 1 ? itemsOf(body, seconds) : 1),
   answerTokens: () => 0,
   units: (body) => unitsOf(itemsOf(body, seconds)),
-  answerLists: ["data", "scores"],
+  answerMembers: { data: "list", scores: "list" },
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
 const moderation: Task = {
+  ...jsonTask,
   operation: "moderation",
   endpoint: "moderations",
   capability: "moderation",
@@ -94,11 +99,12 @@ const moderation: Task = {
   readings: () => 1,
   answerTokens: () => 0,
   units: () => undefined,
-  answerLists: ["results"],
+  answerMembers: { results: "list" },
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
 const decisions: Task = {
+  ...jsonTask,
   operation: "decision",
   endpoint: "decisions",
   capability: "decisions",
@@ -122,11 +128,15 @@ const decisions: Task = {
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
   units: () => undefined,
-  answerLists: ["answers"],
+  answerMembers: { answers: "list" },
   usage: (answer) => usageOf(answer["usage"], answer),
 };
 
-export const tasks: readonly Task[] = [rerank, score, moderation, decisions];
+export const tasks: readonly Task[] = [
+  ...[rerank, score, moderation, decisions],
+  ...[speech, transcription, translation],
+  ...[image, imageEdit, imageVariation],
+];
 
 /** Jina and vLLM tell the total alone, where there is nothing but a prompt. */
 function promptUsage(answer: Json): number | undefined {

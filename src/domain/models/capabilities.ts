@@ -8,6 +8,9 @@ export const capabilities = {
   rerank: "Ranks documents by a query, and scores texts.",
   moderation: "Tells what in a text or an image is harmful.",
   decisions: "Answers typed questions with probabilities.",
+  speech: "Speaks a text.",
+  transcription: "Writes down what is said in a recording, or its translation.",
+  images: "Makes images, and edits them.",
 } as const;
 
 export type CapabilityName = keyof typeof capabilities;

@@ -11,6 +11,7 @@ import type { Capabilities } from "./capabilities.ts";
 import type { MessageHeaders } from "./message-headers.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
+import type { SentForm } from "./sent-form.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
 export const builtInEngineName = "built-in";
@@ -23,8 +24,12 @@ export interface EngineRequest {
   model: string;
   /** JSON text, with that id as its `model`, or the same as UTF-8. */
   body: string | Bytes;
+  /** Sent in place of the body, which is empty then. */
+  form?: SentForm;
   /** Whether the body asks for Server-Sent Events. */
   stream: boolean;
+  /** Whether it asks for what is no JSON, such as sound; left out: it does not. */
+  takesBytes?: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
   width: number;
   /** The holder of what came of the answer and is not taken. */

@@ -11,6 +11,12 @@ export const operationPaths = {
   score: "/score",
   moderation: "/moderations",
   decision: "/decisions",
+  speech: "/audio/speech",
+  transcription: "/audio/transcriptions",
+  translation: "/audio/translations",
+  image: "/images/generations",
+  image_edit: "/images/edits",
+  image_variation: "/images/variations",
 } as const;
 
 export type Operation = keyof typeof operationPaths;
@@ -20,6 +26,8 @@ export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },
   ...{ response: true, message: true },
   ...{ rerank: false, score: false, moderation: false, decision: false },
+  ...{ speech: false, transcription: false, translation: false },
+  ...{ image: false, image_edit: false, image_variation: false },
 };
 
 /** Those in which the same conversation can be had: what a server does not speak of them is translated. */
@@ -30,8 +38,12 @@ export function isConversation(operation: Operation): operation is ConversationO
   return (conversationOperations as readonly Operation[]).includes(operation);
 }
 
-/** Those in which a model is asked once and answers as a whole: `dialects/task/`. */
-export const taskOperations = ["rerank", "score", "moderation", "decision"] as const satisfies readonly Operation[];
+/** Those in which a model is asked once, and answers: `dialects/task/`. */
+export const taskOperations = [
+  ...(["rerank", "score", "moderation", "decision"] as const),
+  ...(["speech", "transcription", "translation"] as const),
+  ...(["image", "image_edit", "image_variation"] as const),
+] as const satisfies readonly Operation[];
 
 export function isTask(operation: Operation): boolean {
   return (taskOperations as readonly Operation[]).includes(operation);

@@ -35,6 +35,9 @@ export const rates = [
   { name: "search", wire: "search", per: "each", else: null, of: "a search that the model server ran" },
   { name: "document", wire: "document", per: "each", else: null, of: "a document that is ranked or compared" },
   { name: "searchUnit", wire: "search_unit", per: "each", else: null, of: "a query over up to 100 documents" },
+  { name: "character", wire: "character", per: "each", else: null, of: "a character that is spoken" },
+  { name: "second", wire: "second", per: "each", else: null, of: "a second of sound that is listened to" },
+  { name: "image", wire: "image", per: "each", else: null, of: "an image that is made" },
 ] as const satisfies readonly RateRow[];
 
 export type Rate = (typeof rates)[number];

@@ -23,6 +23,10 @@ export interface UsageDetails {
   /** Documents that were ranked or compared, and the search units that its vendor counts for them. */
   documents?: number | undefined;
   searchUnits?: number | undefined;
+  /** Characters that were spoken, whole seconds of sound that were listened to, and images that were made. */
+  characters?: number | undefined;
+  seconds?: number | undefined;
+  images?: number | undefined;
   /** The tier, speed and region in which it says that it served, in lower case. */
   served?: readonly string[] | undefined;
   /** What the vendor says that it charges: nano-USD. */
@@ -39,7 +43,13 @@ export const detailCounts = {
   searches: null,
   documents: null,
   searchUnits: null,
+  characters: null,
+  seconds: null,
+  images: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
+
+/** Those that have a price of their own, each. */
+export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
 
 /** The parts as far as they can be true of the whole: what is more than that is no more than that. */
 export function partsWithin(

@@ -13,6 +13,7 @@ import type { Principal } from "../../domain/principal.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { FormSettings } from "../../forms/form-settings.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
@@ -38,6 +39,8 @@ export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<Refuse
   requestLimits(): RequestLimits;
   /** Whether another process has to answer it; left out: this one answers everything. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
+  /** How forms with files are kept; left out: another process reads them. */
+  forms?: FormSettings | undefined;
 }
 
 const jsonType = { "content-type": "application/json" } as const;
@@ -273,12 +276,16 @@ class HttpCall implements InferenceCall<Answer> {
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
     tellEnd(this.#exchange.line, outcome, usage);
     // The head of a stream has gone by now.
-    if (outcome === "completed" && !this.request.stream)
-      this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
+    if (outcome === "completed" && !this.#log) this.#exchange.answerHeaders["x-headrace-usage"] = usageHeader(usage);
     this.#log?.finish(outcome === "failed" ? toGatewayError(error) : undefined);
   }
 
   answer(answer: InferenceAnswer): Answer {
+    if (typeof answer === "object" && "contentType" in answer) {
+      this.#log = this.#exchange.defer();
+      const headers = { "content-type": answer.contentType, "x-accel-buffering": "no" };
+      return { status: 200, headers, begin: (client) => answer.begin(client) };
+    }
     if (typeof answer !== "function") return { status: 200, headers: jsonType, body: answer };
     this.#log = this.#exchange.defer();
     return { status: 200, headers: streamHeaders, begin: answer };

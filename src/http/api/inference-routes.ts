@@ -3,10 +3,12 @@ import { dialects } from "../../dialects/dialects.ts";
 import type { Task } from "../../dialects/task/task.ts";
 import { tasks } from "../../dialects/task/tasks.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import { isForm } from "../../forms/boundary.ts";
 import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
 import { embeddingList } from "../../wire/embedding.ts";
 import type { RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import { answerForm } from "./form-answer.ts";
 import { answerInference, type InferenceRouteDeps } from "./inference-answer.ts";
 import { noteRefused } from "./usage/refused-inference.ts";
 
@@ -32,7 +34,7 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
     path,
     access: "chat:write",
     doc: { ...doc, tag: "Inference", requestBody: dialects[operation].schema, errors: inferenceErrors },
-    handle: (exchange, principal) => answerInference(operation, exchange, principal, deps),
+    handle: handlerOf(operation, deps),
     refused: (exchange, principal, error, durationMs) =>
       noteRefused(operation, exchange, principal, error, durationMs, deps),
   });
@@ -61,10 +63,23 @@ export function inferenceRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
   ];
 }
 
+/** Where a task is sent as a form, it is that, or JSON where that will do as well. */
+function handlerOf(operation: Operation, deps: InferenceRouteDeps): ScopedRoute["handle"] {
+  const form = dialects[operation].task?.form;
+  if (!form) return (exchange, principal) => answerInference(operation, exchange, principal, deps);
+  return (exchange, principal) =>
+    form.orJson && !isForm(exchange.req.headers.get("content-type"))
+      ? answerInference(operation, exchange, principal, deps)
+      : answerForm(operation, form, exchange, principal, deps);
+}
+
 /** A further path of the same task has a name of its own in the OpenAPI document. */
-function docOf({ paths, doc, answer }: Task, path: string) {
+function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: string) {
   const { operationId, told, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
-  return { ...others, operationId: name, response: { description: told, json: answer } };
+  const isBytes = answersBytes({}) && { contentType: "application/octet-stream" };
+  const response = { description: told, ...(isBytes || { json: answer }), ...(events && { stream: events.shape }) };
+  const sent = form && { requestType: "multipart/form-data" as const, orJson: form.orJson };
+  return { ...others, ...sent, operationId: name, response };
 }

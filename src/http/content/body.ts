@@ -51,10 +51,10 @@ export function readJsonBytes(request: IncomingRequest, limits: BodyLimits): Byt
     const bytes = request.readBody(limits.bodyBytes);
     if (!(bytes instanceof Promise)) return bytes;
     return bytes.catch((error: unknown) => {
-      throw faultOf(error, limits);
+      throw bodyFault(error, limits.bodyBytes);
     });
   } catch (error) {
-    throw faultOf(error, limits);
+    throw bodyFault(error, limits.bodyBytes);
   }
 }
 
@@ -84,11 +84,12 @@ export async function readBytes(request: IncomingRequest, bodyBytes: number): Pr
   try {
     return await request.readBody(bodyBytes);
   } catch (error) {
-    throw faultOf(error, { bodyBytes });
+    throw bodyFault(error, bodyBytes);
   }
 }
 
-function faultOf(error: unknown, { bodyBytes }: Pick<BodyLimits, "bodyBytes">): unknown {
+/** The error for the client where the body did not come as it should; another as it is. */
+export function bodyFault(error: unknown, bodyBytes: number): unknown {
   if (!(error instanceof RequestBodyError)) return error;
   switch (error.fault) {
     case "too_large":

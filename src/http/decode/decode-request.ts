@@ -133,6 +133,11 @@ function ruleOf(dialect: Dialect): ValueRule {
   return rules[dialect.operation] as ValueRule;
 }
 
+/** What may stand by this name in the body of a request; undefined where nothing is known of it. */
+export function memberRuleOf(operation: Operation, name: string): ValueRule | undefined {
+  return ruleOf(dialects[operation]).object?.members.get(name)?.value;
+}
+
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;

@@ -72,6 +72,8 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #trace: RequestTrace | undefined;
   #place: OpenPlace | undefined;
   #isOver = false;
+  /** What is kept for it until it is over. */
+  #held: { release(): void } | undefined;
   #deferred = false;
   /** Only until that was decided. */
   #mayBeCoded: boolean;
@@ -187,6 +189,13 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   over(): void {
     this.#isOver = true;
     this.takePlace()?.release();
+    this.#held?.release();
+    this.#held = undefined;
+  }
+
+  releaseWhenOver(held: { release(): void }): void {
+    if (this.#isOver) held.release();
+    else this.#held = held;
   }
 
   takePlace(): OpenPlace | undefined {

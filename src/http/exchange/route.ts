@@ -37,6 +37,8 @@ export interface Exchange {
   readonly line: Record<string, LogFields[string]>;
   /** Set by a route once the ledger has the request, and so says itself what became of it. */
   isOnLedger?: boolean;
+  /** Lets go of `held` once, when all of the answer is sent, or the client is gone. */
+  releaseWhenOver(held: { release(): void }): void;
   /**
    * A request of its own: one that came as a message over the connection, once this one is upgraded; or what goes on of this
    * one in the background, with its id and its place, once it is answered.
@@ -121,7 +123,9 @@ export interface RouteDoc {
   query?: z.ZodObject;
   requestBody?: z.ZodType;
   /** The type of the request body, where it is not JSON. */
-  requestType?: "application/x-www-form-urlencoded";
+  requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
+  /** Whether JSON will do as well as that type. */
+  orJson?: boolean;
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success; 200 unless it says otherwise. */

@@ -176,12 +176,15 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
       ? {
           requestBody: {
             required: true,
-            content: {
-              [doc.requestType ?? "application/json"]: {
-                schema: schemaOf(doc.requestBody, components),
-                ...(doc.example ? { example: doc.example } : {}),
-              },
-            },
+            content: Object.fromEntries(
+              [doc.requestType ?? "application/json", ...(doc.orJson ? ["application/json"] : [])].map((type) => [
+                type,
+                {
+                  schema: schemaOf(doc.requestBody as z.ZodType, components),
+                  ...(doc.example ? { example: doc.example } : {}),
+                },
+              ]),
+            ),
           },
         }
       : {}),

@@ -158,7 +158,10 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConne
   drained(): void {
     const unsent = this.#unsent;
     if (!unsent || !this.#socket) return;
-    if (writePieces(this.#socket, unsent) > 0) this.#sentAny = true;
+    if (writePieces(this.#socket, unsent) > 0) {
+      this.#sentAny = true;
+      this.#tookSome();
+    }
     if (unsent.length > 0) return;
     this.#unsent = undefined;
     if (this.#upload?.ended) this.sentAll();
@@ -174,12 +177,18 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConne
     if (this.#gone || !this.#socket) return true;
     if (!this.#unsent) {
       const taken = Math.max(0, this.#socket.write(bytes));
+      if (taken > 0) this.#tookSome();
       if (taken === bytes.length) return true;
       this.#unsent = [bytes.subarray(taken)];
     } else {
       this.#unsent.push(bytes);
     }
     return false;
+  }
+
+  sentInPart(error: unknown): void {
+    // What is passed on from a client: the server sees for itself that it is not complete, and may have something to say.
+    if (this.exchange?.request?.content) this.#fail(error);
   }
 
   sentAll(): void {
@@ -281,8 +290,14 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConne
         return;
       }
     }
-    const upload = request.passed?.upload();
+    const upload = request.passed?.upload() ?? request.content?.open();
     if (upload) this.upload(upload);
+  }
+
+  /** The wait for an answer begins when all was sent, as far as anybody can see that. */
+  #tookSome(): void {
+    const { exchange } = this;
+    if (exchange?.request?.content && !this.#reader.answer) this.deadline = monotonicMs() + exchange.firstByteTimeoutMs;
   }
 
   #heard(exchange: ClientExchange): void {

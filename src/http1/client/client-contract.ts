@@ -37,6 +37,8 @@ export interface RequestContent {
   requestId?: string;
   /** Text is sent as UTF-8. Bytes must not change until the answer is here. */
   body?: string | Bytes;
+  /** Sent instead of `body`, as it comes. */
+  content?: SentContent;
   /** The holder of what came of the answer while that is paused. Left out: it is counted, and never refused. */
   holder?: Holder;
   /** A trailer, in lower case, by which the server says that it could not answer to the end: a ClientError `told`. */
@@ -45,8 +47,15 @@ export interface RequestContent {
   passed?: PassedParts;
 }
 
+/** A body of a length that is known, which is not held as a whole. */
+export interface SentContent {
+  readonly length: number;
+  /** All of it, from the beginning; called once for each time that it is sent. */
+  open(): BodySource;
+}
+
 export interface AnswerTimeouts {
-  /** Wait for the head of the answer, from when it is sent. */
+  /** Wait for the head of the answer, from when it is sent; of a `content`, since the server took some of it. */
   readonly firstByteTimeoutMs: number;
   /** Longest silence in the middle of the answer's body. */
   readonly idleTimeoutMs: number;

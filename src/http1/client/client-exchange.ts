@@ -33,6 +33,7 @@ export class ClientExchange implements PassedResponse, BodySource {
   readonly head: string;
   readonly method: string;
   readonly idleTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
   /** Monotonic milliseconds at which the wait for the head is over. */
   readonly answerBy: number;
   /** The holder of what came while nobody takes it. */
@@ -65,6 +66,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.head = head;
     this.method = request.method;
     this.idleTimeoutMs = timeouts.idleTimeoutMs;
+    this.firstByteTimeoutMs = timeouts.firstByteTimeoutMs;
     this.answerBy = nowMs + timeouts.firstByteTimeoutMs;
     this.holder = request.holder ?? heldBytes.bounded;
     this.faultTrailer = request.faultTrailer;

@@ -12,7 +12,7 @@ const [carriageReturn, lineFeed] = [0x0d, 0x0a];
 /** More than the fields take that are written here, beside the request id. */
 const ownFieldsRoom = 128;
 
-export type RequestParts = Pick<ClientRequest, "requestId" | "body">;
+export type RequestParts = Pick<ClientRequest, "requestId" | "body" | "content">;
 
 /** `sent` is what the kernel took (-1: the socket is closed), `unsent` the rest, which is the caller's to send. */
 export interface WrittenInPart {
@@ -25,7 +25,7 @@ export interface WrittenInPart {
  * the kernel took all of it.
  */
 export function writeRequest(socket: Socket<unknown>, head: string, parts: RequestParts): WrittenInPart | undefined {
-  const { requestId, body } = parts;
+  const { requestId, body, content } = parts;
   // At most three bytes of UTF-8 for each unit of a string.
   const bodyRoom = typeof body === "string" ? body.length * 3 : (body?.length ?? 0);
   if (body !== undefined && head.length + ownFieldsRoom + bodyRoom > scratch.byteLength) {
@@ -33,7 +33,7 @@ export function writeRequest(socket: Socket<unknown>, head: string, parts: Reque
   }
   const room = head.length + (requestId?.length ?? 0) + ownFieldsRoom + bodyRoom;
   const buffer = room <= scratch.byteLength ? scratch : Buffer.allocUnsafe(room);
-  let length = putHead(buffer, head, requestId, body);
+  let length = putHead(buffer, head, requestId, content ? content.length : lengthOf(body));
   if (typeof body === "string") {
     length += buffer.write(body, length, "utf8");
   } else if (body) {
@@ -58,7 +58,7 @@ function writeLarge(
 ): WrittenInPart | undefined {
   const headRoom = head.length + (requestId?.length ?? 0) + ownFieldsRoom;
   const buffer = headRoom <= scratch.byteLength ? scratch : Buffer.allocUnsafe(headRoom);
-  let length = putHead(buffer, head, requestId, body);
+  let length = putHead(buffer, head, requestId, body.length);
   // Sends along as much of the body as there is room for.
   const rest = body.pieces;
   for (let piece = rest[0]; piece && length < buffer.byteLength; piece = rest[0]) {
@@ -91,13 +91,12 @@ export function writePieces(socket: Socket<unknown>, pieces: Uint8Array[]): numb
   return sent;
 }
 
+function lengthOf(body: string | Bytes | undefined): number | undefined {
+  return typeof body === "string" ? Buffer.byteLength(body) : body?.length;
+}
+
 /** Gives the length of the head, with the empty line that ends it. */
-function putHead(
-  buffer: Buffer,
-  head: string,
-  requestId: string | undefined,
-  body: string | Bytes | undefined,
-): number {
+function putHead(buffer: Buffer, head: string, requestId: string | undefined, bodyLength: number | undefined): number {
   const idLength = requestId?.length ?? -1;
   let at = head.length;
   if (buffer !== scratch || kept.idLength !== idLength || kept.head !== head) {
@@ -113,9 +112,9 @@ function putHead(
     buffer.write(requestId, at, "latin1");
     at += idLength + "\r\n".length;
   }
-  if (body !== undefined) {
+  if (bodyLength !== undefined) {
     at += "content-length: ".length;
-    at = putDigits(buffer, typeof body === "string" ? Buffer.byteLength(body) : body.length, at);
+    at = putDigits(buffer, bodyLength, at);
     buffer[at++] = carriageReturn;
     buffer[at++] = lineFeed;
   } else {

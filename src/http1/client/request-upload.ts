@@ -8,6 +8,8 @@ export interface UploadConnection {
   sendMore(bytes: Buffer): boolean;
   /** Nothing follows what was sent. */
   sentAll(): void;
+  /** The rest will not come. */
+  sentInPart(error: unknown): void;
 }
 
 export class RequestUpload implements BodySink {
@@ -37,8 +39,9 @@ export class RequestUpload implements BodySink {
     this.#connection.sentAll();
   }
 
-  /** The server sees for itself that it is not complete, and may have something to say to that. */
-  fail(): void {}
+  fail(error: unknown): void {
+    this.#connection.sentInPart(error);
+  }
 
   /** Nobody takes the rest. */
   cancel(): void {

@@ -31,6 +31,9 @@ export class ConnectionBody implements ChunkTaker {
   #raw: ByteSpan[] | undefined;
   /** Takes what comes as it is, in place of what is held here. */
   #sink: BodySink | undefined;
+  /** Likewise, without the framing. */
+  #reader: BodySink | undefined;
+  #flowedBytes = 0;
   #isStopped = false;
   /** Size of the buffer that holds it, where that is ours. */
   #room = 0;
@@ -56,14 +59,24 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Whether it is in a buffer of its own, and refers to nothing that was pushed. */
+  /** Whether nothing that was pushed is referred to any more: it is in a buffer of its own, or its taker has copied it. */
   get isCopied(): boolean {
-    return this.#room > 0 && this.#raw === undefined && this.#sink === undefined;
+    return this.#reader !== undefined || (this.#room > 0 && this.#raw === undefined && this.#sink === undefined);
   }
 
   /** Whether somebody waits for the rest. */
   get awaited(): boolean {
-    return this.#resolve !== undefined;
+    return this.#resolve !== undefined || this.isFlowing;
+  }
+
+  /** Whether it goes to somebody as it comes, and is held by nobody here. */
+  get isFlowing(): boolean {
+    return this.#reader !== undefined && !this.#complete;
+  }
+
+  /** Whether its taker asked for a pause. */
+  get isStopped(): boolean {
+    return this.#isStopped;
   }
 
   /** Whether no more of it should be read from the connection for now. */
@@ -104,7 +117,10 @@ export class ConnectionBody implements ChunkTaker {
     }
     this.#receivedBytes += end - offset;
     this.#pass(bytes, offset, end);
-    if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
+    if (this.#complete && !this.#fault) {
+      this.#reader?.end();
+      this.#settle()?.(this.#take());
+    }
     return end;
   }
 
@@ -122,6 +138,27 @@ export class ConnectionBody implements ChunkTaker {
     for (const piece of came) if (piece.length > 0) sink.data(piece);
     if (this.#complete) sink.end();
     else if (this.#fault) sink.fail(this.#fault);
+  }
+
+  /**
+   * Gives `reader` its content as it comes, instead of reading it: bytes are lent until `data` returns. It fails with a
+   * RequestBodyError, of more than `maxBytes` as well. Once.
+   */
+  flowTo(reader: BodySink, maxBytes: number): void {
+    this.#raw = undefined;
+    this.#maxBytes = maxBytes;
+    this.#reader = reader;
+    if (this.#fault) {
+      reader.fail(this.#fault);
+      return;
+    }
+    const came = this.#take();
+    if (came.length + this.#left > maxBytes) {
+      this.#fail(tooLarge(maxBytes));
+      return;
+    }
+    this.#flow(came);
+    if (this.#complete && !this.#fault) reader.end();
   }
 
   /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
@@ -188,6 +225,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#settle();
     reject?.(error);
     this.#sink?.fail(error);
+    this.#reader?.fail(error);
   }
 
   /** A body in chunks that nobody asked for is kept as it came as well: that is seldom much more than its content. */
@@ -210,8 +248,18 @@ export class ConnectionBody implements ChunkTaker {
     return resolve;
   }
 
+  #flow(piece: ByteSpan): void {
+    this.#flowedBytes += piece.length;
+    if (this.#flowedBytes > this.#maxBytes) this.#fail(tooLarge(this.#maxBytes));
+    else if (piece.length > 0) this.#reader?.data(piece);
+  }
+
   #append(piece: ByteSpan): void {
     if (this.#fault || this.#sink || piece.length === 0) return;
+    if (this.#reader) {
+      this.#flow(piece);
+      return;
+    }
     const length = this.#held.length + piece.length;
     if (length > this.#maxBytes) {
       this.#fail(tooLarge(this.#maxBytes));

@@ -109,6 +109,18 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     return bodyOf((body ?? noBytes).view);
   }
 
+  flowBody(maxBytes: number): BodySource {
+    const body = this.#takeBody();
+    if (body instanceof ConnectionBody) {
+      this.#passed = body;
+      return new FlowedBody(body, this.#connection, maxBytes, this.expectsContinue);
+    }
+    const bytes = body ?? noBytes;
+    if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+    this.#bodyRead = true;
+    return bodyOf(bytes.view);
+  }
+
   onOver(listener: OverListener): void {
     if (this.#isOver) listener.over();
     else this.#over = listener;
@@ -167,31 +179,52 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
 }
 
 class PassedBody implements BodySource {
-  readonly #body: ConnectionBody;
-  readonly #connection: RequestConnection;
+  protected readonly body: ConnectionBody;
+  protected readonly connection: RequestConnection;
 
   constructor(body: ConnectionBody, connection: RequestConnection) {
-    this.#body = body;
-    this.#connection = connection;
+    this.body = body;
+    this.connection = connection;
   }
 
   flow(sink: BodySink): void {
-    this.#body.passTo(sink);
-    this.#connection.regulate();
+    this.body.passTo(sink);
+    this.connection.regulate();
   }
 
   pause(): void {
-    this.#body.stop();
-    this.#connection.regulate();
+    this.body.stop();
+    this.connection.regulate();
   }
 
   resume(): void {
-    this.#body.go();
-    this.#connection.regulate();
+    this.body.go();
+    this.connection.regulate();
   }
 
   /** The answer is there before it, and ends the connection. */
   cancel(): void {
     this.pause();
+  }
+}
+
+/** Its content alone; the connection watches how fast it comes. */
+class FlowedBody extends PassedBody {
+  readonly #maxBytes: number;
+  readonly #expectsContinue: boolean;
+
+  constructor(body: ConnectionBody, connection: RequestConnection, maxBytes: number, expectsContinue: boolean) {
+    super(body, connection);
+    this.#maxBytes = maxBytes;
+    this.#expectsContinue = expectsContinue;
+  }
+
+  override flow(sink: BodySink): void {
+    // What has begun to come needs no leave to be sent (RFC 9110, 10.1.1).
+    const mayWait = this.#expectsContinue && this.body.receivedBytes === 0;
+    this.body.flowTo(sink, this.#maxBytes);
+    if (!this.body.isFlowing) return;
+    if (mayWait) this.connection.sendContinue();
+    this.connection.awaitBody();
   }
 }

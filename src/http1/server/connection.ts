@@ -14,7 +14,12 @@ import { ConnectionRequest, type RequestConnection } from "./connection-request.
 import { http2Refusal } from "./http2-refusal.ts";
 import { putHead, scratch } from "./outgoing.ts";
 import { OutgoingReply, type ReplyConnection } from "./outgoing-reply.ts";
-import { type Http1Limits, slowestBodyBytesPerSecond, slowestBytesPerSecond } from "./server-limits.ts";
+import {
+  type Http1Limits,
+  slowestBodyBytesPerSecond,
+  slowestBytesPerSecond,
+  slowestFlowBytesPerSecond,
+} from "./server-limits.ts";
 import { type Sender, turnOutput } from "./turn-output.ts";
 import { UpgradedConnection, type UpgradedSocket } from "./upgraded-connection.ts";
 
@@ -199,6 +204,9 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#deadlineMs = never;
     if (this.#lingering || this.behind) {
       this.close();
+    } else if (this.#body?.isStopped) {
+      // Its taker is behind, and not its sender.
+      this.#setBodyDeadline();
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -395,8 +403,11 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   #setBodyDeadline(): void {
     if (!this.#body || this.behind) return;
     const { bodyIdleMs, bodyMs } = this.#server.limits;
-    const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
+    const { receivedBytes, isFlowing } = this.#body;
+    const paceMs = bodyIdleMs + (receivedBytes / slowestBodyBytesPerSecond) * 1000;
+    const longMs = isFlowing ? (receivedBytes / slowestFlowBytesPerSecond) * 1000 : 0;
+    const mostMs = Math.min(paceMs, Math.max(bodyMs, longMs));
+    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + mostMs);
   }
 
   /** Begins the next request once it may, and so on while each is answered at once. */

@@ -41,6 +41,8 @@ export const slowestBytesPerSecond = 500;
  * memory for nothing.
  */
 export const slowestBodyBytesPerSecond = 8 * 1024;
+/** Likewise, of one that is not held in memory: at this pace it may go on beyond `bodyMs`. */
+export const slowestFlowBytesPerSecond = 128 * 1024;
 
 export function defaultLimits(): Http1Limits {
   return {

@@ -142,11 +142,12 @@ class RelayedAnswer implements RelayOptions, StreamStop {
       return open.endedWithoutAnswer(error);
     }
     const isWhole = error === undefined && !this.#isStopped;
-    return open.ended(streamUsage(open.request, observed, isWhole), error, this.#isStopped ? spentCode : undefined);
+    const usage = observed.usageSoFar?.() ?? streamUsage(open.request, observed, isWhole);
+    return open.ended(usage, error, this.#isStopped ? spentCode : undefined);
   }
 }
 
 /** Apart from where it is used: a function that has closures in it makes room for what they capture at each call. */
 function usageSoFar(request: DecodedRequest, observed: StreamObservation): () => TokenUsage {
-  return () => streamUsage(request, observed, false);
+  return () => observed.usageSoFar?.() ?? streamUsage(request, observed, false);
 }

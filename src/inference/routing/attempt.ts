@@ -124,13 +124,15 @@ export class Attempt implements Dispatched {
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
     const options = { engine, model, context, recording, seal, mostTokens };
-    const { operation, body, translation, leftOut, capped } = askingOf(request, options);
+    const { operation, body, form, translation, leftOut, capped } = askingOf(request, options);
     this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
     this.#sender.sending(this.#place.sinceMs);
     const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
+    if (form) sent.form = form;
+    if (request.answersBytes) sent.takesBytes = true;
     // A translated request is ours: what its client says of its own is about another one.
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);

@@ -21,6 +21,12 @@ export const operations: Record<Request["operation"], string> = {
   score: "Scores",
   moderation: "Moderation",
   decision: "Decision",
+  speech: "Speech",
+  transcription: "Transcription",
+  translation: "Translation",
+  image: "Image",
+  image_edit: "Image edit",
+  image_variation: "Image variation",
 };
 
 /** Where the body was not read, nobody knows it. */

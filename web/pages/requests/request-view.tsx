@@ -142,6 +142,9 @@ function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
     ["Searches", details.searches],
     ["Documents", details.documents],
     ["Search units", details.search_units],
+    ["Characters", details.characters],
+    ["Seconds", details.seconds],
+    ["Images", details.images],
   ];
   return [
     ...counts.flatMap(([label, value]): Fact[] => (value ? [[label, count(value)]] : [])),

@@ -113,6 +113,9 @@ const usageDetails = z
     searches: counted.describe("Searches that the model server ran."),
     documents: counted.describe("Documents that were ranked or compared."),
     search_units: counted.describe("Search units that its vendor counts for them."),
+    characters: counted.describe("Characters that were spoken."),
+    seconds: counted.describe("Whole seconds of sound that were listened to."),
+    images: counted.describe("Images that were made."),
     served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
     billed: z
       .number()
@@ -218,6 +221,9 @@ export function detailsToWire(request: PastRequest, forOperator: boolean): z.inf
     searches: details.searches,
     documents: details.documents,
     search_units: details.searchUnits,
+    characters: details.characters,
+    seconds: details.seconds,
+    images: details.images,
     served: served && [...served],
     ...(forOperator && billedNanoUsd !== undefined ? { billed: usdOf(billedNanoUsd) } : {}),
   };

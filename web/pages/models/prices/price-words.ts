@@ -22,6 +22,9 @@ const rateTitles: Record<RateName, string> = {
   search: "Each search",
   document: "Each document",
   search_unit: "Each search unit",
+  character: "Each character",
+  second: "Each second",
+  image: "Each image",
 };
 
 /** The rates that are said, with what each is for. */

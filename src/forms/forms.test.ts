@@ -1,0 +1,200 @@
+// What is kept of a form: in memory or on the disk, for as long as somebody needs it, within bounds; and how long its sound is.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { wavOf } from "../../tests/support/media-server.ts";
+import { type BodySource, bodyOf } from "../base/bytes/body-source.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { GatewayError } from "../base/errors.ts";
+import { audioSeconds } from "./audio-length.ts";
+import { boundaryOf, isForm } from "./boundary.ts";
+import { readForm } from "./read-form.ts";
+import { SpoolSpace } from "./spool-space.ts";
+
+let home: string;
+let held = 0;
+let mostHeld = Number.POSITIVE_INFINITY;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "headrace-forms-"));
+  held = 0;
+  mostHeld = Number.POSITIVE_INFINITY;
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+function spaceOf(mostBytes = 1e9): SpoolSpace {
+  const space = new SpoolSpace(join(home, "forms"), () => mostBytes);
+  space.sweep();
+  return space;
+}
+
+const form = (file: Uint8Array, model = "m") =>
+  Buffer.concat([
+    Buffer.from('--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'),
+    file,
+    Buffer.from(`\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n--b--\r\n`),
+  ]);
+
+function read(bytes: Buffer, space: SpoolSpace, { memoryBytes = 1_000, accountId = "a", source = bodyOf(bytes) } = {}) {
+  const options = {
+    ...{ space, accountId, memoryBytes, contentType: "multipart/form-data; boundary=b", boundary: "b" },
+    declaredBytes: bytes.length,
+    hold(more: number) {
+      if (held + more > mostHeld) return new GatewayError("service_unavailable", "no room");
+      held += more;
+      return undefined;
+    },
+  };
+  return readForm(source, options, (error) => error);
+}
+
+/** All of it, with a pause behind each piece, as a slow server would take it. */
+function taken(source: BodySource): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    source.flow({
+      data(bytes: ByteSpan) {
+        pieces.push(Buffer.from(bytes.view));
+        source.pause();
+        setTimeout(() => source.resume(), 1);
+      },
+      end: () => resolve(Buffer.concat(pieces)),
+      fail: reject,
+    });
+  });
+}
+
+test.each([
+  ["in memory", 100],
+  ["on the disk", 600_000],
+])("a form %s is given as it came, or with another model, as often as it is asked for", async (_, bytes) => {
+  const space = spaceOf();
+  const given = form(Buffer.alloc(bytes, "sound"));
+  const kept = await read(given, space);
+  expect(kept.files).toMatchObject([{ name: "file", filename: "a", bytes }]);
+  const same = kept.sentFor("m");
+  const other = kept.sentFor("another-model");
+  const wanted = form(Buffer.alloc(bytes, "sound"), "another-model");
+  expect([same.length, other.length]).toEqual([given.length, wanted.length]);
+  for (let time = 0; time < 2; time++) {
+    expect((await taken(same.open())).equals(given)).toBe(true);
+    expect((await taken(other.open())).equals(wanted)).toBe(true);
+  }
+  expect(held).toBe(bytes === 100 ? given.length : 0);
+  expect(space.heldBytes).toBe(bytes === 100 ? 0 : given.length);
+  kept.release();
+  kept.release();
+  expect([held, space.heldBytes]).toEqual([0, 0]);
+  await expect(taken(other.open())).rejects.toThrow();
+});
+
+test("the file of a form has no name while it is there, and what a killed process left is removed at the start", async () => {
+  const directory = join(home, "forms");
+  const space = spaceOf();
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  const kept = await read(form(Buffer.alloc(50_000)), space);
+  expect(readdirSync(directory)).toEqual([]);
+  kept.release();
+  const left = join(directory, "left");
+  writeFileSync(left, "x");
+  spaceOf();
+  expect(existsSync(left)).toBe(false);
+});
+
+test("an account has half of the disk, or one form; what is given back can be had again", async () => {
+  const space = spaceOf(100_000);
+  const small = form(Buffer.alloc(30_000));
+  const first = await read(small, space);
+  expect(() => read(small, space)).toThrow("forms of this account");
+  const other = await read(small, space, { accountId: "b" });
+  expect(() => read(form(Buffer.alloc(60_000)), space, { accountId: "c" })).toThrow("as much of the disk");
+  first.release();
+  other.release();
+  const large = await read(form(Buffer.alloc(90_000)), space);
+  expect(space.heldBytes).toBeGreaterThan(90_000);
+  large.release();
+  expect(space.heldBytes).toBe(0);
+});
+
+test("a form that cannot be held, written or read to its end leaves nothing", async () => {
+  const space = spaceOf();
+  mostHeld = 500;
+  await expect(read(form(Buffer.alloc(900)), space)).rejects.toThrow("no room");
+  expect([held, space.heldBytes]).toEqual([0, 0]);
+  mostHeld = Number.POSITIVE_INFINITY;
+  const cut: BodySource = {
+    flow(sink) {
+      bodyOf(form(Buffer.alloc(50_000)).subarray(0, 20_000)).flow({
+        ...sink,
+        data: (bytes) => sink.data(bytes),
+        end() {},
+      });
+      sink.fail(new Error("cut"));
+    },
+    ...{ pause() {}, resume() {}, cancel() {} },
+  };
+  await expect(read(form(Buffer.alloc(50_000)), space, { source: cut })).rejects.toThrow("cut");
+  rmSync(join(home, "forms"), { recursive: true });
+  await expect(read(form(Buffer.alloc(50_000)), space)).rejects.toThrow("cannot write");
+  // What was on its way is given back behind it.
+  await Bun.sleep(0);
+  expect([held, space.heldBytes]).toEqual([0, 0]);
+});
+
+describe("the boundary of a form", () => {
+  test.each([
+    ["multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxk", "----WebKitFormBoundary7MA4YWxk"],
+    ['Multipart/Form-Data; boundary="a b:c"', "a b:c"],
+    ["multipart/form-data;boundary=x; charset=utf-8", "x"],
+  ])("is read from %s", (type, boundary) => {
+    expect([isForm(type), boundaryOf(type)]).toEqual([true, boundary]);
+  });
+
+  test.each([
+    "multipart/form-data",
+    "multipart/form-data; boundary=",
+    'multipart/form-data; boundary="a "',
+    "multipart/form-data; boundary=a; boundary=b",
+    "multipart/form-data; boundary=a, multipart/form-data; boundary=b",
+    `multipart/form-data; boundary=${"x".repeat(71)}`,
+    "multipart/form-data; boundary=a\u00e9",
+  ])("in %p is refused", (type) => {
+    expect(() => boundaryOf(type)).toThrow("no boundary that can be used");
+  });
+
+  test("is that of a form alone", () => {
+    for (const type of [null, "application/json", "multipart/mixed; boundary=a", "multipart/form-dataX; boundary=a"]) {
+      expect(() => boundaryOf(type)).toThrow("multipart/form-data");
+    }
+  });
+});
+
+describe("the length of sound", () => {
+  test("is told by the header of a WAV file, also where that was written as it was recorded", () => {
+    const wav = wavOf(7.5);
+    expect(audioSeconds(wav.subarray(0, 4_096), wav.length)).toBe(7.5);
+    wav.writeUInt32LE(0xffffffff, 40);
+    expect(audioSeconds(wav.subarray(0, 4_096), wav.length)).toBe(7.5);
+    const list = Buffer.concat([wav.subarray(0, 36), Buffer.from("LIST\x03\0\0\0abc\0", "latin1"), wav.subarray(36)]);
+    expect(audioSeconds(list.subarray(0, 4_096), list.length)).toBe(7.5);
+  });
+
+  test("is told by that of a FLAC file", () => {
+    const flac = Buffer.alloc(42);
+    flac.write("fLaC", 0, "latin1");
+    flac.writeUIntBE((44_100 << 4) | 0x02, 18, 3);
+    flac[21] = 0xf0;
+    flac.writeUInt32BE(441_000, 22);
+    expect(audioSeconds(flac, 500_000)).toBe(10);
+  });
+
+  test("is estimated from the bytes of what says nothing, or what cannot be", () => {
+    expect(audioSeconds(Buffer.from("ID3"), 160_000)).toBe(10);
+    const wav = wavOf(1);
+    wav.writeUInt32LE(0, 28);
+    expect(audioSeconds(wav, 160_000)).toBe(10);
+    // It would take a gigabyte a second, and be next to nothing.
+    wav.writeUInt32LE(0x40000000, 28);
+    expect(audioSeconds(wav, 61_440_000)).toBe(10);
+  });
+});

@@ -1,0 +1,66 @@
+// The head of one part of a form: its name, and its file's name, where it is one (RFC 7578, 4.2).
+import { invalidRequest } from "../base/errors.ts";
+
+export interface PartHead {
+  readonly name: string;
+  /** Undefined: a text. */
+  readonly filename: string | undefined;
+  readonly contentType: string | undefined;
+}
+
+/** One parameter of Content-Disposition; sticky, and read one behind the other. */
+const parameter = /;[ \t]*([\w!#$&+.^`|~*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";\\]+))[ \t]*/y;
+const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
+/** Others change what the bytes mean, and not all servers know them. */
+const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
+
+/** `text`: its lines, without the empty one that ends them. Throws `invalid_request`. */
+export function readPartHead(text: string): PartHead {
+  const fields = new Map<string, string>();
+  for (const line of text.split("\r\n")) {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    if (!fieldName.test(name) || hasControl(value)) throw badHead("one of its headers is none");
+    if (fields.has(name)) throw badHead("one of its headers appears twice");
+    fields.set(name, value);
+  }
+  const encoding = fields.get("content-transfer-encoding");
+  if (encoding !== undefined && !plainEncodings.has(encoding.toLowerCase())) {
+    throw badHead("its Content-Transfer-Encoding is not binary; send its bytes as they are");
+  }
+  const disposition = fields.get("content-disposition");
+  if (disposition === undefined) throw badHead("it has no header Content-Disposition");
+  return { ...named(disposition), contentType: fields.get("content-type") };
+}
+
+function named(disposition: string): Pick<PartHead, "name" | "filename"> {
+  const kind = /^form-data[ \t]*/i.exec(disposition)?.[0];
+  if (kind === undefined) throw badHead("its Content-Disposition is not form-data");
+  const parameters = new Map<string, string>();
+  parameter.lastIndex = kind.length;
+  while (parameter.lastIndex < disposition.length) {
+    const found = parameter.exec(disposition);
+    if (!found) throw badHead("its Content-Disposition cannot be read");
+    const [, name = "", quoted, token] = found;
+    if (parameters.has(name.toLowerCase())) throw badHead(`its Content-Disposition has ${name.toLowerCase()} twice`);
+    parameters.set(name.toLowerCase(), quoted ?? token ?? "");
+  }
+  const name = parameters.get("name");
+  if (name === undefined || name === "") throw badHead("it has no name");
+  if (name.includes("\\") || parameters.has("name*"))
+    throw badHead("its name is written in a way that servers differ in");
+  return { name, filename: parameters.get("filename") ?? parameters.get("filename*") };
+}
+
+function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if ((code < 0x20 && code !== 0x09) || code === 0x7f) return true;
+  }
+  return false;
+}
+
+function badHead(why: string) {
+  return invalidRequest(`A part of the form cannot be used: ${why}.`);
+}

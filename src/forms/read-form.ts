@@ -1,0 +1,240 @@
+// Reads the form of a request: its texts, and of its files what is told of them; all of it is kept until the request is over.
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { invalidRequest } from "../base/errors.ts";
+import type { KeptForm, SentForm } from "../domain/models/sent-form.ts";
+import { audioSeconds, audioStartBytes } from "./audio-length.ts";
+import { MultipartReader, type PartTaker } from "./multipart.ts";
+import type { PartHead } from "./part-head.ts";
+import { lengthOf, type Segment } from "./spool-source.ts";
+import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
+
+/** Bytes of all texts of a form together, and how many parts it may have: prompts and options, and no files. */
+const [mostTextBytes, mostParts] = [1024 * 1024, 512];
+const modelField = "model";
+
+export interface FormText {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A file of a form. */
+export interface FormFile {
+  readonly name: string;
+  readonly filename: string;
+  readonly contentType: string | undefined;
+  readonly bytes: number;
+  /** Its length where it is sound; see `audioSeconds`. */
+  readonly seconds: number;
+}
+
+export interface FormOptions extends SpoolOptions {
+  /** The field Content-Type of the request, and the boundary that it has. */
+  contentType: string;
+  boundary: string;
+  /** Its whole length, where the client says. */
+  declaredBytes: number | undefined;
+}
+
+/** Throws, or rejects with, a GatewayError, with nothing kept; whatever `source` fails with comes through `faultOf`. */
+export function readForm(
+  source: BodySource,
+  options: FormOptions,
+  faultOf: (error: unknown) => unknown,
+): Promise<ReadForm> {
+  const bytes = new SpooledBytes(options, options.declaredBytes);
+  return new Promise((resolve, reject) => {
+    const reading = new Reading(source, bytes, options);
+    reading.onEnd = (error) => {
+      if (error === undefined) {
+        resolve(new ReadForm(bytes, options.contentType, reading));
+        return;
+      }
+      bytes.release();
+      reject(faultOf(error));
+    };
+    bytes.onRoom = () => reading.goOn();
+    source.flow(reading);
+  });
+}
+
+export class ReadForm implements KeptForm {
+  readonly texts: readonly FormText[];
+  readonly files: readonly FormFile[];
+  readonly #bytes: SpooledBytes;
+  readonly #contentType: string;
+  readonly #model: Found | undefined;
+
+  constructor(bytes: SpooledBytes, contentType: string, { texts, files, model }: Reading) {
+    this.#bytes = bytes;
+    this.#contentType = contentType;
+    this.texts = texts;
+    this.files = files;
+    this.#model = model;
+  }
+
+  /** Bytes of all of it. */
+  get length(): number {
+    return this.#bytes.length;
+  }
+
+  sentFor(model: string): SentForm {
+    const found = this.#model;
+    const { length: end } = this.#bytes;
+    const segments: Segment[] =
+      found === undefined || found.value === model
+        ? [{ from: 0, to: end }]
+        : [{ from: 0, to: found.from }, { bytes: Buffer.from(model) }, { from: found.to, to: end }];
+    return {
+      contentType: this.#contentType,
+      length: segments.reduce((sum, segment) => sum + lengthOf(segment), 0),
+      open: () => this.#bytes.source(segments),
+    };
+  }
+
+  /** Nobody needs it any more. */
+  release(): void {
+    this.#bytes.release();
+  }
+}
+
+/** The model's id, and where it stands. */
+interface Found {
+  readonly value: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A part that is read now. */
+interface Part {
+  readonly head: PartHead;
+  readonly at: number;
+  readonly text: Buffer[];
+  bytes: number;
+}
+
+class Reading implements BodySink, PartTaker {
+  readonly texts: FormText[] = [];
+  readonly files: FormFile[] = [];
+  model: Found | undefined;
+  onEnd: ((error?: unknown) => void) | undefined;
+  readonly #source: BodySource;
+  readonly #bytes: SpooledBytes;
+  readonly #reader: MultipartReader;
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  #part: Part | undefined;
+  #textBytes = 0;
+  #parts = 0;
+  #isPaused = false;
+
+  constructor(source: BodySource, bytes: SpooledBytes, { boundary }: FormOptions) {
+    this.#source = source;
+    this.#bytes = bytes;
+    this.#reader = new MultipartReader(boundary, this);
+  }
+
+  data(bytes: ByteSpan): void {
+    if (!this.onEnd) return;
+    const { view } = bytes;
+    try {
+      this.#reader.push(view);
+    } catch (error) {
+      this.#stop(error);
+      return;
+    }
+    this.#bytes.append(view);
+    if (this.#bytes.fault) this.#stop(this.#bytes.fault);
+    else if (this.#bytes.isBehind && !this.#isPaused) {
+      this.#isPaused = true;
+      this.#source.pause();
+    }
+  }
+
+  /** There is room, or there will be none. */
+  goOn(): void {
+    if (!this.onEnd) return;
+    if (this.#bytes.fault) this.#stop(this.#bytes.fault);
+    else if (this.#isPaused) {
+      this.#isPaused = false;
+      this.#source.resume();
+    }
+  }
+
+  end(): void {
+    if (!this.onEnd) return;
+    try {
+      this.#reader.end();
+    } catch (error) {
+      this.#ended(error);
+      return;
+    }
+    this.#bytes.whole().then(
+      () => this.#ended(undefined),
+      (error) => this.#ended(error),
+    );
+  }
+
+  fail(error: unknown): void {
+    this.#ended(error);
+  }
+
+  part(head: PartHead, at: number): void {
+    if (++this.#parts > mostParts) throw invalidRequest(`The form has more than ${mostParts} parts.`);
+    if (head.name === modelField && head.filename !== undefined) {
+      throw invalidRequest("model: must be a text, and no file: send it without a filename.", { param: modelField });
+    }
+    this.#part = { head, at, text: [], bytes: 0 };
+  }
+
+  content(bytes: Buffer, start: number, end: number): void {
+    const part = this.#part as Part;
+    const { filename } = part.head;
+    const kept = filename === undefined ? end - start : Math.min(end - start, audioStartBytes - part.bytes);
+    if (kept > 0) part.text.push(Buffer.from(bytes.subarray(start, start + kept)));
+    part.bytes += end - start;
+    if (filename !== undefined) return;
+    this.#textBytes += end - start;
+    if (this.#textBytes > mostTextBytes) {
+      throw invalidRequest(
+        `${part.head.name}: the texts of a form must be at most ${mostTextBytes} bytes together. Send what is a file with a filename.`,
+        { param: part.head.name },
+      );
+    }
+  }
+
+  partEnd(at: number): void {
+    const { head, text, bytes, at: from } = this.#part as Part;
+    this.#part = undefined;
+    const { name, filename, contentType } = head;
+    const all = Buffer.concat(text);
+    if (filename !== undefined) {
+      this.files.push({ name, filename, contentType, bytes, seconds: audioSeconds(all, bytes) });
+      return;
+    }
+    const value = this.#textOf(name, all);
+    this.texts.push({ name, value });
+    if (name !== modelField) return;
+    if (this.model) throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
+    this.model = { value, from, to: at };
+  }
+
+  #textOf(name: string, bytes: Buffer): string {
+    try {
+      return this.#decoder.decode(bytes);
+    } catch {
+      throw invalidRequest(`${name}: must be UTF-8.`, { param: name });
+    }
+  }
+
+  /** The rest is not wanted. */
+  #stop(error: unknown): void {
+    this.#source.cancel();
+    this.#ended(error);
+  }
+
+  #ended(error: unknown): void {
+    const { onEnd } = this;
+    this.onEnd = undefined;
+    onEnd?.(error);
+  }
+}

@@ -1,0 +1,57 @@
+// How a request with files is answered: its form is read as it comes, kept on disk where it is large, and sent on from there.
+import { invalidRequest } from "../../base/errors.ts";
+import type { TaskForm } from "../../dialects/task/task.ts";
+import type { Operation } from "../../domain/models/operation.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { boundaryOf } from "../../forms/boundary.ts";
+import type { FormSettings } from "../../forms/form-settings.ts";
+import { type ReadForm, readForm } from "../../forms/read-form.ts";
+import { bodyFault } from "../content/body.ts";
+import { codingOf } from "../content/content-encoding.ts";
+import { decodeForm } from "../decode/decode-form.ts";
+import { HandedOver } from "../exchange/handed-over.ts";
+import type { Answer, Exchange } from "../exchange/route.ts";
+import { type InferenceRouteDeps, runFor, tellLimits } from "./inference-answer.ts";
+
+/** Rejects with a GatewayError, with nothing kept. */
+export async function answerForm(
+  operation: Operation,
+  form: TaskForm,
+  exchange: Exchange,
+  principal: Principal,
+  deps: InferenceRouteDeps,
+): Promise<Answer> {
+  // Where forms are kept on disk by another process, it gets all of this one as it comes.
+  if (!deps.forms) throw new HandedOver();
+  const spent = deps.admitter.refuseSpent(principal, {
+    onLimits: (status) => tellLimits(operation, status, exchange, deps),
+  });
+  if (spent) await spent;
+  const read = await formOf(exchange, principal, deps.forms);
+  exchange.releaseWhenOver(read);
+  const request = decodeForm(operation, read, form, deps.requestLimits());
+  return await runFor(exchange, principal, request, deps);
+}
+
+async function formOf({ req }: Exchange, { account }: Principal, { space, limits }: FormSettings): Promise<ReadForm> {
+  const contentType = req.headers.get("content-type") as string;
+  const boundary = boundaryOf(contentType);
+  if (codingOf(req.headers.get("content-encoding"))) {
+    throw invalidRequest("Send the form as it is, without Content-Encoding: it is passed on unchanged.");
+  }
+  const { formBytes, formMemoryBytes } = limits();
+  const declared = Number(req.headers.get("content-length") ?? Number.NaN);
+  const faultOf = (error: unknown) => bodyFault(error, formBytes);
+  try {
+    const source = req.flowBody(formBytes);
+    const options = {
+      ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, contentType, boundary },
+      hold: (bytes: number) => req.hold(bytes),
+      // One that is longer than it may be is refused as that, and takes no room.
+      declaredBytes: declared <= formBytes ? declared : undefined,
+    };
+    return await readForm(source, options, faultOf);
+  } catch (error) {
+    throw faultOf(error);
+  }
+}

@@ -1,0 +1,434 @@
+// Sound and images: forms, bytes and events are governed as chat is, and counted as their servers tell.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import OpenAI, { toFile } from "openai";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import {
+  drawn,
+  eventText,
+  heard,
+  heardUsage,
+  imageUsage,
+  type MediaServer,
+  mediaAnswer,
+  ownModel,
+  sound,
+  spokenUsage,
+  startMediaServer,
+  wavOf,
+} from "../support/media-server.ts";
+import { json } from "../support/scripted-upstream.ts";
+
+type Json = Record<string, unknown>;
+
+/** A text of 26 characters, in 28 bytes. */
+const input = "The mill runs by itself. ☃";
+const models = `models:
+  - id: media
+    price: { input: 1000, output: 2000, character: 0.001, second: 0.01, image: 0.5 }
+    deployments: [{ upstream: up, model: ${ownModel} }]
+  - id: chatter
+    capabilities: { speech: false, transcription: false, images: false }
+    deployments: [{ upstream: up, model: ${ownModel} }]
+limits: { form_memory_bytes: 65536 }
+`;
+
+let media: MediaServer;
+let server: TestServer;
+let client: OpenAI;
+
+beforeAll(async () => {
+  media = await startMediaServer();
+  server = await startHeadrace({ yaml: `upstreams:\n  - { name: up, url: "${media.url}" }\n${models}` });
+  client = new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1`, maxRetries: 0 });
+});
+beforeEach(() => media.script(mediaAnswer));
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await media[Symbol.asyncDispose]();
+});
+
+async function booked(requestId: string | null): Promise<Json> {
+  return await until(async () => {
+    const response = await server.request(`/v1/requests/${requestId}`);
+    return response.status === 200 ? ((await response.json()) as Json) : undefined;
+  }, `the request ${requestId} is booked`);
+}
+
+async function lastBooked(outcome: string): Promise<Json> {
+  const { id } = await until(async () => {
+    const listed = (await (await server.request("/v1/requests?limit=1")).json()) as { data: Json[] };
+    return listed.data[0]?.["outcome"] === outcome ? listed.data[0] : undefined;
+  }, "it is booked");
+  return await booked(String(id));
+}
+
+/** Files of forms that are left on the disk, open ones included. */
+const left = () => readdirSync(join(server.dataDir, "forms"));
+
+interface FormPart {
+  name: string;
+  value: string | Uint8Array<ArrayBuffer>;
+  filename?: string;
+}
+
+const boundary = "----headrace-test";
+
+function formBody(parts: readonly FormPart[], last = `--${boundary}--\r\n`): Buffer<ArrayBuffer> {
+  const pieces = parts.flatMap(({ name, value, filename }) => {
+    const file = filename === undefined ? "" : `; filename="${filename}"\r\nContent-Type: audio/wav`;
+    return [`--${boundary}\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`, value, "\r\n"];
+  });
+  return Buffer.concat([...pieces, last].map((piece) => Buffer.from(piece as string)));
+}
+
+function send(path: string, body: BodyInit, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(server.url + path, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${server.key}`,
+      "content-type": `multipart/form-data; boundary=${boundary}`,
+      ...headers,
+    },
+    body,
+  });
+}
+
+const file = (seconds = 2): FormPart => ({ name: "file", value: wavOf(seconds), filename: "a.wav" });
+const model: FormPart = { name: "model", value: "media" };
+
+describe("speech", () => {
+  test("is passed on as bytes, with the type that its server gave, and counted in characters", async () => {
+    const { response, data } = await client.audio.speech
+      .create({ model: "media", input, voice: "alloy" })
+      .withResponse();
+    expect(response.headers.get("content-type")).toBe("audio/mpeg");
+    expect(Buffer.from(await data.arrayBuffer()).equals(sound)).toBe(true);
+    expect(media.requests.at(-1)?.body).toEqual({ model: ownModel, input, voice: "alloy" });
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ operation: "speech", model: "media", outcome: "completed", stream: false });
+    expect(record["usage_details"]).toMatchObject({ characters: 26 });
+    expect(record["estimated"]).toBe(true);
+    expect(Number(record["cost"])).toBeCloseTo(0.026 + Number(record["prompt_tokens"]) * 0.001, 9);
+  });
+
+  test("begins at the client before its server has made all of it, and ends where the client leaves", async () => {
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "audio/mpeg" });
+      res.write(sound.subarray(0, 1_000));
+    });
+    const aborting = new AbortController();
+    const response = await server.request("/v1/audio/speech", {
+      body: { model: "media", input, voice: "a" },
+      signal: aborting.signal,
+    });
+    const first = await response.body?.getReader().read();
+    expect(first?.value?.length).toBe(1_000);
+    aborting.abort();
+    const record = await lastBooked("cancelled");
+    expect(record["usage_details"]).toMatchObject({ characters: 26 });
+    await until(() => media.requests.at(-1)?.abandoned, "the server is told");
+  });
+
+  test("that breaks off is no whole answer", async () => {
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "audio/mpeg", "content-length": "5000" });
+      res.write(sound.subarray(0, 1_000), () => res.destroy());
+    });
+    const response = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+    await expect(response.arrayBuffer()).rejects.toThrow();
+    expect(await lastBooked("failed")).toMatchObject({ operation: "speech" });
+  });
+
+  test("of a type that a browser would show is not said to be that, and an error in JSON is one", async () => {
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/html" });
+      res.end("<script>alert(1)</script>");
+    });
+    const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+    expect(page.headers.get("content-type")).toBe("application/octet-stream");
+    media.script((_, res) => json(res, 200, { error: { message: "no voice" } }));
+    const failed = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+    expect(failed.status).toBe(502);
+  });
+
+  test("comes as events where they are asked for, with the tokens that its server tells", async () => {
+    const response = await server.request("/v1/audio/speech", {
+      body: { model: "media", input, voice: "a", stream_format: "sse" },
+    });
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    const text = await response.text();
+    expect(text.match(/speech\.audio\.delta"/g)).toHaveLength(2);
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ stream: true, estimated: false, outcome: "completed" });
+    expect(record).toMatchObject({ prompt_tokens: spokenUsage.input_tokens, completion_tokens: 320 });
+    expect(record["usage_details"]).toMatchObject({ characters: 26 });
+  });
+});
+
+describe("images", () => {
+  test("are made, and counted as images and tokens", async () => {
+    const { data, response } = await client.images.generate({ model: "media", prompt: "A mill", n: 2 }).withResponse();
+    expect(data.data).toHaveLength(2);
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ operation: "image", prompt_tokens: 50, completion_tokens: 1_056, estimated: false });
+    expect(record["usage_details"]).toMatchObject({ images: 2, input_image_tokens: 40 });
+    expect(record["cost"]).toBeCloseTo(0.05 + 2.112 + 1, 9);
+  });
+
+  test("come as events, which the SDK reads", async () => {
+    const stream = await client.images.generate({ model: "media", prompt: "A mill", stream: true, partial_images: 1 });
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    expect(types).toEqual(["image_generation.partial_image", "image_generation.completed"]);
+    const record = await lastBooked("completed");
+    expect(record).toMatchObject({ stream: true, prompt_tokens: imageUsage.input_tokens, completion_tokens: 1_056 });
+    expect(record["usage_details"]).toMatchObject({ images: 1 });
+  });
+
+  test("that were seen on their way are paid for by who leaves", async () => {
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(eventText(drawn("image_generation")[0] as Json));
+    });
+    const stream = await client.images.generate({ model: "media", prompt: "A mill", stream: true });
+    for await (const _ of stream) break;
+    stream.controller.abort();
+    expect((await lastBooked("cancelled"))["usage_details"]).toMatchObject({ images: 1 });
+  });
+
+  test("are edited by a form and by JSON, and varied", async () => {
+    const image = await toFile(Buffer.from("png"), "a.png", { type: "image/png" });
+    const other = await toFile(Buffer.from("other"), "b.png", { type: "image/png" });
+    const edited = await client.images.edit({ model: "media", prompt: "Snow", image: [image, other], n: 1 });
+    expect(edited.data).toHaveLength(1);
+    const sent = media.requests.at(-1);
+    expect(sent?.form?.get("model")).toBe(ownModel);
+    expect(await Promise.all((sent?.form?.getAll("image[]") ?? []).map((one) => (one as File).text()))).toEqual([
+      "png",
+      "other",
+    ]);
+    const stream = await client.images.edit({ model: "media", prompt: "Snow", image, stream: true });
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    expect(types.at(-1)).toBe("image_edit.completed");
+    const body = { model: "media", prompt: "Snow", images: [{ image_url: "data:image/png;base64,AAAA" }] };
+    const asJson = await server.request("/v1/images/edits", { body });
+    expect(asJson.status).toBe(200);
+    expect(media.requests.at(-1)?.body).toMatchObject({ ...body, model: ownModel });
+    await client.images.createVariation({ model: "media", image });
+    expect(await lastBooked("completed")).toMatchObject({ operation: "image_variation" });
+  });
+});
+
+describe("transcriptions", () => {
+  test("are counted in the tokens that the server tells, and then not in seconds", async () => {
+    const upload = await toFile(wavOf(3), "a.wav", { type: "audio/wav" });
+    const { data, response } = await client.audio.transcriptions
+      .create({ model: "media", file: upload, language: "en", temperature: 0.2, timestamp_granularities: ["word"] })
+      .withResponse();
+    expect(data.text).toBe("The mill runs by itself.");
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ operation: "transcription", prompt_tokens: 14, completion_tokens: 45 });
+    expect(record["usage_details"]).toEqual({ input_audio_tokens: 14 });
+    expect(record["cost"]).toBeCloseTo(0.014 + 0.09, 9);
+    const sent = media.requests.at(-1)?.form;
+    expect([sent?.get("model"), sent?.get("language"), (sent?.get("file") as File | undefined)?.size]).toEqual([
+      ownModel,
+      "en",
+      wavOf(3).length,
+    ]);
+  });
+
+  test("are counted in the seconds that the server tells", async () => {
+    const upload = () => toFile(wavOf(3), "a.wav");
+    const verbose = await client.audio.transcriptions
+      .create({ model: "media", file: await upload(), response_format: "verbose_json" })
+      .withResponse();
+    const record = await booked(verbose.response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, estimated: false, cost: 0.08 });
+    expect(record["usage_details"]).toEqual({ seconds: 8 });
+    media.script((_, res) => json(res, 200, { text: "x", usage: { type: "duration", seconds: 9 } }));
+    const told = await client.audio.transcriptions.create({ model: "media", file: await upload() }).withResponse();
+    expect((await booked(told.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
+  });
+
+  test("whose server tells nothing are counted by the length of the file, as an estimate", async () => {
+    const upload = await toFile(wavOf(3), "a.wav");
+    const { data, response } = await client.audio.transcriptions
+      .create({ model: "media", file: upload, response_format: "text" })
+      .withResponse();
+    expect(data as unknown).toBe("The mill runs by itself.\n");
+    expect(response.headers.get("content-type")).toContain("text/plain");
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ estimated: true, usage_details: { seconds: 3 } });
+  });
+
+  test("come as events, and what was told stands where the client leaves behind the last", async () => {
+    const upload = () => toFile(wavOf(1), "a.wav");
+    const stream = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
+    const seen: string[] = [];
+    for await (const event of stream) seen.push(event.type);
+    expect(seen).toEqual([...Array(3).fill("transcript.text.delta"), "transcript.text.done"]);
+    expect(await lastBooked("completed")).toMatchObject({ prompt_tokens: heardUsage.input_tokens, estimated: false });
+    media.script((_, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      for (const event of heard()) res.write(eventText(event));
+    });
+    const kept = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
+    for await (const event of kept) if (event.type === "transcript.text.done") break;
+    kept.controller.abort();
+    expect(await lastBooked("cancelled")).toMatchObject({ prompt_tokens: 14, completion_tokens: 45, estimated: false });
+  });
+
+  test("of a server that answers a stream as a whole come as events all the same", async () => {
+    media.script((_, res) => json(res, 200, { text: "Whole.", usage: heardUsage }));
+    const upload = await toFile(wavOf(1), "a.wav");
+    const stream = await client.audio.transcriptions.create({ model: "media", file: upload, stream: true });
+    const seen: unknown[] = [];
+    for await (const event of stream) seen.push(event);
+    expect(seen).toEqual([
+      { type: "transcript.text.delta", delta: "Whole." },
+      { type: "transcript.text.done", text: "Whole.", usage: heardUsage },
+    ]);
+    expect(await lastBooked("completed")).toMatchObject({ prompt_tokens: 14 });
+  });
+
+  test("are translated", async () => {
+    const answer = await client.audio.translations.create({ model: "media", file: await toFile(wavOf(1), "a.wav") });
+    expect(answer.text).toBe("The mill runs by itself.");
+    expect(await lastBooked("completed")).toMatchObject({ operation: "translation" });
+  });
+});
+
+describe("forms", () => {
+  test("reach the server byte for byte, but for the model's id, wherever that stands, small ones and spooled ones", async () => {
+    for (const seconds of [1, 20]) {
+      for (const parts of [
+        [file(seconds), model],
+        [model, file(seconds)],
+        [{ name: "prompt", value: "é" }, file(seconds), { name: "x[]", value: "1" }, model],
+      ]) {
+        const response = await send("/v1/audio/transcriptions", formBody(parts));
+        expect(response.status).toBe(200);
+        const renamed = formBody(parts.map((part) => (part === model ? { ...part, value: ownModel } : part)));
+        const sent = media.requests.at(-1);
+        const digest = new Bun.CryptoHasher("sha256").update(renamed).digest("hex");
+        expect([sent?.bytes, sent?.digest]).toEqual([renamed.length, digest]);
+        expect(sent?.headers["content-type"]).toBe(`multipart/form-data; boundary=${boundary}`);
+      }
+    }
+    expect(left()).toEqual([]);
+  });
+
+  test("are sent once more, whole, to the next server where the first fails", async () => {
+    let asked = 0;
+    media.script((request, res) => {
+      asked++;
+      if (asked === 1) json(res, 503, { error: { message: "busy" } }, { "retry-after": "0" });
+      else mediaAnswer(request, res);
+    });
+    const body = formBody([file(20), model]);
+    const response = await send("/v1/audio/transcriptions", body);
+    if (response.status === 200) expect(media.requests.at(-1)?.bytes).toBe(body.length + ownModel.length - 5);
+    else expect(response.status).toBe(503);
+  });
+
+  const wrong: readonly [what: string, body: Buffer<ArrayBuffer>, words: string, contentType?: string][] = [
+    ["another boundary", formBody([file(), model]), "boundary", "multipart/form-data; boundary=other"],
+    ["no boundary", formBody([file(), model]), "boundary", "multipart/form-data"],
+    ["a boundary too long", formBody([model]), "boundary", `multipart/form-data; boundary=${"x".repeat(71)}`],
+    ["no model", formBody([file()]), "model"],
+    ["two models", formBody([model, file(), { name: "model", value: "chatter" }]), "model"],
+    ["a model that is a file", formBody([{ ...model, filename: "m" }, file()]), "model"],
+    ["a list of models", formBody([{ name: "model[]", value: "media" }, file()]), "model"],
+    ["a model of another case", formBody([{ name: "Model", value: "media" }, file()]), "Model"],
+    ["no file", formBody([model]), "file"],
+    ["a file that is a text", formBody([model, { name: "file", value: "x" }]), "file"],
+    ["an empty file", formBody([model, { name: "file", value: "", filename: "a" }]), "file"],
+    ["a part without a name", formBody([model, { ...file(), name: "" }]), "name"],
+    ["no number", formBody([model, file(), { name: "temperature", value: "warm" }]), "temperature"],
+    ["no truth value", formBody([model, file(), { name: "stream", value: "yes" }]), "stream"],
+    ["a field twice", formBody([model, file(), ...Array(2).fill({ name: "prompt", value: "x" })]), "prompt"],
+    ["a head that is too long", formBody([model, { ...file(), filename: "x".repeat(9_000) }]), "8192 bytes"],
+    ["no end", formBody([model, file()], ""), "last boundary"],
+    ["half of its last boundary", formBody([model, file()], `--${boundary}`), "last boundary"],
+    ["more behind its end", formBody([model, file()], `--${boundary}--\r\nx`), "behind its last boundary"],
+    ["something before its begin", Buffer.from(`x\r\n${formBody([model, file()])}`), "begin"],
+    ["nothing in it", Buffer.from(`--${boundary}--\r\n`), "file"],
+    ["no UTF-8", formBody([model, file(), { name: "prompt", value: new Uint8Array([0xff]) }]), "UTF-8"],
+    [
+      "a part in base64",
+      Buffer.from(
+        formBody([model, file(0.1)])
+          .toString("latin1")
+          .replace('"model"', '"model"\r\nContent-Transfer-Encoding: base64'),
+        "latin1",
+      ),
+      "Content-Transfer-Encoding",
+    ],
+  ];
+
+  const rows = wrong.map(([what, body, words, type]) => ({ what, body, words, type }));
+  test.each(rows)(
+    "with $what are refused with what is wrong, and nothing is left of them",
+    async ({ body, words, type }) => {
+      const before = media.requests.length;
+      for (const prefix of ["", "long"]) {
+        // The same where it is on the disk by the time that the fault is seen.
+        const padding = formBody([{ name: "padding", value: Buffer.alloc(200_000, 0x20), filename: "p" }], "");
+        const sent = prefix === "" || words === "begin" ? body : Buffer.concat([padding, body]);
+        const response = await send(
+          "/v1/audio/transcriptions",
+          sent,
+          type === undefined ? {} : { "content-type": type },
+        );
+        const { error } = (await response.json()) as { error: Json };
+        expect([response.status, error["code"]]).toEqual([400, "invalid_request"]);
+        expect(String(error["message"])).toContain(words);
+        expect(left()).toEqual([]);
+      }
+      expect(media.requests.length).toBe(before);
+    },
+  );
+
+  test("cut anywhere are refused, or nobody is there to be told, and the next one passes", async () => {
+    const body = formBody([{ name: "prompt", value: "x" }, file(0.01), model]);
+    for (let end = 0; end < body.length - 4; end += 7) {
+      const response = await send("/v1/audio/transcriptions", body.subarray(0, end));
+      expect([end, response.status]).toEqual([end, 400]);
+      await response.text();
+    }
+    expect((await send("/v1/audio/transcriptions", body)).status).toBe(200);
+    expect(left()).toEqual([]);
+  });
+
+  test("of another type, compressed or too large are refused by that", async () => {
+    const asJson = await server.request("/v1/audio/transcriptions", { body: { model: "media" } });
+    expect(asJson.status).toBe(415);
+    const packed = await send("/v1/audio/transcriptions", formBody([model, file()]), { "content-encoding": "gzip" });
+    expect(packed.status).toBe(400);
+    expect(await packed.text()).toContain("Content-Encoding");
+  });
+
+  test("for a model that is said to be unable to are refused before anybody is asked", async () => {
+    const before = media.requests.length;
+    const response = await send("/v1/audio/transcriptions", formBody([file(), { name: "model", value: "chatter" }]));
+    const { error } = (await response.json()) as { error: Json };
+    expect([response.status, error["param"]]).toEqual([400, "model"]);
+    expect(String(error["message"])).toContain("transcriptions");
+    expect(media.requests.length).toBe(before);
+  });
+});
+
+test("a quota of spend holds for seconds, characters and images, before they are used", async () => {
+  const made = await server.request("/v1/keys", { body: { name: "few", monthly_spend: 0.05 } });
+  const { key } = (await made.json()) as { key: string };
+  const headers = { authorization: `Bearer ${key}` };
+  const image = await server.request("/v1/images/generations", { body: { model: "media", prompt: "x" }, headers });
+  const heardLong = await send("/v1/audio/transcriptions", formBody([model, file(60)]), headers);
+  const speech = { model: "media", voice: "a", input: "x".repeat(100) };
+  const spokenLong = await server.request("/v1/audio/speech", { body: speech, headers });
+  expect([image.status, heardLong.status, spokenLong.status]).toEqual([403, 403, 403]);
+});

@@ -1,0 +1,173 @@
+// Forms of a gigabyte: they pass unchanged, cost the disk their length and the process no memory, and leave nothing behind.
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "../support/headrace.ts";
+import { long, withinMs } from "../support/long.ts";
+import { type MediaServer, ownModel, startMediaServer } from "../support/media-server.ts";
+import { startServerProcess } from "../support/server-process.ts";
+import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
+import { head, openRaw, type RawConnection } from "./raw-client.ts";
+
+const mib = 1024 * 1024;
+const formBytes = (long ? 1024 : 192) * mib;
+/** Beyond what the process has before, with the form on its way in or out. */
+const mostMoreBytes = 64 * mib;
+const boundary = "----headrace-large";
+const piece = Buffer.alloc(mib, "sound and \r\n--- noise ");
+
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
+});
+
+/** The most memory that a process and its children have had, each. */
+function peaks(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+  return [String(pid), ...children.filter((child) => child !== "")].map((one) => {
+    const status = readFileSync(`/proc/${one}/status`, "utf8");
+    return 1024 * Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]);
+  });
+}
+
+async function start(limits = ""): Promise<{ media: MediaServer; server: WatchedServer }> {
+  const media = await startMediaServer();
+  stack.push(media);
+  const models = `models: [{ id: media, deployments: [{ upstream: up, model: ${ownModel} }] }]\n`;
+  const yaml = `upstreams: [{ name: up, url: "${media.url}" }]\n${models}${limits}`;
+  const server = await startWatchedServer({ yaml });
+  stack.push(server);
+  return { media, server };
+}
+
+const left = ({ dataDir }: WatchedServer) => readdirSync(join(dataDir, "forms"));
+
+const first = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\n\r\n`;
+const lastFor = (model: string) =>
+  `\r\n--${boundary}\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n--${boundary}--\r\n`;
+
+function begin({ key }: { key: string }, length: number): string {
+  return head("POST /v1/audio/transcriptions HTTP/1.1", [
+    "Host: 127.0.0.1",
+    `Authorization: Bearer ${key}`,
+    `Content-Type: multipart/form-data; boundary=${boundary}`,
+    `Content-Length: ${length}`,
+  ]);
+}
+
+/** Sends the form with its model behind the file; gives the SHA-256 that its server should see. */
+async function upload(server: { key: string }, connection: RawConnection, bytes: number): Promise<string> {
+  const pieces = Math.ceil(bytes / mib);
+  const last = lastFor("media");
+  const hash = new Bun.CryptoHasher("sha256").update(first);
+  await connection.write(begin(server, first.length + pieces * mib + last.length) + first);
+  for (let i = 0; i < pieces; i++) {
+    hash.update(piece);
+    await connection.write(piece);
+  }
+  await connection.write(last);
+  return hash.update(lastFor(ownModel)).digest("hex");
+}
+
+test("a large form reaches its server unchanged but for the model, in little more memory than without it, and leaves nothing", async () => {
+  const { media, server } = await start();
+  // What is loaded and grows once is no part of it.
+  const small = await openRaw(server.url);
+  await upload(server, small, 4 * mib);
+  await small.answered();
+  await server.beginAnew();
+  const before = (await server.figures()).rssBytes;
+  const connection = await openRaw(server.url);
+  const digest = await upload(server, connection, formBytes);
+  const { answers } = await connection.answered(1, 600_000);
+  expect(answers[0]?.status).toBe(200);
+  expect(media.requests.at(-1)?.digest).toBe(digest);
+  const { peakRssBytes, busyMs } = await server.figures();
+  expect(peakRssBytes - before).toBeLessThan(mostMoreBytes);
+  // Nobody else waits for it: a megabyte is written and searched in less.
+  expect(busyMs).toBeLessThan(withinMs(60));
+  expect(left(server)).toEqual([]);
+}, 600_000);
+
+test("a worker passes it on to the primary as it comes: neither of them has more memory of it", async () => {
+  const media = await startMediaServer();
+  stack.push(media);
+  const home = mkdtempSync(join(tmpdir(), "headrace-forms-"));
+  stack.push({ [Symbol.asyncDispose]: async () => rmSync(home, { recursive: true, force: true }) });
+  const config = join(home, "headrace.yaml");
+  const models = `models: [{ id: media, deployments: [{ upstream: up, model: ${ownModel} }] }]\n`;
+  writeFileSync(config, `upstreams: [{ name: up, url: "${media.url}" }]\n${models}`);
+  const server = await startServerProcess({ dataDir: join(home, "data"), config, args: ["--workers", "2"] });
+  stack.push(server);
+  const { api_key: key } = JSON.parse(readFileSync(join(home, "data", "credentials.json"), "utf8"));
+  const send = async (bytes: number) => {
+    const connection = await openRaw(server.url);
+    const digest = await upload({ key }, connection, bytes);
+    const { answers } = await connection.answered(1, 600_000);
+    expect([answers[0]?.status, media.requests.at(-1)?.digest]).toEqual([200, digest]);
+  };
+  // After so many each worker has had one, most likely.
+  for (let i = 0; i < 8; i++) await send(8 * mib);
+  const before = peaks(server.process.pid);
+  expect(before.length).toBeGreaterThanOrEqual(3);
+  await send(formBytes);
+  const after = peaks(server.process.pid);
+  for (const [i, peak] of after.entries()) expect(peak - (before[i] ?? 0)).toBeLessThan(mostMoreBytes);
+  expect(readdirSync(join(home, "data", "forms"))).toEqual([]);
+}, 600_000);
+
+test("one whose server takes it slowly costs no more", async () => {
+  const { server, media } = await start();
+  await server.beginAnew();
+  const before = (await server.figures()).rssBytes;
+  const connections = await Promise.all(Array.from({ length: 4 }, () => openRaw(server.url)));
+  await Promise.all(connections.map((connection) => upload(server, connection, 24 * mib)));
+  await Promise.all(connections.map((connection) => connection.answered(1, 60_000)));
+  expect(media.requests.length).toBe(4);
+  expect((await server.figures()).peakRssBytes - before).toBeLessThan(mostMoreBytes);
+});
+
+test("a client that leaves in the middle leaves no file and no room taken, and descriptors are given back", async () => {
+  const { server, media } = await start(`limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`);
+  const warm = await openRaw(server.url);
+  await upload(server, warm, 2 * mib);
+  await warm.answered();
+  const { descriptors } = await server.figures();
+  for (let i = 0; i < 5; i++) {
+    const connection = await openRaw(server.url);
+    await connection.write(begin(server, 60 * mib) + first);
+    for (let sent = 0; sent < 20; sent++) await connection.write(piece);
+    connection.socket.destroy();
+    // All of the space would be taken by the one before.
+    await until(async () => (await server.figures()).descriptors <= descriptors, "its descriptors are given back");
+  }
+  const connection = await openRaw(server.url);
+  await upload(server, connection, 60 * mib);
+  const { answers } = await connection.answered(1, 60_000);
+  expect(answers[0]?.status).toBe(200);
+  expect(media.requests.length).toBe(2);
+  expect(left(server)).toEqual([]);
+});
+
+test("more than a form or the disk may have is refused before it is sent", async () => {
+  const limits = `limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`;
+  const { server } = await start(limits);
+  const large = await openRaw(server.url);
+  await large.write(begin(server, 65 * mib) + first);
+  const tooLarge = await large.answered(1, 10_000);
+  expect(tooLarge.answers[0]?.status).toBe(413);
+  expect(tooLarge.answers[0]?.body).toContain(`${64 * mib} bytes`);
+  const holding = await openRaw(server.url);
+  await holding.write(begin(server, 60 * mib) + first);
+  const refused = await until(async () => {
+    const second = await openRaw(server.url);
+    await second.write(begin(server, 60 * mib) + first);
+    const { answers } = await second.answered(1, 2_000);
+    second.socket.destroy();
+    return answers[0]?.status === 429 ? answers[0] : undefined;
+  }, "there is no room for a second one");
+  expect(refused.headers["retry-after"]).toBeDefined();
+  expect(refused.body).toContain("forms of this account");
+  holding.socket.destroy();
+});
