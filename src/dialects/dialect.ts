@@ -23,7 +23,7 @@ export interface Dialect extends AnswerFormat {
   /** By which its conversations are had with engines that speak another format; undefined where they are none. */
   readonly format: ConversationFormat | undefined;
   /** How it is counted, where a model is asked once and answers as a whole; undefined where it is none of those tasks. */
-  readonly task: Pick<Task, "readings" | "answerTokens" | "units"> | undefined;
+  readonly task: Pick<Task, "check" | "added" | "readings" | "answerTokens" | "units"> | undefined;
 
   /** The body of a request. */
   readonly schema: z.ZodType;

@@ -11,7 +11,7 @@ import {
   messageVersions,
   usualMessageVersion,
 } from "../domain/models/message-headers.ts";
-import { byOperation, type Operation, operationPaths } from "../domain/models/operation.ts";
+import { byOperation, isUnversioned, type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
 import {
@@ -50,6 +50,8 @@ export interface HttpTarget extends HttpTargetOptions {
   readonly api: UpstreamApi;
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
+  /** The same without the version of the API at its end: what is no part of that API stands there. */
+  readonly rootPath: string;
   /** With their query. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
@@ -76,6 +78,7 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
       : new Http1Client(originOf(url, unix), { errors });
   const { api } = options.speech ?? usualSpeech;
   const basePath = basePathOf(url, api);
+  const rootPath = basePath.replace(/\/v1$/, "");
   const usual = headersFor(requestHeaders(options));
   const messageHeaders = Object.fromEntries(
     messageVersions.map((version) => [version, headersFor({ ...requestHeaders(options), ...versionHeader(version) })]),
@@ -85,7 +88,10 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     client,
     api,
     basePath,
-    paths: byOperation((path) => withQuery(basePath + path, options)),
+    rootPath,
+    paths: byOperation((path, operation) =>
+      withQuery((isUnversioned(operation) ? rootPath : basePath) + path, options),
+    ),
     headers: byOperation((path) => (path === operationPaths.message ? messageHeaders[usualMessageVersion] : usual)),
     messageHeaders,
   };

@@ -874,6 +874,10 @@ export interface Shapes {
   ModerationResult?: ModerationResult;
   DecisionRequest?: DecisionRequest;
   Decision?: Decision;
+  TokenizeRequest?: TokenizeRequest;
+  TokenizeResult?: TokenizeResult;
+  DetokenizeRequest?: DetokenizeRequest;
+  DetokenizeResult?: DetokenizeResult;
   CompactRequest?: CompactRequest;
   ResponseInputItem?: ResponseInputItem;
   Compaction?: Compaction;
@@ -1854,6 +1858,95 @@ export interface Decision {
   };
   [k: string]: unknown;
 }
+export interface TokenizeRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * The text, by vLLM's name.
+   */
+  prompt?: string;
+  /**
+   * The text, by llama-server's name.
+   */
+  content?: string;
+  /**
+   * A conversation in place of a text, as the model's template makes a prompt of it, where the server can.
+   *
+   * @minItems 1
+   */
+  messages?: {
+    role: string;
+    [k: string]: unknown;
+  }[];
+  /**
+   * Whether tokens for the beginning and the like are added. Default: of a `prompt`, but not of `content`.
+   */
+  add_special_tokens?: boolean | null;
+  /**
+   * The same by llama-server's name.
+   */
+  add_special?: boolean | null;
+  /**
+   * Whether, for messages, the beginning of the answer is among them. Default: yes.
+   */
+  add_generation_prompt?: boolean | null;
+  /**
+   * Whether vLLM tells the text of each token as well, as `token_strs`.
+   */
+  return_token_strs?: boolean | null;
+  /**
+   * Whether llama-server tells the text of each token, as objects in `tokens`.
+   */
+  with_pieces?: boolean | null;
+  [k: string]: unknown;
+}
+export interface TokenizeResult {
+  /**
+   * Their ids; with `with_pieces` objects that have their texts as well, where the server tells them.
+   */
+  tokens: (
+    | number
+    | {
+        id: number;
+        [k: string]: unknown;
+      }
+  )[];
+  /**
+   * How many they are.
+   */
+  count: number;
+  /**
+   * Tokens that the model takes, where that is known.
+   */
+  max_model_len?: number;
+  [k: string]: unknown;
+}
+export interface DetokenizeRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * Ids of tokens.
+   *
+   * @maxItems 1000000
+   */
+  tokens: number[];
+  [k: string]: unknown;
+}
+export interface DetokenizeResult {
+  /**
+   * The text, by vLLM's name.
+   */
+  prompt: string;
+  /**
+   * The same by llama-server's name.
+   */
+  content: string;
+  [k: string]: unknown;
+}
 export interface CompactRequest {
   /**
    * Model ID to use; `GET /v1/models` lists them.
@@ -2822,6 +2915,7 @@ export interface Model {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -3081,6 +3175,7 @@ export interface ModelStatus {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -4199,7 +4294,17 @@ export interface Request {
    */
   at: number;
   operation:
-    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "tokenize"
+    | "detokenize";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4299,7 +4404,17 @@ export interface RequestDetail {
    */
   at: number;
   operation:
-    "chat" | "completion" | "embedding" | "response" | "message" | "rerank" | "score" | "moderation" | "decision";
+    | "chat"
+    | "completion"
+    | "embedding"
+    | "response"
+    | "message"
+    | "rerank"
+    | "score"
+    | "moderation"
+    | "decision"
+    | "tokenize"
+    | "detokenize";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -7554,6 +7669,10 @@ export interface ManagedModel {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together; null where nobody says.
@@ -7771,6 +7890,10 @@ export interface ManagedModel {
        * Answers typed questions with probabilities.
        */
       decisions?: boolean;
+      /**
+       * Tells the tokens of a text, and the text of tokens.
+       */
+      tokenize?: boolean;
     } | null;
     /**
      * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8008,6 +8131,10 @@ export interface CreateManagedModelRequest {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8239,6 +8366,10 @@ export interface UpdateManagedModelRequest {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8471,6 +8602,7 @@ export interface PulledModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens; null where the file does not say.
@@ -8837,6 +8969,7 @@ export interface NodeModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    tokenize?: boolean;
   } | null;
   /**
    * Whether it may serve it.

@@ -18,13 +18,17 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   if (answer["error"] !== undefined && answer["error"] !== null) {
     throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
-  if (!task.answerLists.some((name) => Array.isArray(answer[name]))) {
-    throw malformed(`no list of ${task.answerLists.join(" or ")}`);
+  const { answerMembers, answerIs } = task;
+  const isThere = (value: unknown) => (answerIs === "list" ? Array.isArray(value) : typeof value === "string");
+  if (!answerMembers.some((name) => isThere(answer[name]))) {
+    throw malformed(`no ${answerIs} of ${answerMembers.join(" or ")}`);
   }
   const usage = usageOf(task, answer, request);
-  const { id } = serving.model;
-  if (typeof answer["model"] !== "string" || answer["model"] === id) return new ReadAnswer(bytes, usage);
-  return new ReadAnswer(edited(text, { model: JSON.stringify(id) }), usage);
+  const { id, context } = serving.model;
+  const completed = task.completed(answer, request.body, context);
+  const isNamed = typeof answer["model"] !== "string" || answer["model"] === id;
+  if (isNamed && !completed) return new ReadAnswer(bytes, usage);
+  return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
 }
 
 /** What was told counts; tokens that nobody told are estimated, and other units counted in the request. */

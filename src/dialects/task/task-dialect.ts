@@ -38,7 +38,7 @@ export function taskDialect(task: Task): Dialect {
     width: () => 1,
     hasMedia: hasMediaPart,
 
-    answerList: task.answerLists[0] ?? "",
+    answerList: task.answerMembers[0] ?? "",
     answerObject: "",
     chunkObject: "",
     idOf: (requestId) => requestId,

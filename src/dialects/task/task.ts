@@ -17,6 +17,10 @@ export interface Task {
   readonly doc: { operationId: string; summary: string; description?: string; example: Json; told: string };
   readonly schema: z.ZodType;
   readonly answer: z.ZodType;
+  /** Throws `invalid_request` for what the schema cannot say. */
+  check(body: Json): void;
+  /** Members that a server gets beside the client's, as JSON: what was said in other words than it may know. */
+  added(body: Json): Readonly<Record<string, string>> | undefined;
   /** The member that is asked about, and all whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
@@ -28,8 +32,22 @@ export interface Task {
   answerTokens(body: Json): number;
   /** Counted beside tokens, as far as the request tells; undefined: nothing is. */
   units(body: Json): UsageDetails | undefined;
-  /** Lists of which an answer has to have one. */
-  readonly answerLists: readonly string[];
+  /** Members of which an answer has to have one, and what that is. */
+  readonly answerMembers: readonly string[];
+  readonly answerIs: "list" | "text";
+  /**
+   * Members that the client gets beside the server's, as JSON. Throws `upstream_error` for an answer to something else than
+   * was asked. `context`: tokens of the model, where they are known.
+   */
+  completed(answer: Json, body: Json, context: number | undefined): Readonly<Record<string, string>> | undefined;
   /** What an answer tells of its usage; undefined where it tells nothing. */
   usage(answer: Json): ReplyUsage | undefined;
 }
+
+/** For a task that is asked and answered in the same words everywhere, with a list. */
+export const asItIs = {
+  check: () => {},
+  added: () => undefined,
+  completed: () => undefined,
+  answerIs: "list",
+} as const satisfies Partial<Task>;

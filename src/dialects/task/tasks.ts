@@ -4,7 +4,8 @@ import { moderationRequest, moderationResult } from "../../wire/tasks/moderation
 import { rerankRequest, rerankResult, scoreRequest, scoreResult } from "../../wire/tasks/rerank.ts";
 import { usageOf } from "../response/reply-reader.ts";
 import { countOf, detailsOf } from "../told-parts.ts";
-import type { Json, Task } from "./task.ts";
+import { asItIs, type Json, type Task } from "./task.ts";
+import { detokenize, tokenize } from "./tokens.ts";
 
 const nothing: Json = {};
 /** What a question's answer may take by its server's account: names, values and their probabilities. */
@@ -17,6 +18,7 @@ const [firsts, seconds] = [
 ];
 
 const rerank: Task = {
+  ...asItIs,
   operation: "rerank",
   endpoint: "reranking",
   capability: "rerank",
@@ -37,7 +39,7 @@ const rerank: Task = {
   readings: ({ documents }) => itemsIn(documents),
   answerTokens: () => 0,
   units: ({ documents }) => unitsOf(itemsIn(documents)),
-  answerLists: ["results", "data"],
+  answerMembers: ["results", "data"],
   usage(answer) {
     const billed = memberOf(memberOf(answer, "meta"), "billed_units");
     const searchUnits = countOf(billed["search_units"]);
@@ -50,6 +52,7 @@ const rerank: Task = {
 };
 
 const score: Task = {
+  ...asItIs,
   operation: "score",
   endpoint: "scores",
   capability: "rerank",
@@ -70,11 +73,12 @@ const score: Task = {
   readings: (body) => (itemsOf(body, firsts) === 1 ? itemsOf(body, seconds) : 1),
   answerTokens: () => 0,
   units: (body) => unitsOf(itemsOf(body, seconds)),
-  answerLists: ["data", "scores"],
+  answerMembers: ["data", "scores"],
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
 const moderation: Task = {
+  ...asItIs,
   operation: "moderation",
   endpoint: "moderations",
   capability: "moderation",
@@ -94,11 +98,12 @@ const moderation: Task = {
   readings: () => 1,
   answerTokens: () => 0,
   units: () => undefined,
-  answerLists: ["results"],
+  answerMembers: ["results"],
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
 const decisions: Task = {
+  ...asItIs,
   operation: "decision",
   endpoint: "decisions",
   capability: "decisions",
@@ -122,11 +127,11 @@ const decisions: Task = {
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
   units: () => undefined,
-  answerLists: ["answers"],
+  answerMembers: ["answers"],
   usage: (answer) => usageOf(answer["usage"], answer),
 };
 
-export const tasks: readonly Task[] = [rerank, score, moderation, decisions];
+export const tasks: readonly Task[] = [rerank, score, moderation, decisions, tokenize, detokenize];
 
 /** Jina and vLLM tell the total alone, where there is nothing but a prompt. */
 function promptUsage(answer: Json): number | undefined {

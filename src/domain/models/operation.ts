@@ -11,6 +11,8 @@ export const operationPaths = {
   score: "/score",
   moderation: "/moderations",
   decision: "/decisions",
+  tokenize: "/tokenize",
+  detokenize: "/detokenize",
 } as const;
 
 export type Operation = keyof typeof operationPaths;
@@ -20,6 +22,7 @@ export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },
   ...{ response: true, message: true },
   ...{ rerank: false, score: false, moderation: false, decision: false },
+  ...{ tokenize: false, detokenize: false },
 };
 
 /** Those in which the same conversation can be had: what a server does not speak of them is translated. */
@@ -31,14 +34,26 @@ export function isConversation(operation: Operation): operation is ConversationO
 }
 
 /** Those in which a model is asked once and answers as a whole: `dialects/task/`. */
-export const taskOperations = ["rerank", "score", "moderation", "decision"] as const satisfies readonly Operation[];
+export const taskOperations = [
+  ...(["rerank", "score", "moderation", "decision"] as const),
+  ...(["tokenize", "detokenize"] as const),
+] as const satisfies readonly Operation[];
 
 export function isTask(operation: Operation): boolean {
   return (taskOperations as readonly Operation[]).includes(operation);
 }
 
+/** Those whose path at a server has no version of the API before it: vLLM and llama-server have `/tokenize` alone. */
+const unversioned: ReadonlySet<Operation> = new Set(["tokenize", "detokenize"]);
+
+export function isUnversioned(operation: Operation): boolean {
+  return unversioned.has(operation);
+}
+
 /** The result of `of` for the path of each. */
-export function byOperation<Value>(of: (path: string) => Value): Readonly<Record<Operation, Value>> {
-  const each = Object.entries(operationPaths).map(([operation, path]) => [operation, of(path)]);
+export function byOperation<Value>(
+  of: (path: string, operation: Operation) => Value,
+): Readonly<Record<Operation, Value>> {
+  const each = Object.entries(operationPaths).map(([operation, path]) => [operation, of(path, operation as Operation)]);
   return Object.fromEntries(each) as Record<Operation, Value>;
 }

@@ -131,6 +131,7 @@ const chatTool: Structure = { type: "value", function: { name: "value", descript
 const toolOf: Readonly<Record<Operation, Structure>> = {
   ...{ chat: chatTool, completion: chatTool, embedding: chatTool },
   ...{ rerank: chatTool, score: chatTool, moderation: chatTool, decision: chatTool },
+  ...{ tokenize: chatTool, detokenize: chatTool },
   response: { type: "value", name: "value", description: "value", parameters: "value" },
   message: { type: "value", name: "value", description: "value", input_schema: "value" },
 };

@@ -21,6 +21,8 @@ export const operations: Record<Request["operation"], string> = {
   score: "Scores",
   moderation: "Moderation",
   decision: "Decision",
+  tokenize: "Tokens",
+  detokenize: "Text of tokens",
 };
 
 /** Where the body was not read, nobody knows it. */
