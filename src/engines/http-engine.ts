@@ -227,7 +227,8 @@ function versionHeader(version: MessageHeaders["version"]) {
   return { "anthropic-version": version };
 }
 
-function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
+/** Those of every request that name the gateway, and its credential for the server. */
+export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (!apiKey) return headers;
   const header = speech.keyHeader ?? (speech.api === "messages" ? "x-api-key" : "authorization");

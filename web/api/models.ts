@@ -17,6 +17,7 @@ export const abilityNames = {
   rerank: "Reranking",
   moderation: "Moderation",
   decisions: "Decisions",
+  realtime: "Realtime",
   tokenize: "Tokens",
 } as const;
 export const abilities = Object.keys(abilityNames) as readonly Ability[];

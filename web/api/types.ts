@@ -2915,6 +2915,7 @@ export interface Model {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    realtime?: boolean;
     tokenize?: boolean;
   };
   /**
@@ -3175,6 +3176,7 @@ export interface ModelStatus {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    realtime?: boolean;
     tokenize?: boolean;
   };
   /**
@@ -4304,7 +4306,8 @@ export interface Request {
     | "moderation"
     | "decision"
     | "tokenize"
-    | "detokenize";
+    | "detokenize"
+    | "realtime";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4414,7 +4417,8 @@ export interface RequestDetail {
     | "moderation"
     | "decision"
     | "tokenize"
-    | "detokenize";
+    | "detokenize"
+    | "realtime";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -7670,6 +7674,10 @@ export interface ManagedModel {
      */
     decisions?: boolean;
     /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
+    /**
      * Tells the tokens of a text, and the text of tokens.
      */
     tokenize?: boolean;
@@ -7890,6 +7898,10 @@ export interface ManagedModel {
        * Answers typed questions with probabilities.
        */
       decisions?: boolean;
+      /**
+       * Talks over a WebSocket, in audio or text, as it is said.
+       */
+      realtime?: boolean;
       /**
        * Tells the tokens of a text, and the text of tokens.
        */
@@ -8132,6 +8144,10 @@ export interface CreateManagedModelRequest {
      */
     decisions?: boolean;
     /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
+    /**
      * Tells the tokens of a text, and the text of tokens.
      */
     tokenize?: boolean;
@@ -8366,6 +8382,10 @@ export interface UpdateManagedModelRequest {
      * Answers typed questions with probabilities.
      */
     decisions?: boolean;
+    /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
     /**
      * Tells the tokens of a text, and the text of tokens.
      */
@@ -8602,6 +8622,7 @@ export interface PulledModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    realtime?: boolean;
     tokenize?: boolean;
   };
   /**
@@ -8969,6 +8990,7 @@ export interface NodeModel {
     rerank?: boolean;
     moderation?: boolean;
     decisions?: boolean;
+    realtime?: boolean;
     tokenize?: boolean;
   } | null;
   /**

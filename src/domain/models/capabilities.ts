@@ -8,6 +8,7 @@ export const capabilities = {
   rerank: "Ranks documents by a query, and scores texts.",
   moderation: "Tells what in a text or an image is harmful.",
   decisions: "Answers typed questions with probabilities.",
+  realtime: "Talks over a WebSocket, in audio or text, as it is said.",
   tokenize: "Tells the tokens of a text, and the text of tokens.",
 } as const;
 

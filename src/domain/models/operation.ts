@@ -17,6 +17,10 @@ export const operationPaths = {
 
 export type Operation = keyof typeof operationPaths;
 
+/** What is on the ledger: requests for the operations, and the responses within a realtime session. */
+export type BookedOperation = Operation | "realtime";
+export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), "realtime"] as const;
+
 /** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
 export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ chat: true, completion: true, embedding: false },

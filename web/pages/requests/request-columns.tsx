@@ -21,6 +21,7 @@ export const operations: Record<Request["operation"], string> = {
   score: "Scores",
   moderation: "Moderation",
   decision: "Decision",
+  realtime: "Realtime",
   tokenize: "Tokens",
   detokenize: "Text of tokens",
 };
