@@ -1,5 +1,6 @@
 // Realtime sessions: events both ways, models by their public names, and each response admitted, counted and charged by itself.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { connect as connectTcp } from "node:net";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type RealtimeUpstream, startRealtimeUpstream, turn } from "../support/realtime-upstream.ts";
 
@@ -274,6 +275,71 @@ test("what cannot be opened is answered as any request is, before there is a Web
   expect(await status("/v1/realtime?model=nobody")).toEqual([404, "model_not_found", "model"]);
   expect(await status("/v1/realtime?model=mute")).toEqual([400, "invalid_request", "model"]);
   expect(await status("/v1/realtime?model=talker&call_id=x")).toEqual([400, "invalid_request", "call_id"]);
+  const secrets = await server.request("/v1/realtime/client_secrets", { body: {} });
+  expect(secrets.status).toBe(404);
+  expect(await secrets.text()).toContain("past every limit");
+});
+
+test("a quota with a hard stop ends a response in its middle", async () => {
+  upstream.speaks("endless");
+  const { id, key } = await keyWith({ quotas: [{ unit: "tokens", amount: 120, per: "day", hard_stop: true }] });
+  using client = await connect({ key });
+  client.send({ type: "response.create" });
+  expect((await client.until("error")).error?.code).toBe("insufficient_quota");
+  expect(await client.closed).toBe(1008);
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ outcome: "failed", completion_tokens: upstream.told.at(-1)?.outputTokens });
+});
+
+test("no more responses are under way at once than a session may have; those beyond are refused, and it goes on", async () => {
+  upstream.speaks("endless");
+  using client = await connect();
+  for (let i = 0; i < 9; i++) client.send({ type: "response.create", event_id: `event_${i}` });
+  expect((await client.until("error")).error).toMatchObject({ code: "rate_limit_exceeded", event_id: "event_8" });
+  await client.until("response.created", 8);
+  client.send({ type: "response.cancel" });
+  await client.until("response.done", 8);
+});
+
+test("a client that does not read keeps its server waiting, and nothing is piled up for it", async () => {
+  const { hostname, port } = new URL(server.url);
+  const head = `GET /v1/realtime?model=talker HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
+  const client = connectTcp(Number(port), hostname);
+  const before = upstream.connections.length;
+  client.write(head);
+  await new Promise((resolve) => client.once("data", resolve));
+  client.pause();
+  const connection = await until(() => upstream.connections[before], "the server is connected");
+  const delta = "x".repeat(64 * 1024);
+  const total = 1_000;
+  for (let i = 0; i < total; i++) connection.send({ type: "conversation.item.added", delta });
+  // Once nothing has moved for a while: what the kernel holds for both connections has gone, and little else.
+  let last = -1;
+  await until(async () => {
+    const unsent = connection.unsentBytes;
+    const isStill = unsent === last;
+    last = unsent;
+    await Bun.sleep(300);
+    return isStill;
+  }, "nothing moves");
+  expect(connection.unsentBytes).toBeGreaterThan(total * delta.length * 0.7);
+  let received = 0;
+  client.on("data", ({ length }) => {
+    received += length;
+  });
+  client.resume();
+  await until(() => received > total * delta.length, "all of it came, once it was read", 20_000);
+  client.destroy();
+});
+
+test("workers hand a session over to the primary process, which books it", async () => {
+  await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
+  for (let i = 0; i < 4; i++) {
+    using client = await connect({ key: at.key, at });
+    client.send({ type: "response.create" });
+    await client.until("response.done");
+  }
+  await booked(undefined, 4, at);
 });
 
 test("the end of the process ends a session, and what is under way is booked", async () => {

@@ -11,6 +11,8 @@ export interface RealtimeConnection {
   events: Json[];
   /** The close code, once it is closed. */
   closed: number | undefined;
+  /** Bytes that were sent and have not left this process. */
+  readonly unsentBytes: number;
   send(event: Json): void;
   close(code: number): void;
 }
@@ -152,6 +154,7 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
       if (pathname !== "/v1/realtime") return Response.json({ error: { message: "not here" } }, { status: 404 });
       const connection: RealtimeConnection = {
         ...{ path: pathname + search, headers: request.headers, events: [], closed: undefined },
+        unsentBytes: 0,
         send: () => {},
         close: () => {},
       };
@@ -161,10 +164,12 @@ export function startRealtimeUpstream(models: readonly string[] = ["rt-own-name"
         : new Response("no upgrade", { status: 426 });
     },
     websocket: {
+      backpressureLimit: 1024 * 1024 * 1024,
       open(socket) {
         const { connection, session } = socket.data;
         connection.send = (event) => tell(socket, event);
         connection.close = (code) => socket.close(code);
+        Object.defineProperty(connection, "unsentBytes", { get: () => socket.getBufferedAmount() });
         connections.push(connection);
         tell(socket, { type: "session.created", session });
       },

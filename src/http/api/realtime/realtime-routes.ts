@@ -1,24 +1,25 @@
 // OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
 import { z } from "zod";
-import { fieldError, GatewayError, invalidRequest } from "../../base/errors.ts";
-import { invalidApiKey } from "../../base/invalid-api-key.ts";
-import { shown } from "../../base/text/shown.ts";
-import { maskKeys } from "../../domain/api-key.ts";
-import type { Deployment, Model } from "../../domain/models/model.ts";
-import type { Principal } from "../../domain/principal.ts";
-import { tagHeader } from "../../domain/usage/request-tags.ts";
-import { RealtimeSession } from "../../inference/realtime/session.ts";
-import { stoppingError } from "../../inference/stopping.ts";
-import { requireModel, requireScope } from "../../policy/authorize.ts";
-import type { Authenticator } from "../../policy/credentials/authenticate.ts";
-import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../websocket/handshake.ts";
-import { WebSocketLink } from "../../websocket/websocket-link.ts";
-import { modelId } from "../../wire/parts.ts";
-import { apiKeyOf, authorizationOf } from "../exchange/api-key-header.ts";
-import { renderError, toGatewayError } from "../exchange/errors.ts";
-import type { Exchange, PlainAnswer, ScopedRoute, UpgradeAnswer } from "../exchange/route.ts";
-import type { InferenceRouteDeps } from "./inference-answer.ts";
-import { noteRefused } from "./usage/refused-inference.ts";
+import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import { shown } from "../../../base/text/shown.ts";
+import { maskKeys } from "../../../domain/api-key.ts";
+import type { Deployment, Model } from "../../../domain/models/model.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { tagHeader } from "../../../domain/usage/request-tags.ts";
+import { RealtimeSession } from "../../../inference/realtime/session.ts";
+import { stoppingError } from "../../../inference/stopping.ts";
+import { requireModel, requireScope } from "../../../policy/authorize.ts";
+import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
+import { WebSocketLink } from "../../../websocket/websocket-link.ts";
+import { modelId } from "../../../wire/parts.ts";
+import { apiKeyOf, authorizationOf } from "../../exchange/api-key-header.ts";
+import { renderError, toGatewayError } from "../../exchange/errors.ts";
+import type { Exchange, PlainAnswer, ScopedRoute, UpgradeAnswer } from "../../exchange/route.ts";
+import type { InferenceRouteDeps } from "../inference-answer.ts";
+import { noteRefused } from "../usage/refused-inference.ts";
+import { noWebSocket, upgradeRequired } from "./websocket-answer.ts";
 
 export interface RealtimeRouteDeps extends InferenceRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
@@ -27,7 +28,6 @@ export interface RealtimeRouteDeps extends InferenceRouteDeps {
 /** The subprotocol of OpenAI's clients in browsers, which have their key in another one beside it. */
 const protocol = "realtime";
 const query = z.object({ model: modelId });
-const upgradeNeeded = z.looseObject({ error: z.looseObject({ message: z.string() }) });
 
 export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
   return [
@@ -43,7 +43,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
         tag: "Inference",
         query,
         response: { status: 101, description: "The connection is a WebSocket." },
-        otherResponses: { 426: { description: "The request asks for no WebSocket.", json: upgradeNeeded } },
+        otherResponses: noWebSocket,
         errors: [
           ...(["invalid_request", "model_not_found", "rate_limit_exceeded"] as const),
           ...(["insufficient_quota", "upstream_error", "service_unavailable"] as const),
@@ -58,7 +58,7 @@ export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
 
 async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
   const { req } = exchange;
-  if (!asksForWebSocket(req)) return upgradeRequired();
+  if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
   // A browser sends its cookie whatever page asks it to connect: the key itself counts, now and later.
   const asks = credentialOf(exchange, deps);
   const principal = await asks();
@@ -184,12 +184,4 @@ function nameIn(target: string): string {
   const name = params.get("model");
   if (name !== null && name !== "" && name.length <= 256) return name;
   throw fieldError("model", "must be in the address: /v1/realtime?model=… with 1 to 256 characters.");
-}
-
-function upgradeRequired(): PlainAnswer {
-  const error = invalidRequest(
-    "GET /v1/realtime is a WebSocket: send `Connection: Upgrade` and `Upgrade: websocket`, as the clients of OpenAI's SDKs do.",
-  );
-  const headers = { "content-type": "application/json", upgrade: "websocket", connection: "upgrade" };
-  return { status: 426, headers, body: renderError(error) };
 }
