@@ -10,7 +10,7 @@ import { type Bench, type Target, verify } from "./measure.ts";
 import { median } from "./statistics.ts";
 import { upstreamModel } from "./workload.ts";
 
-/** As many load generators as gateways, each with its share of a job's connections. */
+/** Each gateway has a load generator of its own, which takes its share of a job's connections. */
 export async function startApart(
   { bench, placement }: Pick<Surroundings, "bench" | "placement">,
   { name, count, stack }: { name: string; count: number; stack: AsyncDisposableStack },

@@ -71,7 +71,11 @@ export const layers: Layers = {
   },
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
-  "src/engines": { may: ["src/base", "src/domain", "src/http1", "package.json"], packages: ["zod"], because: adapter },
+  "src/engines": {
+    may: ["src/base", "src/domain", "src/http1", "src/websocket", "package.json"],
+    packages: ["zod"],
+    because: adapter,
+  },
   "src/engines/memory": {
     may: ["src/base"],
     packages: ["node:*"],

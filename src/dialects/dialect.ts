@@ -23,7 +23,9 @@ export interface Dialect extends AnswerFormat {
   /** By which its conversations are had with engines that speak another format; undefined where they are none. */
   readonly format: ConversationFormat | undefined;
   /** How it is asked, answered and counted, where it is one of the tasks that a model is asked once; undefined where it is none. */
-  readonly task: Pick<Task, "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes"> | undefined;
+  readonly task:
+    | Pick<Task, "check" | "added" | "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes">
+    | undefined;
 
   /** The body of a request. */
   readonly schema: z.ZodType;

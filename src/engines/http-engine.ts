@@ -11,7 +11,7 @@ import {
   messageVersions,
   usualMessageVersion,
 } from "../domain/models/message-headers.ts";
-import { byOperation, type Operation, operationPaths } from "../domain/models/operation.ts";
+import { byOperation, isUnversioned, type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
 import {
@@ -50,6 +50,8 @@ export interface HttpTarget extends HttpTargetOptions {
   readonly api: UpstreamApi;
   /** Path of the base URL, without a slash at its end. */
   readonly basePath: string;
+  /** The same without the version of the API at its end: what is no part of that API stands there. */
+  readonly rootPath: string;
   /** With their query. */
   readonly paths: Readonly<Record<Operation, string>>;
   readonly headers: Readonly<Record<Operation, RequestHeaders>>;
@@ -79,6 +81,7 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
       : new Http1Client(originOf(url, unix), { errors });
   const { api } = options.speech ?? usualSpeech;
   const basePath = basePathOf(url, api);
+  const rootPath = basePath.replace(/\/v1$/, "");
   const usual = headersFor(requestHeaders(options));
   const messageHeaders = Object.fromEntries(
     messageVersions.map((version) => [version, headersFor({ ...requestHeaders(options), ...versionHeader(version) })]),
@@ -88,7 +91,10 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     client,
     api,
     basePath,
-    paths: byOperation((path) => withQuery(basePath + path, options)),
+    rootPath,
+    paths: byOperation((path, operation) =>
+      withQuery((isUnversioned(operation) ? rootPath : basePath) + path, options),
+    ),
     headers: byOperation((path) => (path === operationPaths.message ? messageHeaders[usualMessageVersion] : usual)),
     messageHeaders,
   };
@@ -233,7 +239,8 @@ function versionHeader(version: MessageHeaders["version"]) {
   return { "anthropic-version": version };
 }
 
-function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
+/** Those of every request that name the gateway, and its credential for the server. */
+export function requestHeaders({ apiKey, speech = usualSpeech }: HttpTargetOptions): Record<string, string> {
   const headers: Record<string, string> = { "user-agent": "headrace", "accept-encoding": "identity" };
   if (!apiKey) return headers;
   const header = speech.keyHeader ?? (speech.api === "messages" ? "x-api-key" : "authorization");

@@ -32,7 +32,7 @@ const never = new Set([400, 401, 403, 404, 405, 410, 501]);
 /** Undefined where the server never will say. Rejects where it could not be asked now. */
 export async function getServerLoad(target: HttpTarget, signal: AbortSignal): Promise<EngineLoad | undefined> {
   // Beside the API and not within it; a path before that leads to the same server.
-  const path = `${target.basePath.replace(/\/v1$/, "")}/metrics`;
+  const path = `${target.rootPath}/metrics`;
   const { status, text } = await getText(target, path, maxBytes, signal);
   if (status === 200) return text === undefined ? undefined : readServerLoad(text);
   if (never.has(status) || (status >= 300 && status < 400)) return undefined;

@@ -42,10 +42,10 @@ export class TokenCounter {
 
   /** Undefined where the server has no way to tell, or refuses. Rejects where it cannot be reached. */
   async count(request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
-    const { basePath } = this.#target;
+    const { basePath, rootPath } = this.#target;
     const counted = await this.#ask(basePath + paths[request.operation], request, cancellation);
     if (counted !== undefined || request.operation !== "chat") return counted;
-    return this.#ask(`${basePath.replace(/\/v1$/, "")}/tokenize`, request, cancellation);
+    return this.#ask(`${rootPath}/tokenize`, request, cancellation);
   }
 
   async #ask(path: string, request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {

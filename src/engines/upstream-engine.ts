@@ -1,4 +1,5 @@
 // A model server that is reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
+import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Eventual } from "../base/later.ts";
 import type {
@@ -9,12 +10,14 @@ import type {
   EngineModel,
   EngineRequest,
   EngineResponse,
+  RealtimeRequest,
 } from "../domain/models/engine.ts";
 import type { UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../domain/redaction.ts";
 import { FoundFormats, knownFormats } from "./found-formats.ts";
 import { type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
 import { getModels } from "./model-list.ts";
+import { connectRealtime } from "./realtime.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
 
@@ -54,6 +57,13 @@ export class UpstreamEngine implements Engine {
 
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
     return postJson(this.#target, request, cancellation);
+  }
+
+  connectRealtime(
+    request: RealtimeRequest,
+    listen: (link: PausableLink) => MessageLinkListener,
+  ): Promise<PausableLink> {
+    return connectRealtime(this.#target, request, listen);
   }
 
   /**

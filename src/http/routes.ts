@@ -22,6 +22,7 @@ import { memberRoutes } from "./api/people/member-routes.ts";
 import { noticeRoutes } from "./api/people/notice-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
+import { realtimeRoutes } from "./api/realtime/realtime-routes.ts";
 import { conversationRoutes } from "./api/responses/conversation-routes.ts";
 import { responseRoutes } from "./api/responses/response-routes.ts";
 import { storedResponseRoutes } from "./api/responses/stored-response-routes.ts";
@@ -45,6 +46,7 @@ import { ssoRoutes } from "./pages/sso-routes.ts";
 const makers = [
   inferenceRoutes,
   responseRoutes,
+  realtimeRoutes,
   messageRoutes,
   chatRoutes,
   storedResponseRoutes,

@@ -56,7 +56,8 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
     const fitted = isOurs ? { [limitNameOf(request, model)]: String(limit) } : undefined;
-    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : undefined, fitted);
+    const said = dialect.task ? dialect.task.added(request.body) : undefined;
+    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, fitted);
     const form = request.form?.sentFor(model);
     if (form) return { operation: dialect.operation, body: "", form, translation: undefined, leftOut: nothing, capped };
     const body = rewriteRequest(request, model, recording, opened);

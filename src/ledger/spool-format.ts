@@ -1,7 +1,7 @@
 // The format of the spool: lines of JSON in frames with a checksum, so that what is torn or damaged is known as such.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { type Operation, operationPaths } from "../domain/models/operation.ts";
+import { bookedOperations } from "../domain/models/operation.ts";
 import { type TokenUsage, type UsageBegin, type UsageRecord, usageOutcomes } from "../domain/usage/usage.ts";
 import type { UsageParts } from "../domain/usage/usage-parts.ts";
 import { detailsSchema } from "../storage/tables/details-text.ts";
@@ -27,7 +27,7 @@ const beginShape = {
   keyId: z.string(),
   appId: z.string().nullable(),
   environment: z.enum(environments),
-  operation: z.literal(Object.keys(operationPaths) as Operation[]),
+  operation: z.literal(bookedOperations),
   model: z.string(),
   stream: z.boolean(),
   // Tags that cannot be read must not take the usage along.

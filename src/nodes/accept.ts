@@ -1,7 +1,7 @@
 // The gateway's side of the endpoint that nodes connect to: upgrades the request, and hears who it is.
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { ByteChannel } from "../http1/byte-channel.ts";
+import type { PausableChannel } from "../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../http1/message.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import { checkUpgradeRequest } from "../websocket/handshake.ts";
@@ -43,7 +43,7 @@ export interface ConnectExchange {
 export interface ConnectAnswer {
   status: 101;
   headers: HeaderFields;
-  upgrade(channel: ByteChannel): void;
+  upgrade(channel: PausableChannel): void;
 }
 
 /** Connections that have not said yet who they are; each costs a few KB, and a look-up at most. */
@@ -104,7 +104,7 @@ export class NodeAcceptor {
     return true;
   }
 
-  #begin(channel: ByteChannel, clientAddress: string, network: string): WebSocketLink {
+  #begin(channel: PausableChannel, clientAddress: string, network: string): WebSocketLink {
     return new WebSocketLink(channel, {
       role: "server",
       maxMessageBytes: maxEarlyMessageBytes,

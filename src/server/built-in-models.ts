@@ -22,7 +22,7 @@ const demoModel: LlamaModel = {
   path: demoModelFile,
   ownedBy: "headrace",
   environments,
-  capabilities: { chat: true, completion: true, embeddings: true },
+  capabilities: { chat: true, completion: true, embeddings: true, tokenize: true },
   context: 1024,
   eager: true,
 };

@@ -1,10 +1,10 @@
 // The client's connection below a WebSocket: its socket, with what the kernel has not taken of it yet.
 import { heldBytes } from "../base/bytes/held-bytes.ts";
-import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
+import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";
 import type { ClientSocket } from "./client-socket.ts";
 
-export class ClientChannel implements ByteChannel {
+export class ClientChannel implements PausableChannel {
   readonly peer: string;
   readonly #socket: ClientSocket;
   readonly #output: ConnectionOutput;
@@ -55,6 +55,14 @@ export class ClientChannel implements ByteChannel {
   terminate(): void {
     if (!this.#closed) this.#socket.terminate();
     this.didClose();
+  }
+
+  pause(): void {
+    if (!this.closed) this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.closed) this.#socket.resume();
   }
 
   /** Bytes came. */

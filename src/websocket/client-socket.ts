@@ -9,6 +9,8 @@ export interface ClientSocket {
   write(bytes: Buffer, byteOffset: number, byteLength: number): number;
   end(): void;
   terminate(): void;
+  pause(): void;
+  resume(): void;
 }
 
 export interface SocketTarget {

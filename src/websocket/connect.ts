@@ -4,14 +4,17 @@ import { HeadError } from "../http1/head.ts";
 import type { HeaderFields } from "../http1/message.ts";
 import { ClientChannel } from "./client-channel.ts";
 import { AnswerHead, type ClientSocket, openClientSocket, type SocketListener } from "./client-socket.ts";
+import type { MessageKind } from "./frame-reader.ts";
 import { newKey, problemOfUpgradeAnswer, upgradeRequestFields } from "./handshake.ts";
 import { WebSocketLink } from "./websocket-link.ts";
 
 export interface ConnectOptions {
   /** `http:`, `https:`, `ws:` or `wss:`. */
   url: URL;
-  /** The one subprotocol that is offered, and must be chosen. */
-  protocol: string;
+  /** The one subprotocol that is offered, and must be chosen; left out: none is. */
+  protocol?: string | undefined;
+  /** Left out: binary. */
+  kind?: MessageKind | undefined;
   /** Sent along. */
   headers?: HeaderFields | undefined;
   /** The deadline of the whole connect, the answer included. */
@@ -121,8 +124,8 @@ class Handshake implements SocketListener {
     clearTimeout(this.#timer);
     const channel = new ClientChannel(this.#socket as ClientSocket, this.#options.url.host, rest);
     this.#channel = channel;
-    const { maxMessageBytes, listen } = this.#options;
-    this.#resolve(new WebSocketLink(channel, { role: "client", maxMessageBytes, listen }));
+    const { maxMessageBytes, kind = "binary", listen } = this.#options;
+    this.#resolve(new WebSocketLink(channel, { role: "client", kind, maxMessageBytes, listen }));
   }
 
   #fail(problem: string, status?: number): void {

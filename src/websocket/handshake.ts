@@ -34,6 +34,11 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
   return { headers: { ...accepted, "sec-websocket-protocol": protocol } };
 }
 
+/** The subprotocols that a request offers, in its order of preference. */
+export function offeredProtocols({ headers }: Pick<IncomingRequest, "headers">): string[] {
+  return tokensOf(headers.get("sec-websocket-protocol"));
+}
+
 /** Whether a request asks for a WebSocket, rightly or not. */
 export function asksForWebSocket({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return hasToken(headers, "upgrade", "websocket");
@@ -44,24 +49,30 @@ export function newKey(): string {
 }
 
 /** The fields by which a client asks. */
-export function upgradeRequestFields(key: string, protocol: string): HeaderFields {
+export function upgradeRequestFields(key: string, protocol: string | undefined): HeaderFields {
   return {
     connection: "Upgrade",
     upgrade: "websocket",
     "sec-websocket-version": version,
     "sec-websocket-key": key,
-    "sec-websocket-protocol": protocol,
+    ...(protocol === undefined ? {} : { "sec-websocket-protocol": protocol }),
   };
 }
 
 /** The fault in an answer 101 to such a request; undefined where it is right. */
-export function problemOfUpgradeAnswer(headers: HeaderLines, key: string, protocol: string): string | undefined {
+export function problemOfUpgradeAnswer(
+  headers: HeaderLines,
+  key: string,
+  protocol: string | undefined,
+): string | undefined {
   if (headers.get("upgrade")?.toLowerCase() !== "websocket" || !hasToken(headers, "connection", "upgrade")) {
     return "it upgraded to something else";
   }
   if (headers.get("sec-websocket-accept") !== acceptOf(key)) return "its Sec-WebSocket-Accept is wrong";
   if (headers.has("sec-websocket-extensions")) return "it chose an extension that was not offered";
-  if (headers.get("sec-websocket-protocol") !== protocol) return `it does not speak ${protocol}`;
+  if (headers.get("sec-websocket-protocol") !== (protocol ?? null)) {
+    return protocol === undefined ? "it chose a subprotocol that was not offered" : `it does not speak ${protocol}`;
+  }
   return undefined;
 }
 

@@ -1,6 +1,6 @@
 // One WebSocket after its handshake, at either end: messages over a connection, and its end as RFC 6455 has it.
-import type { MessageLink, MessageLinkListener } from "../base/bytes/message-link.ts";
-import type { ByteChannel, ByteChannelListener } from "../http1/byte-channel.ts";
+import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
+import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";
 import { type FrameListener, FrameReader, type MessageKind } from "./frame-reader.ts";
 import { FrameWriter } from "./frame-writer.ts";
@@ -21,9 +21,9 @@ const closeMs = 2_000;
 const mostUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
 
-export class WebSocketLink implements MessageLink, ByteChannelListener, FrameListener {
+export class WebSocketLink implements PausableLink, ByteChannelListener, FrameListener {
   readonly peer: string;
-  readonly #channel: ByteChannel;
+  readonly #channel: PausableChannel;
   readonly #isServer: boolean;
   readonly #kind: MessageKind;
   readonly #reader: FrameReader;
@@ -34,7 +34,7 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
   #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #told = false;
 
-  constructor(channel: ByteChannel, options: WebSocketLinkOptions) {
+  constructor(channel: PausableChannel, options: WebSocketLinkOptions) {
     this.#channel = channel;
     this.peer = channel.peer;
     this.#isServer = options.role === "server";
@@ -69,6 +69,14 @@ export class WebSocketLink implements MessageLink, ByteChannelListener, FrameLis
 
   terminate(): void {
     this.#channel.terminate();
+  }
+
+  pause(): void {
+    this.#channel.pause();
+  }
+
+  resume(): void {
+    this.#channel.resume();
   }
 
   data(bytes: Buffer): void {

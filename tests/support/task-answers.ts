@@ -27,6 +27,9 @@ export const taskAnswers: Readonly<Record<string, (body: Json) => Json>> = {
     model,
     results: [{ flagged: false, categories: { hate: false }, category_scores: { hate: 0.01 } }],
   }),
+  // vLLM's; it has no version of the API in these paths.
+  "/tokenize": () => ({ count: 3, max_model_len: 4096, tokens: [791, 2010, 9520] }),
+  "/detokenize": () => ({ prompt: "The headrace" }),
   "/v1/decisions": () => ({
     answers: [{ type: "predicate", name: "billing", probability: 0.9 }],
     model,

@@ -20,6 +20,8 @@ export const abilityNames = {
   speech: "Speech",
   transcription: "Transcription",
   images: "Images",
+  realtime: "Realtime",
+  tokenize: "Tokens",
 } as const;
 export const abilities = Object.keys(abilityNames) as readonly Ability[];
 

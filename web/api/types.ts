@@ -886,6 +886,10 @@ export interface Shapes {
   ImageEvent?: ImageEvent;
   ImageEditRequest?: ImageEditRequest;
   ImageVariationRequest?: ImageVariationRequest;
+  TokenizeRequest?: TokenizeRequest;
+  TokenizeResult?: TokenizeResult;
+  DetokenizeRequest?: DetokenizeRequest;
+  DetokenizeResult?: DetokenizeResult;
   CompactRequest?: CompactRequest;
   ResponseInputItem?: ResponseInputItem;
   Compaction?: Compaction;
@@ -2114,6 +2118,95 @@ export interface ImageVariationRequest {
   image: FormFile;
   [k: string]: unknown;
 }
+export interface TokenizeRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * The text, by vLLM's name.
+   */
+  prompt?: string;
+  /**
+   * The text, by llama-server's name.
+   */
+  content?: string;
+  /**
+   * A conversation in place of a text, as the model's template makes a prompt of it, where the server can.
+   *
+   * @minItems 1
+   */
+  messages?: {
+    role: string;
+    [k: string]: unknown;
+  }[];
+  /**
+   * Whether tokens for the beginning and the like are added. Default: of a `prompt`, but not of `content`.
+   */
+  add_special_tokens?: boolean | null;
+  /**
+   * The same by llama-server's name.
+   */
+  add_special?: boolean | null;
+  /**
+   * Whether, for messages, the beginning of the answer is among them. Default: yes.
+   */
+  add_generation_prompt?: boolean | null;
+  /**
+   * Whether vLLM tells the text of each token as well, as `token_strs`.
+   */
+  return_token_strs?: boolean | null;
+  /**
+   * Whether llama-server tells the text of each token, as objects in `tokens`.
+   */
+  with_pieces?: boolean | null;
+  [k: string]: unknown;
+}
+export interface TokenizeResult {
+  /**
+   * Their ids; with `with_pieces` objects that have their texts as well, where the server tells them.
+   */
+  tokens: (
+    | number
+    | {
+        id: number;
+        [k: string]: unknown;
+      }
+  )[];
+  /**
+   * How many they are.
+   */
+  count: number;
+  /**
+   * Tokens that the model takes, where that is known.
+   */
+  max_model_len?: number;
+  [k: string]: unknown;
+}
+export interface DetokenizeRequest {
+  /**
+   * Model ID to use; `GET /v1/models` lists them.
+   */
+  model: string;
+  /**
+   * Ids of tokens.
+   *
+   * @maxItems 1000000
+   */
+  tokens: number[];
+  [k: string]: unknown;
+}
+export interface DetokenizeResult {
+  /**
+   * The text, by vLLM's name.
+   */
+  prompt: string;
+  /**
+   * The same by llama-server's name.
+   */
+  content: string;
+  [k: string]: unknown;
+}
 export interface CompactRequest {
   /**
    * Model ID to use; `GET /v1/models` lists them.
@@ -3085,6 +3178,8 @@ export interface Model {
     speech?: boolean;
     transcription?: boolean;
     images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -3371,6 +3466,8 @@ export interface ModelStatus {
     speech?: boolean;
     transcription?: boolean;
     images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens of prompt and answer together. Left out where nobody says.
@@ -4551,7 +4648,10 @@ export interface Request {
     | "translation"
     | "image"
     | "image_edit"
-    | "image_variation";
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -4665,7 +4765,10 @@ export interface RequestDetail {
     | "translation"
     | "image"
     | "image_edit"
-    | "image_variation";
+    | "image_variation"
+    | "tokenize"
+    | "detokenize"
+    | "realtime";
   /**
    * The model that was asked for; null where the request was refused before its body was read.
    */
@@ -7944,6 +8047,14 @@ export interface ManagedModel {
      * Makes images, and edits them.
      */
     images?: boolean;
+    /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together; null where nobody says.
@@ -8197,6 +8308,14 @@ export interface ManagedModel {
        * Makes images, and edits them.
        */
       images?: boolean;
+      /**
+       * Talks over a WebSocket, in audio or text, as it is said.
+       */
+      realtime?: boolean;
+      /**
+       * Tells the tokens of a text, and the text of tokens.
+       */
+      tokenize?: boolean;
     } | null;
     /**
      * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8470,6 +8589,14 @@ export interface CreateManagedModelRequest {
      * Makes images, and edits them.
      */
     images?: boolean;
+    /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8737,6 +8864,14 @@ export interface UpdateManagedModelRequest {
      * Makes images, and edits them.
      */
     images?: boolean;
+    /**
+     * Talks over a WebSocket, in audio or text, as it is said.
+     */
+    realtime?: boolean;
+    /**
+     * Tells the tokens of a text, and the text of tokens.
+     */
+    tokenize?: boolean;
   } | null;
   /**
    * Tokens of prompt and answer together. null: as the upstream tells, else unbounded.
@@ -8996,6 +9131,8 @@ export interface PulledModel {
     speech?: boolean;
     transcription?: boolean;
     images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
   };
   /**
    * Tokens; null where the file does not say.
@@ -9365,6 +9502,8 @@ export interface NodeModel {
     speech?: boolean;
     transcription?: boolean;
     images?: boolean;
+    realtime?: boolean;
+    tokenize?: boolean;
   } | null;
   /**
    * Whether it may serve it.

@@ -1,4 +1,4 @@
-// The port of a connection that carries whole binary messages, in order, both ways: what the tunnel to a node runs over.
+// The port of a connection that carries whole messages, in order, both ways: the tunnel to a node, or a conversation as it is spoken.
 
 export interface MessageLink {
   /** The address at the other end, for the log. */
@@ -11,6 +11,13 @@ export interface MessageLink {
   close(code: number, reason: string): void;
   /** Ends it at once, without a word. */
   terminate(): void;
+}
+
+/** One whose other end can be kept waiting. */
+export interface PausableLink extends MessageLink {
+  /** After it, at most the messages are given that were received already. */
+  pause(): void;
+  resume(): void;
 }
 
 export interface MessageLinkListener {

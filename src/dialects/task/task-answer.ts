@@ -15,9 +15,11 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   const { text } = bytes;
   const answer = requireAnswer(task, text, serving);
   const usage = usageOfTask(task.usage(answer), task.units(request.body), request, 0);
-  const { id } = serving.model;
-  if (typeof answer["model"] !== "string" || answer["model"] === id) return new ReadAnswer(bytes, usage);
-  return new ReadAnswer(edited(text, { model: JSON.stringify(id) }), usage);
+  const { id, context } = serving.model;
+  const completed = task.completed(answer, request.body, context);
+  const isNamed = typeof answer["model"] !== "string" || answer["model"] === id;
+  if (isNamed && !completed) return new ReadAnswer(bytes, usage);
+  return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
 }
 
 /** The answer in this text. Throws `upstream_error` on what is none. */

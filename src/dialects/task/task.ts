@@ -24,6 +24,10 @@ export interface Task {
   readonly events: TaskEvents | undefined;
   /** Whether the answer to such a request, where it is no stream of events, is bytes that go to the client as they come. */
   answersBytes(body: Json): boolean;
+  /** Throws `invalid_request` for what the schema cannot say. */
+  check(body: Json): void;
+  /** Members that a server gets beside the client's, as JSON: what was said in other words than it may know. */
+  added(body: Json): Readonly<Record<string, string>> | undefined;
   /** The member that is asked about, and all whose text a model reads. */
   readonly promptMember: string;
   readonly shownMembers: readonly string[];
@@ -39,6 +43,11 @@ export interface Task {
   readonly answerMembers: Readonly<Record<string, "list" | "text">>;
   /** Bytes of one item of an answer, of which there are as many as the prompt has, or as `n` says. */
   readonly itemBytes: number;
+  /**
+   * Members that the client gets beside the server's, as JSON. Throws `upstream_error` for an answer to something else than
+   * was asked. `context`: tokens of the model, where they are known.
+   */
+  completed(answer: Json, body: Json, context: number | undefined): Readonly<Record<string, string>> | undefined;
   /** What an answer, or the last event of one, tells of its usage; undefined where it tells nothing. */
   usage(answer: Json): ReplyUsage | undefined;
 }
@@ -76,10 +85,13 @@ export interface TaskEvents {
   ofWhole(answer: Json): readonly Json[];
 }
 
-/** What holds of a task that is asked by JSON, and answers with JSON as a whole. */
+/** What holds of a task that is asked by JSON, in the same words everywhere, and answers with JSON as a whole. */
 export const jsonTask = {
   form: undefined,
   events: undefined,
   answersBytes: () => false,
   itemBytes: 0,
+  check: () => {},
+  added: () => undefined,
+  completed: () => undefined,
 } as const satisfies Partial<Task>;

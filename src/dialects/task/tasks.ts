@@ -7,6 +7,7 @@ import { countOf, detailsOf } from "../told-parts.ts";
 import { image, imageEdit, imageVariation } from "./image-tasks.ts";
 import { speech, transcription, translation } from "./sound-tasks.ts";
 import { type Json, jsonTask, type Task } from "./task.ts";
+import { detokenize, tokenize } from "./tokens.ts";
 
 const nothing: Json = {};
 /** What a question's answer may take by its server's account: names, values and their probabilities. */
@@ -136,6 +137,7 @@ export const tasks: readonly Task[] = [
   ...[rerank, score, moderation, decisions],
   ...[speech, transcription, translation],
   ...[image, imageEdit, imageVariation],
+  ...[tokenize, detokenize],
 ];
 
 /** Jina and vLLM tell the total alone, where there is nothing but a prompt. */

@@ -11,6 +11,8 @@ export const capabilities = {
   speech: "Speaks a text.",
   transcription: "Writes down what is said in a recording, or its translation.",
   images: "Makes images, and edits them.",
+  realtime: "Talks over a WebSocket, in audio or text, as it is said.",
+  tokenize: "Tells the tokens of a text, and the text of tokens.",
 } as const;
 
 export type CapabilityName = keyof typeof capabilities;

@@ -3,6 +3,7 @@
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
@@ -69,6 +70,17 @@ export interface EngineModel {
   environments?: readonly Environment[];
 }
 
+/** A conversation that is to be had as it is spoken. */
+export interface RealtimeRequest {
+  requestId: string;
+  /** The engine's own id of the model. */
+  model: string;
+  /** The most bytes of one message that comes. */
+  maxMessageBytes: number;
+  /** Sent along, where the request is traced. */
+  trace?: TraceHeaders | undefined;
+}
+
 /** The load of a server by its own account, its requests from elsewhere included. */
 export interface EngineLoad {
   /** Requests that it works on, and that wait inside of it. */
@@ -125,6 +137,14 @@ export interface Engine {
    * response is here; from then on its body is cancelled.
    */
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse>;
+  /**
+   * Opens a connection for OpenAI's realtime events, a text message each; left out: it has none. Rejects with a GatewayError
+   * where none came about. `listen` is called before anything of it is read.
+   */
+  connectRealtime?(
+    request: RealtimeRequest,
+    listen: (link: PausableLink) => MessageLinkListener,
+  ): Promise<PausableLink>;
   /** Lists what it serves now. Rejects when it cannot be reached. */
   models(signal: AbortSignal): Promise<EngineModel[]>;
   /**

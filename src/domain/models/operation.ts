@@ -17,9 +17,15 @@ export const operationPaths = {
   image: "/images/generations",
   image_edit: "/images/edits",
   image_variation: "/images/variations",
+  tokenize: "/tokenize",
+  detokenize: "/detokenize",
 } as const;
 
 export type Operation = keyof typeof operationPaths;
+
+/** What is on the ledger: requests for the operations, and the responses within a realtime session. */
+export type BookedOperation = Operation | "realtime";
+export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), "realtime"] as const;
 
 /** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
 export const generates: Readonly<Record<Operation, boolean>> = {
@@ -28,6 +34,7 @@ export const generates: Readonly<Record<Operation, boolean>> = {
   ...{ rerank: false, score: false, moderation: false, decision: false },
   ...{ speech: false, transcription: false, translation: false },
   ...{ image: false, image_edit: false, image_variation: false },
+  ...{ tokenize: false, detokenize: false },
 };
 
 /** Those in which the same conversation can be had: what a server does not speak of them is translated. */
@@ -43,14 +50,24 @@ export const taskOperations = [
   ...(["rerank", "score", "moderation", "decision"] as const),
   ...(["speech", "transcription", "translation"] as const),
   ...(["image", "image_edit", "image_variation"] as const),
+  ...(["tokenize", "detokenize"] as const),
 ] as const satisfies readonly Operation[];
 
 export function isTask(operation: Operation): boolean {
   return (taskOperations as readonly Operation[]).includes(operation);
 }
 
+/** Those whose path at a server has no version of the API before it: vLLM and llama-server have `/tokenize` alone. */
+const unversioned: ReadonlySet<Operation> = new Set(["tokenize", "detokenize"]);
+
+export function isUnversioned(operation: Operation): boolean {
+  return unversioned.has(operation);
+}
+
 /** The result of `of` for the path of each. */
-export function byOperation<Value>(of: (path: string) => Value): Readonly<Record<Operation, Value>> {
-  const each = Object.entries(operationPaths).map(([operation, path]) => [operation, of(path)]);
+export function byOperation<Value>(
+  of: (path: string, operation: Operation) => Value,
+): Readonly<Record<Operation, Value>> {
+  const each = Object.entries(operationPaths).map(([operation, path]) => [operation, of(path, operation as Operation)]);
   return Object.fromEntries(each) as Record<Operation, Value>;
 }

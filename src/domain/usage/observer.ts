@@ -2,7 +2,7 @@
 
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/operation.ts";
+import type { BookedOperation } from "../models/operation.ts";
 import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
@@ -30,7 +30,7 @@ export interface InferenceCourse {
 /** A request that was not admitted. */
 export interface RefusedInference {
   requestId: string;
-  operation: Operation;
+  operation: BookedOperation;
   /** Public model id. */
   model: string;
   environment: Environment;

@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/operation.ts";
+import type { BookedOperation } from "../models/operation.ts";
 import type { RequestFilter, RequestOwner, RequestPosition } from "./request-log.ts";
 
 export interface RefusedRequest {
@@ -13,7 +13,7 @@ export interface RefusedRequest {
   keyId: string;
   appId: string | null;
   environment: Environment;
-  operation: Operation;
+  operation: BookedOperation;
   /** The model as it was asked for, a public id or not; null with `stream` where the body was not read. */
   model: string | null;
   stream: boolean | null;

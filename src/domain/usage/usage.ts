@@ -2,7 +2,7 @@
 
 import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
-import type { Operation } from "../models/operation.ts";
+import type { BookedOperation } from "../models/operation.ts";
 import type { Trail } from "./trail.ts";
 import type { UsageParts } from "./usage-parts.ts";
 
@@ -30,7 +30,7 @@ export interface UsageBegin {
   keyId: string;
   appId: string | null;
   environment: Environment;
-  operation: Operation;
+  operation: BookedOperation;
   /** Public model id. */
   model: string;
   stream: boolean;

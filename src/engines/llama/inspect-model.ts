@@ -11,7 +11,10 @@ const inspection = z.object({
   embeddingLength: z.number().nullish(),
   parameters: z.number().nullish(),
   quantization: z.string().nullish(),
-  capabilities: z.object({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() }),
+  capabilities: z.object({
+    ...{ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() },
+    ...{ rerank: z.exactOptional(z.boolean()), tokenize: z.boolean() },
+  }),
   tools: z.boolean(),
 });
 

@@ -61,6 +61,8 @@ export interface LlamaEngineOptions {
   onOpen(): void;
 }
 
+/** What its worker answers beside chats, completions and embeddings. */
+const ownTasks: ReadonlySet<Operation> = new Set(["rerank", "score", "tokenize", "detokenize"]);
 const unloadAfterMs = 10 * 60_000;
 /** Until the worker tells how many it takes; it chooses this many for most models. */
 const placesBeforeReady = 4;
@@ -132,7 +134,7 @@ export class LlamaEngine implements Engine {
     if (!this.#known.has(id)) {
       throw new GatewayError("upstream_error", `The built-in engine no longer has the model \`${id}\`.`);
     }
-    if (isTask(request.operation)) {
+    if (isTask(request.operation) && !ownTasks.has(request.operation)) {
       throw fieldError(
         "model",
         `\`${id}\` runs on the built-in engine, which has no ${operationPaths[request.operation]}.`,

@@ -29,7 +29,11 @@ const manifestSchema = z.object({
   pulledAt: z.number().int().nonnegative(),
   /** Tokens; the length that the model was trained for. */
   context: z.number().int().positive().optional(),
-  capabilities: z.object({ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() }),
+  capabilities: z.object({
+    ...{ chat: z.boolean(), completion: z.boolean(), embeddings: z.boolean() },
+    // Models that an earlier version pulled say nothing of these.
+    ...{ rerank: z.exactOptional(z.boolean()), tokenize: z.exactOptional(z.boolean()) },
+  }),
   /** Whether the chat template has tool calls. */
   tools: z.boolean(),
 });

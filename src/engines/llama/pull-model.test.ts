@@ -84,7 +84,7 @@ describe("a pulled model", () => {
       source: "hf:Acme/Tiny-GGUF:Tiny-Q8_0.gguf",
       pulledAt: expect.any(Number),
       context: 1024,
-      capabilities: { chat: true, completion: true, embeddings: true },
+      capabilities: { chat: true, completion: true, embeddings: true, tokenize: true },
       tools: false,
     });
     expect(await listModels(dataDir)).toEqual([manifest]);

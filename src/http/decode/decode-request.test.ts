@@ -133,6 +133,7 @@ const toolOf: Readonly<Record<Operation, Structure>> = {
   ...{ rerank: chatTool, score: chatTool, moderation: chatTool, decision: chatTool },
   ...{ speech: chatTool, transcription: chatTool, translation: chatTool },
   ...{ image: chatTool, image_edit: chatTool, image_variation: chatTool },
+  ...{ tokenize: chatTool, detokenize: chatTool },
   response: { type: "value", name: "value", description: "value", parameters: "value" },
   message: { type: "value", name: "value", description: "value", input_schema: "value" },
 };

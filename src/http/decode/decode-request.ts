@@ -54,6 +54,7 @@ function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLim
   const dialect = dialects[operation];
   fieldNames().require(rule, body);
   requireFit(rule, body);
+  dialect.task?.check(body);
   return new DecodedRequest(dialect, bytes, marksOf(dialect, body), parsed);
 }
 

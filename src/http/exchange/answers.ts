@@ -1,6 +1,6 @@
 // The answers of routes as the connection takes them; what fails to begin is broken off.
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { ByteChannel } from "../../http1/byte-channel.ts";
+import type { PausableChannel } from "../../http1/byte-channel.ts";
 import { contentTypeOptions } from "./browser-headers.ts";
 import type { AnswerHeaders, PlainAnswer, StreamedAnswer, UpgradeAnswer } from "./route.ts";
 
@@ -33,7 +33,7 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   }
 }
 
-export function upgradeTo(answer: UpgradeAnswer, channel: ByteChannel): void {
+export function upgradeTo(answer: UpgradeAnswer, channel: PausableChannel): void {
   try {
     answer.upgrade(channel);
   } catch (error) {

@@ -1,5 +1,6 @@
-// The API key among the headers of a request: X-API-Key, or api-key, as clients made for Azure send it.
+// The credential among the headers of a request: Authorization, X-API-Key, or api-key, as clients made for Azure send it.
 import type { IncomingRequest } from "../../http1/message.ts";
+import { asksForWebSocket, offeredProtocols } from "../../websocket/handshake.ts";
 
 type Headers = IncomingRequest["headers"];
 
@@ -9,6 +10,17 @@ export function apiKeyOf(headers: Headers): string | null {
   const azures = headers.get("api-key");
   if (azures === null || azures === "" || azures === ours) return ours;
   return ours === null || ours === "" ? azures : `${ours}, ${azures}`;
+}
+
+/** By it OpenAI's clients in browsers name their key: they can set no header of a WebSocket. */
+const keyProtocol = "openai-insecure-api-key.";
+
+/** The value of `Authorization`; where there is none, a WebSocket may name the key among its subprotocols. */
+export function authorizationOf({ headers }: Pick<IncomingRequest, "headers">): string | null {
+  const said = headers.get("authorization");
+  if (said !== null || !asksForWebSocket({ headers })) return said;
+  const named = offeredProtocols({ headers }).find((name) => name.startsWith(keyProtocol));
+  return named === undefined ? null : `Bearer ${named.slice(keyProtocol.length)}`;
 }
 
 export function hasApiKey(headers: Headers): boolean {

@@ -16,7 +16,7 @@ import { requireStorable } from "../decode/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
 import { inAnthropicForm, isAnthropicClient, isAskedAsAnthropic } from "./anthropic-errors.ts";
-import { apiKeyOf } from "./api-key-header.ts";
+import { apiKeyOf, authorizationOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
@@ -121,7 +121,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   }
 
   get authorization(): string | null {
-    return this.req.headers.get("authorization");
+    return authorizationOf(this.req);
   }
 
   get apiKey(): string | null {

@@ -10,7 +10,7 @@ import type { LogFields } from "../../base/log.ts";
 import type { Principal, SignedInPerson } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { ByteChannel } from "../../http1/byte-channel.ts";
+import type { PausableChannel } from "../../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../../http1/message.ts";
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 
@@ -93,7 +93,7 @@ export interface UpgradeAnswer {
   status: 101;
   headers: HeaderFields;
   /** Called once, when the head of the answer is on its way; the connection is its own from there on. */
-  upgrade(channel: ByteChannel): void;
+  upgrade(channel: PausableChannel): void;
 }
 
 /** A `Response` is sent whole. */

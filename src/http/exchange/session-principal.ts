@@ -8,7 +8,7 @@ import type { SignedIn } from "../../domain/people/session.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
-import { hasApiKey } from "./api-key-header.ts";
+import { authorizationOf, hasApiKey } from "./api-key-header.ts";
 import { browserOrigin } from "./browser.ts";
 import type { Exchange } from "./route.ts";
 
@@ -32,7 +32,7 @@ export class SessionPrincipals {
 
   /** Whether the request is to be judged by its cookie: it has a session's, and no other credential. */
   applies({ headers }: IncomingRequest): boolean {
-    if (headers.has("authorization") || hasApiKey(headers)) return false;
+    if (authorizationOf({ headers }) !== null || hasApiKey(headers)) return false;
     return this.#options.sessions.hasCookie(headers.get("cookie"));
   }
 

@@ -26,6 +26,7 @@ export function unrouted(
       `${req.method} is not allowed on ${shown}; use ${allowed.join(" or ")}.`,
     );
   }
+  if (path.startsWith("/v1/realtime/")) return pastGateway(shown);
   const meant = meantPath(path, table);
   // Anthropic's clients add the version themselves.
   const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
@@ -34,6 +35,14 @@ export function unrouted(
       ? ""
       : ` Did you mean ${short(meant)}? The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
+}
+
+/** A secret of the model server, or a call at it, would go past the gateway: nothing of it would be limited or counted. */
+function pastGateway(path: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `${path} is not relayed: what it gives goes to the model server directly, past every limit. Open a WebSocket at /v1/realtime?model=…; in a browser, with a short-lived access token (POST /v1/auth/token) as the subprotocol openai-insecure-api-key.<token>.`,
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 // A row of `usage_records` and the record that it says, whichever database it is of. Read by the thousand: no table of columns.
 import type { Environment } from "../../domain/api-key.ts";
-import type { Operation } from "../../domain/models/operation.ts";
+import type { BookedOperation } from "../../domain/models/operation.ts";
 import type { UsageOutcome, UsageRecord } from "../../domain/usage/usage.ts";
 import type { UsageParts } from "../../domain/usage/usage-parts.ts";
 import { readDetails } from "./details-text.ts";
@@ -15,7 +15,7 @@ export interface RecordRow {
   key_id: string;
   app_id: string | null;
   environment: Environment;
-  operation: Operation;
+  operation: BookedOperation;
   duration_ms: number | string;
   model: string;
   stream: number;

@@ -125,7 +125,7 @@ function weights(tokens: number, width: number, successors: ReadonlyMap<number, 
 }
 
 /** GPT-2's way of writing each byte as one character. */
-const byteSigns = makeByteSigns();
+export const byteSigns = makeByteSigns();
 
 function makeByteSigns(): string[] {
   let others = 0;

@@ -27,6 +27,9 @@ export const operations: Record<Request["operation"], string> = {
   image: "Image",
   image_edit: "Image edit",
   image_variation: "Image variation",
+  realtime: "Realtime",
+  tokenize: "Tokens",
+  detokenize: "Text of tokens",
 };
 
 /** Where the body was not read, nobody knows it. */

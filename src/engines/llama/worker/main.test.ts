@@ -40,7 +40,7 @@ test("a worker describes the model", async () => {
       object: "model",
       created: expect.any(Number),
       owned_by: "headrace",
-      capabilities: { chat: true, completion: true, embeddings: true },
+      capabilities: { chat: true, completion: true, embeddings: true, tokenize: true },
       context_length: 1024,
       embedding_length: 256,
       parallel: 8,
@@ -100,7 +100,7 @@ test("inspecting tells what the file is without loading it", async () => {
       embeddingLength: 256,
       parameters: 4_295_424,
       quantization: "Q8_0",
-      capabilities: { chat: true, completion: true, embeddings: true },
+      capabilities: { chat: true, completion: true, embeddings: true, tokenize: true },
       tools: false,
     },
   });

@@ -3,6 +3,15 @@ import { stat } from "node:fs/promises";
 import type { GgufFileInfo } from "node-llama-cpp";
 import type { Library } from "./library.ts";
 
+/** `rerank` is left open where a model does not rank, but can score by its embeddings: it says so itself. */
+export interface ModelCapabilities {
+  chat: boolean;
+  completion: boolean;
+  embeddings: boolean;
+  rerank: boolean | undefined;
+  tokenize: boolean;
+}
+
 export interface ModelFacts {
   architecture: string;
   name: string | undefined;
@@ -13,7 +22,7 @@ export interface ModelFacts {
   parameters: number | undefined;
   /** The file type by its usual name, e.g. `Q4_K_M`. */
   quantization: string | undefined;
-  capabilities: { chat: boolean; completion: boolean; embeddings: boolean };
+  capabilities: ModelCapabilities;
   /** Whether the chat template has a place for tools. */
   tools: boolean;
   chatTemplate: string | undefined;
@@ -26,6 +35,9 @@ export class ModelFileError extends Error {
 
 /** Architectures that only read text; they have neither a next token nor a chat. */
 const encoderOnly = /bert|gemma-embedding|t5encoder/;
+
+/** By which a model tells how well two texts go together, as the library knows one that was made for that. */
+const rankingTensors: ReadonlySet<string> = new Set(["cls.weight", "cls.output.weight"]);
 
 /** Reads the header only. Rejects with a ModelFileError. */
 export async function readModelFacts(library: Library, path: string): Promise<ModelFacts> {
@@ -67,12 +79,16 @@ export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
   const { general } = info.metadata;
   const { architecture } = general;
   const chatTemplate = info.metadata.tokenizer?.chat_template;
-  const generates = !encoderOnly.test(architecture);
   const {
     context_length: context,
     embedding_length: embeddingLength,
     pooling_type: pooling,
   } = info.architectureMetadata;
+  // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type): neither makes one vector.
+  const pools = pooling !== undefined && pooling > 0 && pooling < 4;
+  const ranks = !pools && (info.fullTensorInfo ?? []).some(({ name }) => rankingTensors.has(name));
+  const generates = !encoderOnly.test(architecture) && !ranks;
+  const embeds = !ranks && (!generates || pools);
   const fileType = general.file_type;
   return {
     architecture,
@@ -85,8 +101,9 @@ export function factsOf(library: Library, info: GgufFileInfo): ModelFacts {
     capabilities: {
       chat: generates && chatTemplate !== undefined && chatTemplate.trim() !== "",
       completion: generates,
-      // 0 is "no pooling" and 4 ranks pairs of texts (llama.cpp, enum llama_pooling_type): neither makes one vector.
-      embeddings: !generates || (pooling !== undefined && pooling > 0 && pooling < 4),
+      embeddings: embeds,
+      rerank: embeds ? undefined : ranks,
+      tokenize: true,
     },
     tools: /\btools\b/.test(chatTemplate ?? ""),
     chatTemplate,

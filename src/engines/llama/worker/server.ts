@@ -1,10 +1,12 @@
 // The worker's HTTP server on a Unix domain socket: OpenAI-shaped routes, and errors in the OpenAI shape.
 import { answerChat, countChat } from "./request/chat.ts";
 import { answerCompletion } from "./request/completion.ts";
-import { Embedder } from "./request/embedding.ts";
 import { Fields, isObject } from "./request/fields.ts";
 import { asRequestError, errorBody, invalid, RequestError } from "./request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "./runtime.ts";
+import { Embedder } from "./texts/embedding.ts";
+import { Ranker } from "./texts/ranking.ts";
+import { detokenize, tokenize } from "./texts/tokens.ts";
 
 /** The gateway has its own, lower limit for what clients send. */
 const largestBodyBytes = 64 * 1024 * 1024;
@@ -20,11 +22,16 @@ type Handler = (fields: Fields, signal: AbortSignal) => Promise<Response>;
 /** Listens on the socket until the process ends. */
 export function serve(socket: string, runtime: ModelRuntime | Runtime): void {
   const embedder = new Embedder(runtime);
+  const ranker = new Ranker(runtime, embedder);
   const posts: Readonly<Record<string, Handler>> = {
     "/chat/completions": (fields, signal) => answerChat(requireText(runtime), fields, signal),
     "/chat/completions/input_tokens": async (fields) => countChat(requireText(runtime), fields),
     "/completions": (fields, signal) => answerCompletion(requireText(runtime), fields, signal),
     "/embeddings": (fields, signal) => embedder.answer(fields, signal),
+    "/rerank": (fields, signal) => ranker.rerank(fields, signal),
+    "/score": (fields, signal) => ranker.score(fields, signal),
+    "/tokenize": async (fields) => tokenize(runtime, fields),
+    "/detokenize": async (fields) => detokenize(runtime, fields),
   };
   const gets: Readonly<Record<string, () => object>> = {
     "/models": () => ({ object: "list", data: [describe(runtime)] }),
@@ -74,7 +81,7 @@ async function readBody(request: Request, modelId: string): Promise<Fields> {
 
 function requireText(runtime: ModelRuntime | Runtime): Runtime {
   if (writesText(runtime)) return runtime;
-  throw invalid("This model only makes embeddings. Use a model whose capabilities include chat or completion.");
+  throw invalid("This model writes no text. Use a model whose capabilities include chat or completion.");
 }
 
 function progress({ pool, generatedTokens }: Runtime): object {

@@ -1,7 +1,7 @@
 // OpenAI's Responses: a model is asked.
 import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
-import { GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { GatewayError } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
 import type { Eventual } from "../../../base/later.ts";
 import { dialects } from "../../../dialects/dialects.ts";
@@ -14,7 +14,6 @@ import type { Authenticator } from "../../../policy/credentials/authenticate.ts"
 import { asksForWebSocket } from "../../../websocket/handshake.ts";
 import { compaction, compactRequest, responseEvent, responseObject } from "../../../wire/responses.ts";
 import { apiKeyOf } from "../../exchange/api-key-header.ts";
-import { renderError } from "../../exchange/errors.ts";
 import type { Answer, Exchange, ScopedRoute } from "../../exchange/route.ts";
 import {
   answerInference,
@@ -26,6 +25,7 @@ import {
   streamHeaders,
 } from "../inference-answer.ts";
 import { inferenceErrors } from "../inference-routes.ts";
+import { noWebSocket, upgradeRequired } from "../realtime/websocket-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { beginInBackground, type FollowDeps } from "./background/background-answer.ts";
 import { compact } from "./response-compaction.ts";
@@ -43,8 +43,6 @@ export interface ResponseRouteDeps extends InferenceRouteDeps, FollowDeps {
   authenticator: Pick<Authenticator, "authenticate">;
 }
 
-const upgradeNeeded = z.looseObject({ error: z.looseObject({ message: z.string() }) });
-
 export function responseRoutes(deps: ResponseRouteDeps): ScopedRoute[] {
   return [socketRoute(deps), compactRoute(deps), countRoute(deps), createRoute(deps, runOrBegin)];
 }
@@ -61,7 +59,7 @@ function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
         'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. `previous_response_id` may name a kept response, or, with `store: false`, one of the last four of this connection. `generate: false` asks no model: the response has no output, and later ones may go on from it. `stream_id` is repeated in the events. The connection ends after an hour.',
       tag: "Inference",
       response: { status: 101, description: "The connection is a WebSocket." },
-      otherResponses: { 426: { description: "The request asks for no WebSocket.", json: upgradeNeeded } },
+      otherResponses: noWebSocket,
       errors: ["invalid_request"],
     },
     handle: (exchange) => connect(exchange, deps),
@@ -166,13 +164,7 @@ function runOrBegin(
 
 function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
   const { req, clientAddress, requestId } = exchange;
-  if (!asksForWebSocket(req)) {
-    const error = invalidRequest(
-      "GET /v1/responses is a WebSocket: send `Connection: Upgrade` and `Upgrade: websocket`, or POST for one response.",
-    );
-    const headers = { "content-type": "application/json", upgrade: "websocket", connection: "upgrade" };
-    return { status: 426, headers, body: renderError(error) };
-  }
+  if (!asksForWebSocket(req)) return upgradeRequired("/v1/responses", "or POST for one response");
   const presented = {
     authorization: req.headers.get("authorization"),
     apiKey: apiKeyOf(req.headers),

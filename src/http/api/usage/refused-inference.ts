@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
-import type { Operation } from "../../../domain/models/operation.ts";
+import type { BookedOperation } from "../../../domain/models/operation.ts";
 import { keyOf, type Principal } from "../../../domain/principal.ts";
 import { redactCredentials } from "../../../domain/redaction.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
@@ -20,7 +20,7 @@ const longestModel = 256;
 
 /** `durationMs`: from its head to its answer. */
 export function noteRefused(
-  operation: Operation,
+  operation: BookedOperation,
   { requestId, line }: Pick<Exchange, "requestId" | "line">,
   principal: Principal,
   error: GatewayError,

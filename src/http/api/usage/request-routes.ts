@@ -117,8 +117,9 @@ async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Pr
 
 /** Only one that the caller could read as well: a member sees no chat of another, a key for usage alone none at all. */
 async function chatOf(request: PastRequest, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
-  const isStored =
-    dialects[request.operation].kept?.as === "chat" && !isRefused(request) && request.outcome === "completed";
+  const { operation } = request;
+  const kept = operation === "realtime" ? undefined : dialects[operation].kept;
+  const isStored = kept?.as === "chat" && !isRefused(request) && request.outcome === "completed";
   if (!principal.scopes.has("chat:read") || !isStored) return null;
   const id = chatIdOf(request.requestId);
   await writtenSoon(deps.chatWriter);

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { errorCodes } from "../../../base/errors.ts";
 import { usdOf } from "../../../base/money.ts";
-import { operations } from "../../../dialects/dialects.ts";
+import { bookedOperations } from "../../../domain/models/operation.ts";
 import type { RefusedRequest } from "../../../domain/usage/refused-request.ts";
 import { stepResults, type Trail, type TrailStep, wasAsked } from "../../../domain/usage/trail.ts";
 import { generationOf, type UsageRecord, usageOutcomes } from "../../../domain/usage/usage.ts";
@@ -22,7 +22,7 @@ export const requestShape = z
     object: z.literal("request"),
     id: z.string().describe("The `x-request-id` of its answer."),
     at: unixSeconds.describe("When it began, Unix seconds; of a refused one, when it was refused."),
-    operation: z.enum(operations),
+    operation: z.enum(bookedOperations),
     model: z
       .string()
       .nullable()

@@ -1,5 +1,5 @@
 // POST /chat/completions: checks the request and sets up its generations.
-
+import type { Token } from "node-llama-cpp";
 import { GrammarSource } from "../json/grammar-source.ts";
 import { anyObjectGrammar } from "../json/json-grammar.ts";
 import { schemaGrammar } from "../json/json-schema-grammar.ts";
@@ -22,9 +22,13 @@ export async function answerChat(runtime: Runtime, fields: Fields, signal: Abort
 
 /** The tokens of the prompt, also of one that is too long to be answered. */
 export function countChat(runtime: Runtime, fields: Fields): Response {
+  return Response.json({ object: "response.input_tokens", input_tokens: chatTokens(runtime, fields).length });
+}
+
+/** Those of the prompt, up to where the answer begins. */
+export function chatTokens(runtime: Runtime, fields: Fields): readonly Token[] {
   const tools = readToolUse(fields, requireChat(runtime).syntax.calls !== undefined);
-  const { tokens } = readPrompt(runtime, fields, tools === "ignored" ? undefined : tools);
-  return Response.json({ object: "response.input_tokens", input_tokens: tokens.length });
+  return readPrompt(runtime, fields, tools === "ignored" ? undefined : tools).tokens;
 }
 
 function requireChat({ chat }: Runtime): Chat {

@@ -1,0 +1,60 @@
+// POST /tokenize and /detokenize: the tokens that the model reads of a text or a conversation, and the text of tokens.
+import type { Token } from "node-llama-cpp";
+import { chatTokens } from "../request/chat.ts";
+import type { Fields } from "../request/fields.ts";
+import { invalid } from "../request/request-error.ts";
+import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
+
+/** A longer text would hold up every other request: the tokenizer reads some megabytes a second. */
+const mostTextLength = 1024 * 1024;
+const mostTokens = 1_000_000;
+
+/** A text by the name of vLLM or of llama-server, and `messages` where the model chats. */
+export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
+  const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
+  const pieces = () => tokens.map((token) => runtime.model.detokenize([token], true));
+  const shown = fields.boolean("with_pieces") ? pieces().map((piece, index) => ({ id: tokens[index], piece })) : tokens;
+  const count = { count: tokens.length, max_model_len: runtime.contextSize, tokens: shown };
+  return Response.json(fields.boolean("return_token_strs") ? { ...count, token_strs: pieces() } : count);
+}
+
+export function detokenize({ model, vocabularySize }: ModelRuntime, fields: Fields): Response {
+  const values = fields.array("tokens") ?? [];
+  if (values.length > mostTokens) throw invalid(`tokens may hold at most ${mostTokens} ids.`, "tokens");
+  const tokens = values.map((value, index) => {
+    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) < vocabularySize) return value as Token;
+    const name = `tokens[${index}]`;
+    throw invalid(`${name} must be a token id of the model, from 0 to ${vocabularySize - 1}.`, name);
+  });
+  const text = model.detokenize(tokens, true);
+  return Response.json({ prompt: text, content: text });
+}
+
+function messageTokens(runtime: ModelRuntime | Runtime, fields: Fields): readonly Token[] {
+  if (writesText(runtime)) return chatTokens(runtime, fields);
+  throw invalid("messages: this model does not chat. Send the text as prompt.", "messages");
+}
+
+function textTokens({ model }: ModelRuntime, fields: Fields): Token[] {
+  const ofPrompt = fields.string("prompt");
+  const text = ofPrompt ?? fields.string("content");
+  const name = ofPrompt === undefined ? "content" : "prompt";
+  if (text === undefined) throw invalid("prompt is required: a text.", "prompt");
+  if (text.length > mostTextLength) {
+    throw invalid(`${name} may have at most ${mostTextLength} characters here. Split the text.`, name);
+  }
+  // What users wrote is plain text to the model as well (engine trap 9), unless they say that they mean its control tokens.
+  const tokens = model.tokenize(text, fields.boolean("parse_special") ?? false);
+  const special = fields.boolean("add_special_tokens") ?? fields.boolean("add_special") ?? ofPrompt !== undefined;
+  return special ? withEnds(model.tokens, tokens) : tokens;
+}
+
+/** With the tokens that the model's tokenizer puts around a text. */
+function withEnds(
+  { bos, eos, shouldPrependBosToken, shouldAppendEosToken }: ModelRuntime["model"]["tokens"],
+  tokens: Token[],
+): Token[] {
+  if (shouldPrependBosToken && bos !== null && tokens[0] !== bos) tokens.unshift(bos);
+  if (shouldAppendEosToken && eos !== null && tokens.at(-1) !== eos) tokens.push(eos);
+  return tokens;
+}

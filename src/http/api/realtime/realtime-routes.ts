@@ -1,0 +1,187 @@
+// OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
+import { z } from "zod";
+import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { invalidApiKey } from "../../../base/invalid-api-key.ts";
+import { shown } from "../../../base/text/shown.ts";
+import { maskKeys } from "../../../domain/api-key.ts";
+import type { Deployment, Model } from "../../../domain/models/model.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { tagHeader } from "../../../domain/usage/request-tags.ts";
+import { RealtimeSession } from "../../../inference/realtime/session.ts";
+import { stoppingError } from "../../../inference/stopping.ts";
+import { requireModel, requireScope } from "../../../policy/authorize.ts";
+import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
+import { WebSocketLink } from "../../../websocket/websocket-link.ts";
+import { modelId } from "../../../wire/parts.ts";
+import { apiKeyOf, authorizationOf } from "../../exchange/api-key-header.ts";
+import { renderError, toGatewayError } from "../../exchange/errors.ts";
+import type { Exchange, PlainAnswer, ScopedRoute, UpgradeAnswer } from "../../exchange/route.ts";
+import type { InferenceRouteDeps } from "../inference-answer.ts";
+import { noteRefused } from "../usage/refused-inference.ts";
+import { noWebSocket, upgradeRequired } from "./websocket-answer.ts";
+
+export interface RealtimeRouteDeps extends InferenceRouteDeps {
+  authenticator: Pick<Authenticator, "authenticate">;
+}
+
+/** The subprotocol of OpenAI's clients in browsers, which have their key in another one beside it. */
+const protocol = "realtime";
+const query = z.object({ model: modelId });
+
+export function realtimeRoutes(deps: RealtimeRouteDeps): ScopedRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/realtime",
+      access: "chat:write",
+      doc: {
+        operationId: "connectRealtime",
+        summary: "Talk to a model as it is spoken",
+        description:
+          "A WebSocket of OpenAI's realtime events, relayed to a server of the model that has it. Each response is admitted, counted and charged by itself; what limits do not admit ends in an `error` event, and the connection is closed. Browsers send the key as the subprotocol `openai-insecure-api-key.<key>` beside `realtime`. The connection ends after an hour, and after ten minutes of silence.",
+        tag: "Inference",
+        query,
+        response: { status: 101, description: "The connection is a WebSocket." },
+        otherResponses: noWebSocket,
+        errors: [
+          ...(["invalid_request", "model_not_found", "rate_limit_exceeded"] as const),
+          ...(["insufficient_quota", "upstream_error", "service_unavailable"] as const),
+        ],
+      },
+      handle: (exchange) => connect(exchange, deps),
+      refused: (exchange, principal, error, durationMs) =>
+        noteRefused("realtime", exchange, principal, error, durationMs, deps),
+    },
+  ];
+}
+
+async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<PlainAnswer | UpgradeAnswer> {
+  const { req } = exchange;
+  if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
+  // A browser sends its cookie whatever page asks it to connect: the key itself counts, now and later.
+  const asks = credentialOf(exchange, deps);
+  const principal = await asks();
+  const checked = checkUpgradeRequest(req, undefined);
+  if ("problem" in checked) {
+    Object.assign(exchange.answerHeaders, checked.headers);
+    throw invalidRequest(checked.problem);
+  }
+  if (deps.stopping.begun) throw stoppingError();
+  const name = nameIn(req.target);
+  exchange.line["model"] = maskKeys(name);
+  exchange.line["stream"] = true;
+  if (!deps.catalog.find(name)) await deps.catalog.whenComplete();
+  const model = requireModel(principal, deps.catalog.find(name), name);
+  if (model.capabilities?.realtime === false) {
+    throw fieldError("model", `\`${shown(name)}\` does not support realtime. GET /v1/models shows capabilities.`);
+  }
+  // For who has used up its requests nothing is opened.
+  await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
+  const session = await opened(exchange, { name, model, principal: asks }, deps);
+  const spoken = offeredProtocols(req).includes(protocol) ? { "sec-websocket-protocol": protocol } : {};
+  const maxMessageBytes = deps.requestLimits().bodyBytes;
+  return {
+    status: 101,
+    headers: { ...checked.headers, ...spoken },
+    upgrade(channel) {
+      new WebSocketLink(channel, {
+        ...{ role: "server", kind: "text", maxMessageBytes },
+        listen: (link) => session.listenToClient(link),
+      });
+    },
+  };
+}
+
+interface Asked {
+  name: string;
+  model: Model;
+  principal(): Promise<Principal>;
+}
+
+/** Gives the principal of the key as it is when it is called. */
+function credentialOf(exchange: Exchange, { authenticator }: RealtimeRouteDeps): () => Promise<Principal> {
+  const { clientAddress, requestId, req } = exchange;
+  const presented = {
+    ...{ authorization: authorizationOf(req), apiKey: apiKeyOf(req.headers), clientAddress, requestId },
+    whyNotLocal: () => exchange.whyNotLocal(),
+  };
+  return async () => {
+    if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
+    const principal = await authenticator.authenticate(presented);
+    requireScope(principal, "chat:write");
+    return principal;
+  };
+}
+
+/** At the first deployment that takes it. Rejects with the refusal of the last one. */
+async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps): Promise<RealtimeSession> {
+  const { name, model } = asked;
+  const able = deps.router
+    .order(model, workload)
+    .filter(({ engine }) => engine.connectRealtime && engine.accepts !== false);
+  if (able.length === 0) {
+    const why = model.deployments.some(({ engine }) => engine.connectRealtime)
+      ? new GatewayError("service_unavailable", `No server of \`${shown(name)}\` takes connections at the moment.`, {
+          retryAfterSeconds: 10,
+        })
+      : fieldError("model", `\`${shown(name)}\` runs nowhere that has realtime: it is relayed to upstreams alone.`);
+    throw why;
+  }
+  let failure: unknown;
+  for (const deployment of able) {
+    const session = sessionAt(deployment, exchange, asked, deps);
+    try {
+      await deployment.engine.connectRealtime?.(
+        {
+          ...{ requestId: exchange.requestId, model: deployment.model },
+          maxMessageBytes: deps.requestLimits().bodyBytes,
+        },
+        (link) => session.listenToServer(link),
+      );
+      if (exchange.req.left.cancelled) {
+        session.abandon();
+        throw exchange.req.left.reason;
+      }
+      return session;
+    } catch (error) {
+      failure = error;
+      if (exchange.req.left.cancelled) break;
+    }
+  }
+  throw failure;
+}
+
+function sessionAt(
+  deployment: Deployment,
+  exchange: Exchange,
+  { name, model, principal }: Asked,
+  deps: RealtimeRouteDeps,
+): RealtimeSession {
+  return new RealtimeSession({
+    deps,
+    models: { name, model, deployment },
+    principal,
+    line: () => exchange.message("websocket"),
+    refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
+    tagHeader: exchange.req.headers.get(tagHeader),
+    errorOf: (error) => (JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
+    toGatewayError,
+  });
+}
+
+/** A conversation as it is spoken begins with nothing. */
+const workload = { promptTokens: 0, maxCompletionTokens: undefined, width: 1, prefix: () => undefined };
+
+/** Throws `invalid_request`. */
+function nameIn(target: string): string {
+  const at = target.indexOf("?");
+  const params = new URLSearchParams(at < 0 ? "" : target.slice(at + 1));
+  for (const other of ["intent", "call_id"]) {
+    if (!params.has(other)) continue;
+    throw fieldError(other, "is not relayed: open a session with `?model=`, and have what is heard transcribed by it.");
+  }
+  const name = params.get("model");
+  if (name !== null && name !== "" && name.length <= 256) return name;
+  throw fieldError("model", "must be in the address: /v1/realtime?model=… with 1 to 256 characters.");
+}

@@ -1,0 +1,220 @@
+// One response of a realtime session, or one transcript: admitted, on the ledger, and settled once, however it ends.
+import type { GatewayError } from "../../base/errors.ts";
+import type { LogFields } from "../../base/log.ts";
+import { partsOf } from "../../dialects/told-parts.ts";
+import type { Granted } from "../../domain/limits/limits.ts";
+import type { Model } from "../../domain/models/model.ts";
+import { keyOf, type Principal } from "../../domain/principal.ts";
+import type { InferenceCourse } from "../../domain/usage/observer.ts";
+import type { TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import { usageBounds } from "../../policy/believable-usage.ts";
+import { Meter } from "../../policy/meter.ts";
+import type { InferenceDeps } from "../call.ts";
+import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
+import type { Json } from "./told-usage.ts";
+
+/** What follows a request to its end in the log, in traces and in metrics. */
+export interface RequestLine {
+  readonly requestId: string;
+  readonly line: Record<string, LogFields[string]>;
+  isOnLedger: boolean;
+  /** Who asks. Throws `rate_limit_exceeded` where the key has too much open. */
+  by(principal: Principal): unknown;
+  durationNow(): number;
+  finish(error?: GatewayError): void;
+}
+
+export type BookingDeps = Pick<
+  InferenceDeps,
+  "admitter" | "clock" | "ledger" | "observer" | "quotaWatch" | "refusalCounts" | "requestTags"
+>;
+
+export interface Booking {
+  principal: Principal;
+  model: Model;
+  upstream: string;
+  /** `x-headrace-tags` of the connection. */
+  tagHeader: string | null;
+  /** Tokens that it reads, estimated. */
+  promptTokens: number;
+  /** The most tokens that it may have; undefined where nobody says. */
+  maxTokens: number | undefined;
+}
+
+/** No request of it has a body: what it can have used is bounded by the context alone. */
+const unbounded = { bodyBytes: 0, hasMedia: true, width: 1 };
+const noTiers: readonly string[] = [];
+/** A transcript is told of once it is made: what its limits do not admit is booked all the same. */
+const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
+  lease: { extend() {}, settle() {} },
+  reservedTokens: 0,
+  stop: undefined,
+};
+
+/** Resolves once it is on the ledger. Rejects with the refusal, which `line` has been told. */
+export async function bookResponse(booking: Booking, line: RequestLine, deps: BookingDeps): Promise<BookedResponse> {
+  const { principal, model } = booking;
+  try {
+    line.by(principal);
+    const tags = deps.requestTags.of(principal, booking.tagHeader, { endUser: undefined, metadata: undefined });
+    const admitted = await deps.admitter.admit(principal, sizeOf(booking, tags, line), { onLimits() {} });
+    return await BookedResponse.begin(booking, tags, admitted, line, deps);
+  } catch (error) {
+    const { requestId } = line;
+    const { environment } = principal;
+    deps.refusalCounts.count(principal, model.id, error);
+    deps.observer?.inferenceRefused({ requestId, operation: "realtime", model: model.id, environment, error });
+    throw error;
+  }
+}
+
+/**
+ * Books what was used already. Resolves with the refusal where its limits do not admit it; it is on the ledger all the same.
+ * Rejects where that cannot be written.
+ */
+export async function bookTold(
+  booking: Booking,
+  usage: TokenUsage,
+  line: RequestLine,
+  deps: BookingDeps,
+): Promise<unknown> {
+  let refusal: unknown;
+  let booked: BookedResponse;
+  try {
+    booked = await bookResponse(booking, line, deps);
+  } catch (error) {
+    refusal = error;
+    booked = await BookedResponse.begin(booking, booking.principal.tags, nothingSetAside, line, deps);
+  }
+  await booked.settle("completed", usage);
+  return refusal;
+}
+
+function sizeOf({ model, promptTokens, maxTokens }: Booking, tags: readonly string[] | undefined, line: RequestLine) {
+  const asked = { hasMedia: true, askedTiers: () => noTiers };
+  const { requestId } = line;
+  return { model, promptTokens, maxCompletionTokens: maxTokens, width: 1, stream: true, tags, requestId, asked };
+}
+
+export class BookedResponse {
+  readonly #booking: Booking;
+  readonly #line: RequestLine;
+  readonly #deps: BookingDeps;
+  readonly #begin: UsageBegin;
+  readonly #meter: Meter;
+  readonly #spoken: Spoken = { textBytes: 0, audioBytes: 0 };
+  readonly #usageSoFar = () => this.usageSoFar;
+  #isOver = false;
+
+  private constructor(
+    booking: Booking,
+    tags: readonly string[] | undefined,
+    granted: Pick<Granted, "lease" | "reservedTokens" | "stop">,
+    line: RequestLine,
+    deps: BookingDeps,
+  ) {
+    const { principal, model, maxTokens } = booking;
+    this.#booking = booking;
+    this.#line = line;
+    this.#deps = deps;
+    this.#begin = {
+      requestId: line.requestId,
+      at: deps.clock.nowSeconds(),
+      accountId: principal.account.id,
+      keyId: keyOf(principal).id,
+      appId: principal.appId,
+      environment: principal.environment,
+      operation: "realtime",
+      model: model.id,
+      stream: true,
+      tags,
+    };
+    const bounds = usageBounds(model, { ...unbounded, maxCompletionTokens: maxTokens });
+    this.#meter = new Meter(deps, granted, this.#begin, model.price, bounds);
+    line.line["model"] = model.id;
+    line.line["stream"] = true;
+  }
+
+  static async begin(
+    booking: Booking,
+    tags: readonly string[] | undefined,
+    granted: Pick<Granted, "lease" | "reservedTokens" | "stop">,
+    line: RequestLine,
+    deps: BookingDeps,
+  ): Promise<BookedResponse> {
+    const booked = new BookedResponse(booking, tags, granted, line, deps);
+    deps.observer?.inferenceBegan(booked.#begin);
+    try {
+      await booked.#meter.begun;
+    } catch (error) {
+      // Nothing is booked: what was set aside is given back.
+      const usage = { promptTokens: 0, completionTokens: 0, estimated: true };
+      const { upstream } = booking;
+      const { end } = booked.#meter.settle({ outcome: "failed", usage, errorCode: null, upstream, queueMs: 0 });
+      deps.observer?.inferenceEnded(booked.#begin, end, courseOf(undefined));
+      throw error;
+    }
+    line.isOnLedger = true;
+    return booked;
+  }
+
+  /** Whether it is settled. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Estimated from what was delivered. */
+  get usageSoFar(): TokenUsage {
+    const { all, audio } = spokenTokens(this.#spoken);
+    return {
+      promptTokens: this.#booking.promptTokens,
+      completionTokens: all,
+      estimated: true,
+      parts: audio === 0 ? undefined : partsOf({ details: { outputAudioTokens: audio } }),
+    };
+  }
+
+  /** An event of it that the client gets. Whether a quota lets it go on: a promise where that is to be asked again. */
+  says(event: Json): "goes_on" | "spent" | Promise<void> {
+    if (this.#isOver || !addSpoken(this.#spoken, event)) return "goes_on";
+    const { all } = spokenTokens(this.#spoken);
+    this.#meter.delivered(this.#booking.promptTokens + all, this.#usageSoFar);
+    const { stop } = this.#meter;
+    return stop && all > stop.dueTokens ? this.#meter.lookAtStop(this.usageSoFar) : "goes_on";
+  }
+
+  /** The same question once more. */
+  looksAgain(): "goes_on" | "spent" | Promise<void> {
+    return this.#meter.lookAtStop(this.usageSoFar);
+  }
+
+  /** Once. Resolves when it survives the death of the process; never rejects. */
+  async settle(outcome: UsageOutcome, usage: TokenUsage, error?: GatewayError): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { principal, upstream } = this.#booking;
+    const { observer, quotaWatch } = this.#deps;
+    const errorCode = error?.code ?? null;
+    const { end, kept } = this.#meter.settle({ outcome, usage, errorCode, upstream, queueMs: 0 });
+    observer?.inferenceEnded(this.#begin, end, courseOf(error));
+    quotaWatch?.used(principal);
+    tell(this.#line.line, outcome, end);
+    await kept;
+    this.#line.finish(outcome === "failed" ? error : undefined);
+  }
+}
+
+function courseOf(error: GatewayError | undefined): InferenceCourse {
+  return { attempts: 1, standIn: undefined, understated: false, refusal: error?.refusal };
+}
+
+function tell(
+  line: RequestLine["line"],
+  outcome: UsageOutcome,
+  { promptTokens, completionTokens, estimated }: UsageEnd,
+) {
+  line["outcome"] = outcome;
+  line["prompt_tokens"] = promptTokens;
+  line["completion_tokens"] = completionTokens;
+  if (estimated) line["estimated"] = estimated;
+}

@@ -1,0 +1,68 @@
+// One way of a relayed connection: its messages in their order, each once the one before is done with, and no more of them than are taken at the other end.
+import type { PausableLink } from "../../base/bytes/message-link.ts";
+
+export interface OneWayOptions {
+  /** Where they come from; kept waiting while too much of it is here. */
+  from: () => PausableLink | undefined;
+  /** Whether one can be taken now; where not, `goOn` is called once it can. */
+  hasRoom(): boolean;
+  /** Never rejects, and never throws. */
+  take(message: Uint8Array): void | Promise<void>;
+}
+
+/** With more than this here the sender is kept waiting. */
+export const mostHeldBytes = 256 * 1024;
+
+export class OneWay {
+  readonly #options: OneWayOptions;
+  readonly #waiting: Uint8Array[] = [];
+  #bytes = 0;
+  #busy = false;
+  #paused = false;
+  #stopped = false;
+
+  constructor(options: OneWayOptions) {
+    this.#options = options;
+  }
+
+  add(message: Uint8Array): void {
+    if (this.#stopped) return;
+    this.#waiting.push(message);
+    this.#bytes += message.byteLength;
+    this.goOn();
+  }
+
+  /** Takes what waits, as far as there is room for it. */
+  goOn(): void {
+    while (!this.#busy && this.#options.hasRoom()) {
+      const message = this.#waiting.shift();
+      if (!message) break;
+      this.#bytes -= message.byteLength;
+      const taken = this.#options.take(message);
+      if (!taken) continue;
+      this.#busy = true;
+      void taken.then(() => {
+        this.#busy = false;
+        this.goOn();
+      });
+    }
+    this.#press();
+  }
+
+  /** Takes nothing more, and forgets what waits. */
+  stop(): void {
+    this.#stopped = true;
+    this.#waiting.length = 0;
+    this.#bytes = 0;
+  }
+
+  #press(): void {
+    const isFull = this.#bytes > mostHeldBytes || !this.#options.hasRoom();
+    if (this.#stopped || isFull === this.#paused) return;
+    const link = this.#options.from();
+    if (!link) return;
+    this.#paused = isFull;
+    if (isFull) link.pause();
+    else link.resume();
+  }
+}

@@ -1,0 +1,90 @@
+// How much has been said in a realtime session, estimated from texts and from the length of audio, for what no server tells.
+import { estimateTokens } from "../../dialects/prompt-tokens.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { isJson, type Json, memberOf } from "./told-usage.ts";
+
+/** OpenAI counts a token for 100 ms of what a user says, and for 50 ms of what the model says; audio is 24 kHz of 16 bits unless the session has another format. */
+const [bytesOfHeardToken, bytesOfSpokenToken] = [4_800, 2_400];
+/** An item of a conversation has at least so many tokens by its template. */
+const tokensOfItem = 4;
+
+/** What a response has said. */
+export interface Spoken {
+  textBytes: number;
+  /** Bytes of audio, decoded. */
+  audioBytes: number;
+}
+
+export class SaidSoFar {
+  /** Tokens of the whole conversation, by the account of the server or estimated. */
+  #tokens = 0;
+  #instructions = 0;
+  #audioBytes = 0;
+
+  /** The tokens that a response reads that begins now. */
+  get promptTokens(): number {
+    return this.#tokens + this.#instructions + Math.ceil(this.#audioBytes / bytesOfHeardToken);
+  }
+
+  /** An event of the client that the server got. */
+  heard(event: Json): void {
+    switch (event["type"]) {
+      case "session.update":
+        this.#instructions = textTokens(memberOf(event, "session")["instructions"]) ?? this.#instructions;
+        break;
+      case "input_audio_buffer.append":
+        this.#audioBytes += bytesOfBase64(event["audio"]);
+        break;
+      case "input_audio_buffer.clear":
+        this.#audioBytes = 0;
+        break;
+      case "conversation.item.create":
+        this.#tokens += tokensOfItem + tokensIn(memberOf(event, "item"));
+        break;
+    }
+  }
+
+  /** A response is over: what it read and said is part of what the next one reads. */
+  answered({ promptTokens, completionTokens, estimated }: TokenUsage): void {
+    if (estimated) this.#tokens += completionTokens;
+    else this.#tokens = Math.max(0, promptTokens + completionTokens - this.#instructions);
+    this.#tokens += estimated ? Math.ceil(this.#audioBytes / bytesOfHeardToken) : 0;
+    this.#audioBytes = 0;
+  }
+}
+
+/** The tokens of what a response has said. */
+export function spokenTokens({ textBytes, audioBytes }: Spoken): { all: number; audio: number } {
+  const audio = Math.ceil(audioBytes / bytesOfSpokenToken);
+  return { all: estimateTokens(textBytes) + audio, audio };
+}
+
+/** Adds what an event of the server says; false where it says nothing. */
+export function addSpoken(spoken: Spoken, { type, delta }: Json): boolean {
+  if (typeof type !== "string" || typeof delta !== "string" || !type.startsWith("response.")) return false;
+  if (audioDeltas.has(type)) spoken.audioBytes += bytesOfBase64(delta);
+  else spoken.textBytes += Buffer.byteLength(delta);
+  return true;
+}
+
+/** By the names of now, and of the preview. */
+const audioDeltas: ReadonlySet<string> = new Set(["response.output_audio.delta", "response.audio.delta"]);
+
+function tokensIn(item: Json): number {
+  const content = item["content"];
+  const parts = Array.isArray(content) ? content.filter(isJson) : [];
+  const ofParts = parts.reduce(
+    (sum, { text, transcript, audio }) =>
+      sum + (textTokens(text) ?? textTokens(transcript) ?? 0) + Math.ceil(bytesOfBase64(audio) / bytesOfHeardToken),
+    0,
+  );
+  return ofParts + (textTokens(item["output"]) ?? 0) + (textTokens(item["arguments"]) ?? 0);
+}
+
+function textTokens(text: unknown): number | undefined {
+  return typeof text === "string" ? estimateTokens(Buffer.byteLength(text)) : undefined;
+}
+
+function bytesOfBase64(text: unknown): number {
+  return typeof text === "string" ? Math.floor((text.length * 3) / 4) : 0;
+}

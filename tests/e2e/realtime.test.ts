@@ -1,0 +1,355 @@
+// Realtime sessions: events both ways, models by their public names, and each response admitted, counted and charged by itself.
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { connect as connectTcp } from "node:net";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { type RealtimeUpstream, startRealtimeUpstream, turn } from "../support/realtime-upstream.ts";
+
+type Json = Record<string, unknown>;
+
+interface Event extends Json {
+  type: string;
+  error?: { code: string; message: string; event_id: string | null; param: string | null };
+  session?: Json;
+  response?: { id: string; status: string };
+}
+
+let upstream: RealtimeUpstream;
+let server: TestServer;
+
+const yaml = (url: string) => `upstreams:
+  - { name: up, url: "${url}", api_key: sk-upstream-secret-0123456789 }
+models:
+  - id: talker
+    capabilities: { realtime: true }
+    price: { input: 4, cached_input: 0.4, output: 16, input_audio: 32, output_audio: 64 }
+    deployments: [{ upstream: up, model: rt-own-name }]
+  - id: scribe
+    price: { input: 1, output: 1 }
+    deployments: [{ upstream: up, model: scribe-own-name }]
+  - id: mute
+    capabilities: { realtime: false }
+    deployments: [{ upstream: up, model: rt-own-name }]
+`;
+
+beforeAll(async () => {
+  upstream = startRealtimeUpstream(["rt-own-name", "scribe-own-name"]);
+  server = await startHeadrace({ yaml: yaml(upstream.url) });
+});
+afterEach(() => upstream.speaks(3));
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+/** A client that collects what it is told. */
+async function connect(options: { key?: string; model?: string; protocols?: string[]; at?: TestServer } = {}) {
+  const { key = server.key, model = "talker", protocols, at = server } = options;
+  const headers = protocols ? {} : { authorization: `Bearer ${key}` };
+  const url = `${at.url.replace("http", "ws")}/v1/realtime?model=${model}`;
+  const socket = new WebSocket(url, { headers, ...(protocols ? { protocols } : {}) } as never);
+  const events: Event[] = [];
+  socket.onmessage = ({ data }) => {
+    events.push(JSON.parse(String(data)) as Event);
+  };
+  const closed = new Promise<number>((resolve) => {
+    socket.onclose = ({ code }) => resolve(code);
+  });
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = () => reject(new Error("It was not opened."));
+  });
+  return {
+    ...{ events, closed, socket },
+    send: (event: object) => socket.send(JSON.stringify(event)),
+    until: (type: string, count = 1) =>
+      until(
+        () => {
+          const found = events.filter((event) => event.type === type);
+          return found.length >= count ? found[count - 1] : undefined;
+        },
+        `${count} of ${type}: ${JSON.stringify(events.map((event) => event.error ?? event.type))}`,
+      ),
+    [Symbol.dispose]: () => socket.close(),
+  };
+}
+
+async function keyWith(more: Json): Promise<{ id: string; key: string }> {
+  const made = await server.request("/v1/keys", { body: { name: "realtime", ...more } });
+  expect(made.status).toBe(200);
+  return (await made.json()) as { id: string; key: string };
+}
+
+/** Records of realtime of a key, the newest first, once there are so many. */
+async function booked(keyId: string | undefined, count: number, at = server): Promise<Json[]> {
+  return await until(async () => {
+    const filter = keyId === undefined ? "" : `&key=${keyId}`;
+    const listed = await at.request(`/v1/requests?limit=20${filter}`);
+    const { data } = (await listed.json()) as { data: Json[] };
+    const found = data.filter(({ operation }) => operation === "realtime");
+    return found.length >= count ? found : undefined;
+  }, `${count} are booked`);
+}
+
+test("a response is relayed event by event, and booked with what its server told: text, audio and what was cached", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "response.create", response: { instructions: "Say hello." } });
+  await client.until("response.done");
+  expect(client.events.map(({ type }) => type)).toEqual([
+    ...["session.created", "response.created", "response.output_audio.delta"],
+    ...["response.output_text.delta", "response.output_text.delta", "response.output_text.delta", "response.done"],
+  ]);
+  const { path, headers, events } = upstream.connections.at(-1) ?? {};
+  expect(path).toBe("/v1/realtime?model=rt-own-name");
+  expect(headers?.get("authorization")).toBe("Bearer sk-upstream-secret-0123456789");
+  expect(events).toMatchObject([{ type: "response.create", response: { instructions: "Say hello." } }]);
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({
+    ...{ model: "talker", upstream: "up", stream: true, outcome: "completed", estimated: false, capped: false },
+    ...{ prompt_tokens: 100, cached_tokens: 30, completion_tokens: 13 },
+  });
+  const listed = await server.request(`/v1/requests/${record?.["id"]}`);
+  // From the audio that was heard, 20 tokens came from the cache, and have its rate.
+  expect(((await listed.json()) as Json)["usage_details"]).toMatchObject({
+    input_audio_tokens: 60,
+    output_audio_tokens: 4,
+  });
+  expect(record?.["cost"]).toBeCloseTo((10 * 4 + 30 * 0.4 + 60 * 32 + 9 * 16 + 4 * 64) / 1e6, 9);
+});
+
+test("the session has the model's public name, whatever its server calls it, and keeps it", async () => {
+  using client = await connect();
+  expect((await client.until("session.created")).session).toMatchObject({ model: "talker" });
+  const transcription = { model: "scribe", language: "en" };
+  const session = { type: "realtime", model: "talker", audio: { input: { transcription } } };
+  client.send({ type: "session.update", session });
+  expect((await client.until("session.updated")).session).toMatchObject(session);
+  expect(upstream.connections.at(-1)?.events.at(-1)).toMatchObject({
+    session: {
+      model: "rt-own-name",
+      audio: { input: { transcription: { model: "scribe-own-name", language: "en" } } },
+    },
+  });
+  client.send({ type: "session.update", event_id: "mine", session: { model: "gpt-other" } });
+  const { error } = await client.until("error");
+  expect(error).toMatchObject({ code: "invalid_request", param: "session.model", event_id: "mine" });
+  client.send({ type: "session.update", session: { input_audio_transcription: { model: "elsewhere" } } });
+  expect((await client.until("error", 2)).error?.param).toBe("session.input_audio_transcription.model");
+  expect(upstream.connections.at(-1)?.events).toHaveLength(1);
+});
+
+test("a transcript is booked as its server tells it, at the price of the model that made it", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "session.update", session: { audio: { input: { transcription: { model: "scribe" } } } } });
+  client.send({ type: "input_audio_buffer.commit" });
+  await client.until("conversation.item.input_audio_transcription.completed");
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ model: "scribe", prompt_tokens: 50, completion_tokens: 7, outcome: "completed" });
+  expect(record?.["cost"]).toBeCloseTo(57e-6, 9);
+});
+
+test("a response that the server begins by itself, as somebody stopped speaking, is admitted and booked as well", async () => {
+  const { id, key } = await keyWith({ rate_limit: 1, rate_limit_window: 3600 });
+  using client = await connect({ key });
+  client.send({ type: "input_audio_buffer.append", audio: turn });
+  await client.until("response.done");
+  await booked(id, 1);
+  upstream.speaks("endless");
+  client.send({ type: "input_audio_buffer.append", audio: turn });
+  expect((await client.until("error")).error).toMatchObject({ code: "rate_limit_exceeded" });
+  expect(await client.closed).toBe(1008);
+  await until(() => upstream.connections.at(-1)?.closed, "the server's end is closed");
+  expect(upstream.connections.at(-1)?.events.at(-1)).toMatchObject({ type: "response.cancel" });
+});
+
+test("what a limit does not admit ends in an error event by the id of what asked for it, and the connection is closed", async () => {
+  const { key } = await keyWith({ monthly_spend: 0.000_001 });
+  using client = await connect({ key });
+  const before = upstream.begun;
+  client.send({ type: "response.create", event_id: "event_mine" });
+  expect((await client.until("error")).error).toMatchObject({ code: "insufficient_quota", event_id: "event_mine" });
+  expect(await client.closed).toBe(1008);
+  expect(upstream.begun).toBe(before);
+});
+
+test("a key that is revoked ends its session within a second, and what it had used is booked as its server tells it", async () => {
+  upstream.speaks("endless");
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "response.create" });
+  await client.until("response.output_text.delta");
+  const since = performance.now();
+  await server.request(`/v1/keys/${id}`, { method: "DELETE" });
+  expect((await client.until("error")).error?.code).toBe("invalid_api_key");
+  expect(await client.closed).toBe(1008);
+  expect(performance.now() - since).toBeLessThan(1_000);
+  const [record] = await booked(id, 1);
+  const told = upstream.told.at(-1);
+  expect(record).toMatchObject({
+    prompt_tokens: told?.inputTokens,
+    completion_tokens: told?.outputTokens,
+    estimated: false,
+  });
+});
+
+test("a client that leaves in the middle breaks the response off, and pays what the server counted until then", async () => {
+  upstream.speaks("endless");
+  const { id, key } = await keyWith({});
+  {
+    using client = await connect({ key });
+    client.send({ type: "response.create" });
+    await client.until("response.output_text.delta", 5);
+  }
+  const [record] = await booked(id, 1);
+  const told = upstream.told.at(-1);
+  expect(record).toMatchObject({
+    ...{ outcome: "cancelled", estimated: false },
+    ...{ prompt_tokens: told?.inputTokens, completion_tokens: told?.outputTokens },
+  });
+  await until(() => upstream.connections.at(-1)?.closed, "the server's end is closed");
+});
+
+test("a server that refuses a response charges nothing for it, and its refusal names the client's own event", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "response.create", response: { conversation: "wrong" } });
+  expect((await client.until("error")).error).toMatchObject({ code: "invalid_value", event_id: null });
+  client.send({ type: "response.create", event_id: "mine", response: { conversation: "wrong" } });
+  expect((await client.until("error", 2)).error?.event_id).toBe("mine");
+  client.send({ type: "response.create" });
+  await client.until("response.done");
+  const records = await booked(id, 3);
+  expect(records.map(({ outcome, cost }) => [outcome, cost === 0])).toEqual([
+    ["completed", false],
+    ["failed", true],
+    ["failed", true],
+  ]);
+});
+
+test("a server that ends in the middle of a response is told as its fault, and what was delivered is booked", async () => {
+  upstream.speaks("endless");
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "response.create" });
+  await client.until("response.output_text.delta", 3);
+  upstream.connections.at(-1)?.close(1011);
+  expect((await client.until("error")).error?.code).toBe("upstream_error");
+  expect(await client.closed).toBe(1011);
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ outcome: "failed", estimated: true });
+  expect(Number(record?.["completion_tokens"])).toBeGreaterThan(0);
+});
+
+test("what is no event is refused and does not reach the server; the session goes on", async () => {
+  using client = await connect();
+  client.socket.send("hello");
+  client.socket.send("[]");
+  client.send({ kind: "none" });
+  await client.until("error", 3);
+  client.send({ type: "conversation.item.create", item: { type: "message", role: "user" } });
+  await client.until("conversation.item.added");
+  expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["conversation.item.create"]);
+});
+
+test("a browser names its key as a subprotocol; a wrong one opens nothing", async () => {
+  using client = await connect({ protocols: ["realtime", `openai-insecure-api-key.${server.key}`] });
+  expect(client.socket.protocol).toBe("realtime");
+  await client.until("session.created");
+  const wrong = connect({ protocols: ["realtime", "openai-insecure-api-key.hr-live-nothing"] });
+  await expect(wrong).rejects.toThrow();
+});
+
+test("what cannot be opened is answered as any request is, before there is a WebSocket", async () => {
+  const upgrade = {
+    ...{ connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
+    "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+  };
+  const status = async (path: string, headers: Record<string, string> = upgrade) => {
+    const response = await server.request(path, { headers });
+    const { error } = (await response.json()) as { error: Json };
+    return [response.status, error["code"], error["param"]];
+  };
+  expect(await status("/v1/realtime?model=talker", {})).toEqual([426, "invalid_request", null]);
+  expect(await status("/v1/realtime")).toEqual([400, "invalid_request", "model"]);
+  expect(await status("/v1/realtime?model=nobody")).toEqual([404, "model_not_found", "model"]);
+  expect(await status("/v1/realtime?model=mute")).toEqual([400, "invalid_request", "model"]);
+  expect(await status("/v1/realtime?model=talker&call_id=x")).toEqual([400, "invalid_request", "call_id"]);
+  const secrets = await server.request("/v1/realtime/client_secrets", { body: {} });
+  expect(secrets.status).toBe(404);
+  expect(await secrets.text()).toContain("past every limit");
+});
+
+test("a quota with a hard stop ends a response in its middle", async () => {
+  upstream.speaks("endless");
+  const { id, key } = await keyWith({ quotas: [{ unit: "tokens", amount: 120, per: "day", hard_stop: true }] });
+  using client = await connect({ key });
+  client.send({ type: "response.create" });
+  expect((await client.until("error")).error?.code).toBe("insufficient_quota");
+  expect(await client.closed).toBe(1008);
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ outcome: "failed", completion_tokens: upstream.told.at(-1)?.outputTokens });
+});
+
+test("no more responses are under way at once than a session may have; those beyond are refused, and it goes on", async () => {
+  upstream.speaks("endless");
+  using client = await connect();
+  for (let i = 0; i < 9; i++) client.send({ type: "response.create", event_id: `event_${i}` });
+  expect((await client.until("error")).error).toMatchObject({ code: "rate_limit_exceeded", event_id: "event_8" });
+  await client.until("response.created", 8);
+  client.send({ type: "response.cancel" });
+  await client.until("response.done", 8);
+});
+
+test("a client that does not read keeps its server waiting, and nothing is piled up for it", async () => {
+  const { hostname, port } = new URL(server.url);
+  const head = `GET /v1/realtime?model=talker HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
+  const client = connectTcp(Number(port), hostname);
+  const before = upstream.connections.length;
+  client.write(head);
+  await new Promise((resolve) => client.once("data", resolve));
+  client.pause();
+  const connection = await until(() => upstream.connections[before], "the server is connected");
+  const delta = "x".repeat(64 * 1024);
+  const total = 1_000;
+  for (let i = 0; i < total; i++) connection.send({ type: "conversation.item.added", delta });
+  // Once nothing has moved for a while: what the kernel holds for both connections has gone, and little else.
+  let last = -1;
+  await until(async () => {
+    const unsent = connection.unsentBytes;
+    const isStill = unsent === last;
+    last = unsent;
+    await Bun.sleep(300);
+    return isStill;
+  }, "nothing moves");
+  expect(connection.unsentBytes).toBeGreaterThan(total * delta.length * 0.7);
+  let received = 0;
+  client.on("data", ({ length }) => {
+    received += length;
+  });
+  client.resume();
+  await until(() => received > total * delta.length, "all of it came, once it was read", 20_000);
+  client.destroy();
+});
+
+test("workers hand a session over to the primary process, which books it", async () => {
+  await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
+  for (let i = 0; i < 4; i++) {
+    using client = await connect({ key: at.key, at });
+    client.send({ type: "response.create" });
+    await client.until("response.done");
+  }
+  await booked(undefined, 4, at);
+});
+
+test("the end of the process ends a session, and what is under way is booked", async () => {
+  upstream.speaks("endless");
+  const at = await startHeadrace({ yaml: yaml(upstream.url) });
+  const client = await connect({ key: at.key, at });
+  client.send({ type: "response.create" });
+  await client.until("response.output_text.delta");
+  await at.close();
+  expect((await client.until("error")).error?.code).toBe("service_unavailable");
+  expect(await client.closed).toBe(1001);
+  await at[Symbol.asyncDispose]();
+});
