@@ -5,6 +5,8 @@ import { adminRoutes } from "./api/admin/admin-routes.ts";
 import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
 import { adminSystemRoutes } from "./api/admin/system-routes.ts";
 import { chatRoutes } from "./api/chat-routes.ts";
+import { fileRoutes } from "./api/files/file-routes.ts";
+import { uploadRoutes } from "./api/files/upload-routes.ts";
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { keyRoutes } from "./api/key-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
@@ -49,6 +51,8 @@ const makers = [
   chatRoutes,
   storedResponseRoutes,
   conversationRoutes,
+  fileRoutes,
+  uploadRoutes,
   modelRoutes,
   modelStatusRoutes,
   priceRoutes,

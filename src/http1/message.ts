@@ -42,6 +42,11 @@ export interface IncomingRequest {
    * its holder may hold no more. It counts as held until the request is over.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
+  /**
+   * The body as it comes, without its framing, instead of `readBody`: for what is larger than memory. Once. Whoever takes it
+   * bounds its length, and pauses it where it comes too fast; a silence of the client fails it.
+   */
+  streamBody(): BodySource;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */
   readonly left: Cancellation;
   /** Counts what is made of the body as held until the request is over, or gives the refusal. */

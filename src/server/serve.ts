@@ -36,6 +36,7 @@ import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
+import { openFiles } from "./files.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
@@ -97,6 +98,8 @@ export interface RunningServer {
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
+  /** Deletes what has expired now; the server does so every minute. */
+  sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
   workers: Workers | undefined;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
@@ -200,8 +203,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
+  const { deletionClock } = governance;
+  const files = await openFiles({ db, config, clock, deletionClock, log, opened });
   const { routes, others } = createFirstRoutes({
     ...governance,
+    ...files,
     backgroundRuns,
     ...people,
     ...network.routes,
@@ -325,6 +331,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     network,
     notices,
     workers,
+    sweepFiles: () => files.fileSweep.sweep(),
     setupLink,
     localServers,
     requests: () => ({ ended: answered(), open: server.pendingRequests }),

@@ -1,4 +1,5 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
+import { bodyOf as sourceOf } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan, type Bytes } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
@@ -37,6 +38,10 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
     readBody() {
       bodyRead = true;
       return bytes;
+    },
+    streamBody() {
+      bodyRead = true;
+      return sourceOf(bytes.view);
     },
     left: new Cancellation(),
     onOver: () => {},

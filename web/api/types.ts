@@ -903,6 +903,15 @@ export interface Shapes {
   ConversationItemsRequest?: ConversationItemsRequest;
   AddedConversationItems?: AddedConversationItems;
   ConversationItemList?: ConversationItemList;
+  FileForm?: FileForm;
+  File?: File;
+  FileList?: FileList;
+  DeletedFile?: DeletedFile;
+  UploadRequest?: UploadRequest;
+  Upload?: Upload;
+  UploadPartForm?: UploadPartForm;
+  UploadPart?: UploadPart;
+  UploadCompletion?: UploadCompletion;
   ModelList?: ModelList;
   Model?: Model;
   CodexModel?: CodexModel;
@@ -2783,6 +2792,110 @@ export interface ConversationItemList {
    * Whether there are more after these.
    */
   has_more: boolean;
+}
+export interface FileForm {
+  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
+  /**
+   * The file; it may come before the other fields.
+   */
+  file: string;
+  "expires_after[anchor]"?: "created_at";
+  "expires_after[seconds]"?: number;
+}
+export interface File {
+  id: string;
+  object: "file";
+  bytes: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  filename: string;
+  purpose: string;
+  status: "processed";
+}
+export interface FileList {
+  object: "list";
+  data: File[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface DeletedFile {
+  id: string;
+  object: "file";
+  deleted: true;
+}
+export interface UploadRequest {
+  filename: string;
+  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
+  bytes: number;
+  mime_type: string;
+  /**
+   * When it is deleted. Left out: as the server keeps files, which is the most as well.
+   */
+  expires_after?: {
+    anchor: "created_at";
+    seconds: number;
+  };
+}
+export interface Upload {
+  id: string;
+  object: "upload";
+  bytes: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  filename: string;
+  purpose: string;
+  status: "pending" | "completed" | "cancelled" | "expired";
+  file: File | null;
+}
+export interface UploadPartForm {
+  /**
+   * The bytes of the part.
+   */
+  data: string;
+}
+export interface UploadPart {
+  id: string;
+  object: "upload.part";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  upload_id: string;
+}
+export interface UploadCompletion {
+  /**
+   * The parts in the order in which they make the file.
+   *
+   * @minItems 1
+   * @maxItems 1000
+   */
+  part_ids: string[];
+  /**
+   * MD5 of the whole file in hex digits; where it is another, nothing is completed.
+   */
+  md5?: string;
 }
 export interface ModelList {
   object: "list";

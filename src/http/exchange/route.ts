@@ -106,6 +106,8 @@ export interface RouteDoc {
     | "Stored chats"
     | "Stored responses"
     | "Conversations"
+    | "Files"
+    | "Batches"
     | "Models"
     | "Usage"
     | "Keys"
@@ -121,7 +123,7 @@ export interface RouteDoc {
   query?: z.ZodObject;
   requestBody?: z.ZodType;
   /** The type of the request body, where it is not JSON. */
-  requestType?: "application/x-www-form-urlencoded";
+  requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success; 200 unless it says otherwise. */

@@ -31,6 +31,8 @@ export class ConnectionBody implements ChunkTaker {
   #raw: ByteSpan[] | undefined;
   /** Takes what comes as it is, in place of what is held here. */
   #sink: BodySink | undefined;
+  /** Takes the content as it comes, without the framing, in place of what is held here. */
+  #content: BodySink | undefined;
   #isStopped = false;
   /** Size of the buffer that holds it, where that is ours. */
   #room = 0;
@@ -63,7 +65,17 @@ export class ConnectionBody implements ChunkTaker {
 
   /** Whether somebody waits for the rest. */
   get awaited(): boolean {
-    return this.#resolve !== undefined;
+    return this.#resolve !== undefined || (this.#content !== undefined && !this.#isStopped);
+  }
+
+  /** Whether whoever takes its content has asked for a pause: then no silence is the client's. */
+  get rests(): boolean {
+    return this.#content !== undefined && this.#isStopped;
+  }
+
+  /** Whether it goes on as it comes, so that nothing of it is held meanwhile. */
+  get flows(): boolean {
+    return this.#content !== undefined;
   }
 
   /** Whether no more of it should be read from the connection for now. */
@@ -104,7 +116,10 @@ export class ConnectionBody implements ChunkTaker {
     }
     this.#receivedBytes += end - offset;
     this.#pass(bytes, offset, end);
-    if (this.#complete && !this.#fault) this.#settle()?.(this.#take());
+    if (this.#complete && !this.#fault) {
+      this.#settle()?.(this.#take());
+      this.#content?.end();
+    }
     return end;
   }
 
@@ -122,6 +137,21 @@ export class ConnectionBody implements ChunkTaker {
     for (const piece of came) if (piece.length > 0) sink.data(piece);
     if (this.#complete) sink.end();
     else if (this.#fault) sink.fail(this.#fault);
+  }
+
+  /** Gives `sink` its content as it comes, instead of reading it. Once. */
+  flowTo(sink: BodySink): void {
+    const held = this.#held;
+    this.#raw = undefined;
+    this.#held = noBytes;
+    this.#room = 0;
+    this.#content = sink;
+    if (this.#fault) {
+      sink.fail(this.#fault);
+      return;
+    }
+    if (held.length > 0) sink.data(held);
+    if (this.#complete) sink.end();
   }
 
   /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
@@ -188,6 +218,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#settle();
     reject?.(error);
     this.#sink?.fail(error);
+    this.#content?.fail(error);
   }
 
   /** A body in chunks that nobody asked for is kept as it came as well: that is seldom much more than its content. */
@@ -212,6 +243,10 @@ export class ConnectionBody implements ChunkTaker {
 
   #append(piece: ByteSpan): void {
     if (this.#fault || this.#sink || piece.length === 0) return;
+    if (this.#content) {
+      this.#content.data(piece);
+      return;
+    }
     const length = this.#held.length + piece.length;
     if (length > this.#maxBytes) {
       this.#fail(tooLarge(this.#maxBytes));

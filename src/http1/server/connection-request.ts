@@ -109,6 +109,17 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
     return bodyOf((body ?? noBytes).view);
   }
 
+  streamBody(): BodySource {
+    const body = this.#takeBody();
+    if (body instanceof ConnectionBody) {
+      this.#passed = body;
+      const mayCome = this.expectsContinue && body.receivedBytes === 0;
+      return new FlowingBody(body, this.#connection, mayCome);
+    }
+    this.#bodyRead = true;
+    return bodyOf((body ?? noBytes).view);
+  }
+
   onOver(listener: OverListener): void {
     if (this.#isOver) listener.over();
     else this.#over = listener;
@@ -167,31 +178,48 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
 }
 
 class PassedBody implements BodySource {
-  readonly #body: ConnectionBody;
-  readonly #connection: RequestConnection;
+  protected readonly body: ConnectionBody;
+  protected readonly connection: RequestConnection;
 
   constructor(body: ConnectionBody, connection: RequestConnection) {
-    this.#body = body;
-    this.#connection = connection;
+    this.body = body;
+    this.connection = connection;
   }
 
   flow(sink: BodySink): void {
-    this.#body.passTo(sink);
-    this.#connection.regulate();
+    this.body.passTo(sink);
+    this.connection.regulate();
   }
 
   pause(): void {
-    this.#body.stop();
-    this.#connection.regulate();
+    this.body.stop();
+    this.connection.regulate();
   }
 
   resume(): void {
-    this.#body.go();
-    this.#connection.regulate();
+    this.body.go();
+    this.connection.regulate();
   }
 
   /** The answer is there before it, and ends the connection. */
   cancel(): void {
     this.pause();
+  }
+}
+
+/** A body whose content is taken as it comes: the connection watches the deadlines of that, as of one that is read. */
+class FlowingBody extends PassedBody {
+  /** Whether the client waits for leave to send it. */
+  readonly #mayCome: boolean;
+
+  constructor(body: ConnectionBody, connection: RequestConnection, mayCome: boolean) {
+    super(body, connection);
+    this.#mayCome = mayCome;
+  }
+
+  override flow(sink: BodySink): void {
+    this.body.flowTo(sink);
+    if (this.#mayCome) this.connection.sendContinue();
+    this.connection.awaitBody();
   }
 }

@@ -199,6 +199,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#deadlineMs = never;
     if (this.#lingering || this.behind) {
       this.close();
+    } else if (this.#body?.rests) {
+      this.#setBodyDeadline();
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -396,7 +398,10 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (!this.#body || this.behind) return;
     const { bodyIdleMs, bodyMs } = this.#server.limits;
     const paceMs = bodyIdleMs + (this.#body.receivedBytes / slowestBodyBytesPerSecond) * 1000;
-    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + Math.min(paceMs, bodyMs));
+    // What goes on as it comes is held by nobody, and may be as long as its taker allows.
+    const mostMs = this.#body.flows ? paceMs : Math.min(paceMs, bodyMs);
+    const nowMs = this.#clock.exactMs();
+    this.#deadlineMs = this.#body.rests ? nowMs + bodyIdleMs : Math.min(nowMs + bodyIdleMs, this.#bodySinceMs + mostMs);
   }
 
   /** Begins the next request once it may, and so on while each is answered at once. */

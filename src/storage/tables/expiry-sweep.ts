@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 
 export interface ExpirySweepOptions {
   /** What the log calls it. */
-  what: "chat" | "response" | "notice";
+  what: "chat" | "response" | "notice" | "file";
   store: {
     /** Deletes up to `limit`; gives how many. */
     deleteExpired(nowSeconds: number, limit: number): Promise<number>;
