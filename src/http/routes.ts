@@ -4,6 +4,8 @@ import { accountRoutes } from "./api/account-routes.ts";
 import { adminRoutes } from "./api/admin/admin-routes.ts";
 import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
 import { adminSystemRoutes } from "./api/admin/system-routes.ts";
+import { batchRoutes } from "./api/batches/batch-routes.ts";
+import { messageBatchRoutes } from "./api/batches/message-batch-routes.ts";
 import { chatRoutes } from "./api/chat-routes.ts";
 import { fileRoutes } from "./api/files/file-routes.ts";
 import { uploadRoutes } from "./api/files/upload-routes.ts";
@@ -53,6 +55,8 @@ const makers = [
   conversationRoutes,
   fileRoutes,
   uploadRoutes,
+  batchRoutes,
+  messageBatchRoutes,
   modelRoutes,
   modelStatusRoutes,
   priceRoutes,

@@ -1,17 +1,17 @@
 // Composes the files of clients: where they are kept, their records, and the sweep of those that have expired.
 import { join } from "node:path";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Config } from "../config/config.ts";
-import type { ObjectStore } from "../domain/files/object-store.ts";
-import { StoredFiles } from "../files/stored-files.ts";
-import { DiskObjects } from "../storage/objects/disk-objects.ts";
-import { S3Objects } from "../storage/objects/s3-objects.ts";
-import type { Database } from "../storage/sql/database.ts";
-import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
-import { SqlFileStore } from "../storage/tables/files/file-store.ts";
-import { SqlUploadStore } from "../storage/tables/files/upload-store.ts";
-import type { Opened } from "./opened.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Config } from "../../config/config.ts";
+import type { ObjectStore } from "../../domain/files/object-store.ts";
+import { StoredFiles } from "../../files/stored-files.ts";
+import { DiskObjects } from "../../storage/objects/disk-objects.ts";
+import { S3Objects } from "../../storage/objects/s3-objects.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { ExpirySweep } from "../../storage/tables/expiry-sweep.ts";
+import { SqlFileStore } from "../../storage/tables/files/file-store.ts";
+import { SqlUploadStore } from "../../storage/tables/files/upload-store.ts";
+import type { Opened } from "../opened.ts";
 
 export interface FilesOptions {
   db: Database;
