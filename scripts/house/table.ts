@@ -5,7 +5,7 @@ const protocol = "a protocol knows nothing of what is said by it.";
 const adapter = "an adapter knows the ports that it serves, not who uses them.";
 const storing = [
   ...["base", "domain", "ledger", "limits"].map((name) => `src/${name}`),
-  ...["backup", "files", "redis", "sql", "tables"].map((name) => `src/storage/${name}`),
+  ...["backup", "files", "objects", "redis", "sql", "tables"].map((name) => `src/storage/${name}`),
 ];
 const shown = [
   "@mantine/core",
@@ -133,6 +133,16 @@ export const layers: Layers = {
     packages: ["bun", "bun:sqlite", "node:*", "zod"],
     because: "it copies whatever is there.",
   },
+  "src/storage/objects": {
+    may: ["src/base", "src/domain"],
+    packages: ["bun", "node:*"],
+    because: adapter,
+  },
+  "src/files": {
+    may: ["src/base", "src/domain"],
+    packages: ["node:crypto"],
+    because: "what is kept of files does not depend on where it is.",
+  },
   "src/limits": {
     may: ["src/base", "src/domain", "src/storage/redis", "src/storage/sql"],
     packages: ["node:*"],
@@ -197,6 +207,7 @@ export const layers: Layers = {
         "dialects",
         "domain",
         "forms",
+        "files",
         "http1",
         "inference",
         "installation",
@@ -234,6 +245,7 @@ export const layers: Layers = {
         "engines/llama/gguf",
         "engines/memory",
         "forms",
+        "files",
         "http",
         "http1",
         "inference",

@@ -15,6 +15,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["keys", async () => (await import("./keys/keys.ts")).keysCommand],
   ["apps", async () => (await import("./apps/apps.ts")).appsCommand],
   ["members", async () => (await import("./login/members.ts")).membersCommand],
+  ["batches", async () => (await import("./batches/batches.ts")).batchesCommand],
   ["webhooks", async () => (await import("./webhooks/webhooks.ts")).webhooksCommand],
   ["login", async () => (await import("./login/login.ts")).loginCommand],
   ["logout", async () => (await import("./login/logout.ts")).logoutCommand],

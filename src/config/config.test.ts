@@ -27,6 +27,8 @@ const exampleVariables = {
   AZURE_API_KEY: "z",
   SMTP_PASSWORD: "p%40ss",
   SSO_CLIENT_SECRET: "s",
+  S3_KEY_ID: "i",
+  S3_KEY: "k",
   OTLP_TOKEN: "t",
 };
 

@@ -10,6 +10,8 @@ import {
   type CommandConfig,
   changedKeys,
   commandConfigs,
+  type FilesConfig,
+  filesConfig,
   type MemoryConfig,
   type ModelFileConfig,
   memoryConfig,
@@ -32,6 +34,7 @@ import { readTracing, type TracingConfig } from "./tracing.ts";
 export type {
   CommandConfig,
   DeploymentConfig,
+  FilesConfig,
   ModelConfig,
   ReloadableConfig,
   SsoConfig,
@@ -87,6 +90,7 @@ export interface Config extends ReloadableConfig {
   readonly mail: MailConfig | undefined;
   /** Undefined: none. */
   readonly sso: SsoConfig | undefined;
+  readonly files: FilesConfig;
   /** The built-in engine; undefined figures are chosen per model. */
   readonly engine: {
     /** Whether to serve the demo model that ships with Headrace. */
@@ -172,6 +176,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     dataDir: startup.dataDir ?? defaultDataDir(env),
     lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
     sso: ssoConfig(file.data),
+    files: filesConfig(file.data, (path) => absolute(path, "file")),
     tracing: tracing.config,
     ...reloadableConfig(file.data, warnings),
     file: {

@@ -25,7 +25,13 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...data.models.flatMap((_, index) => modelProblems(file, data, index, aliasOwners)),
     ...originProblems(file, data.cors.origins),
     ...retentionProblems(file, data),
+    ...filesProblems(file, data),
   ];
+}
+
+function filesProblems(file: YamlFile, { files }: FileData): Problem[] {
+  if (files.directory === undefined || !files.s3) return [];
+  return [problemAt(file, ["files", "directory"], "is there beside s3", "Keep one of them: files are in one place.")];
 }
 
 /** Single requests are found by the sums of their hour. */

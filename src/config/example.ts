@@ -137,6 +137,27 @@ tags:
 stored_chats:
   retention_days: 30
 
+# Files that clients upload, and that batches make.
+files:
+  s3:                                  # or directory: a path; left out: files/ in data_dir
+    endpoint: https://s3.example.com   # left out: Amazon's
+    bucket: headrace-files
+    region: eu-central-1
+    access_key_id: \${S3_KEY_ID}
+    secret_access_key: \${S3_KEY}
+    prefix: headrace/
+  max_bytes: 536870912                 # of one file
+  account_bytes: 10737418240           # of all files of an account
+  retention_days: 30
+
+# Batches of requests, which take only places that nobody else wants.
+batches:
+  max_requests: 50000                  # of one batch
+  open_batches: 100                    # of one account
+  concurrency: 64                      # requests under way in each process
+  unbounded_concurrency: 4             # at a server that does not say how many it takes
+  price_factor: 0.5                    # half of the price of tokens
+
 # Which lines are written to the log. Errors, refusals and slow requests always are.
 logs:
   level: info                          # or warn, or error

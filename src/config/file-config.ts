@@ -67,6 +67,7 @@ export interface ReloadableConfig {
   readonly tags: TagSettings;
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
+  readonly batches: InCode<FileData["batches"]>;
   readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
@@ -95,6 +96,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     },
     tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
+    batches: inCode(data.batches),
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },
     logs: {
@@ -153,6 +155,23 @@ export function modelFileConfigs({ engine }: FileData, absolute: (path: string) 
     projector: projector === undefined ? undefined : absolute(projector),
     more: more === undefined ? [] : (splitWords(more) ?? []),
   }));
+}
+
+/** Where files are kept, and how much of them. */
+export interface FilesConfig extends Omit<InCode<FileData["files"]>, "directory" | "s3"> {
+  /** Absolute; undefined: in the data directory. */
+  readonly directory: string | undefined;
+  readonly s3: InCode<NonNullable<FileData["files"]["s3"]>> | undefined;
+}
+
+/** `absolute` makes a path of the file absolute. */
+export function filesConfig({ files }: FileData, absolute: (path: string) => string): FilesConfig {
+  const { directory, s3, ...bounds } = files;
+  return {
+    ...inCode(bounds),
+    directory: directory === undefined ? undefined : absolute(directory),
+    s3: s3 && inCode(s3),
+  };
 }
 
 export function memoryConfig({ engine }: FileData): MemoryConfig {

@@ -57,7 +57,8 @@ import {
 import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
-import { sso } from "./sso-schema.ts";
+import { batches, files as storedFiles } from "./sections/batch-schema.ts";
+import { sso } from "./sections/sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
@@ -533,6 +534,8 @@ export const fileSchema = field(
     limits: limits.prefault({}),
     tags: tags.prefault({}),
     stored_chats: storedChats.prefault({}),
+    files: storedFiles.prefault({}),
+    batches: batches.prefault({}),
     retention: retention.prefault({}),
     cors: cors.prefault({}),
     logs: logs.prefault({}),
@@ -553,6 +556,7 @@ export const reloadableKeys: readonly string[] = [
   "limits",
   "tags",
   "stored_chats",
+  "batches",
   "retention",
   "cors",
   "logs",

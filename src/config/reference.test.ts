@@ -16,6 +16,8 @@ const env = {
   AZURE_API_KEY: "z",
   SMTP_PASSWORD: "p",
   SSO_CLIENT_SECRET: "s",
+  S3_KEY_ID: "i",
+  S3_KEY: "k",
   OTLP_TOKEN: "t",
 };
 

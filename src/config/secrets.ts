@@ -6,11 +6,12 @@ import type { Config, ReloadableConfig } from "./config.ts";
  * place of the start's.
  */
 export function configuredSecrets(config: Config, reloaded: ReloadableConfig = config): readonly string[] {
-  const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing } = config;
+  const { secretsHex, databaseUrl, redisUrl, mail, sso, tracing, files } = config;
   const values = [
     ...(secretsHex ?? []),
     ...[databaseUrl, redisUrl, mail?.url].flatMap((url) => passwordsOf(url)),
     sso?.clientSecret,
+    files.s3?.secretAccessKey,
     ...Object.values(tracing?.headers ?? {}),
     ...[...config.upstreams, ...reloaded.upstreams].map(({ apiKey }) => apiKey),
   ];

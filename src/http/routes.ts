@@ -4,7 +4,11 @@ import { accountRoutes } from "./api/account-routes.ts";
 import { adminRoutes } from "./api/admin/admin-routes.ts";
 import { adminPeopleRoutes } from "./api/admin/people-routes.ts";
 import { adminSystemRoutes } from "./api/admin/system-routes.ts";
+import { batchRoutes } from "./api/batches/batch-routes.ts";
+import { messageBatchRoutes } from "./api/batches/message-batch-routes.ts";
 import { chatRoutes } from "./api/chat-routes.ts";
+import { fileRoutes } from "./api/files/file-routes.ts";
+import { uploadRoutes } from "./api/files/upload-routes.ts";
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { keyRoutes } from "./api/key-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
@@ -51,6 +55,10 @@ const makers = [
   chatRoutes,
   storedResponseRoutes,
   conversationRoutes,
+  fileRoutes,
+  uploadRoutes,
+  batchRoutes,
+  messageBatchRoutes,
   modelRoutes,
   modelStatusRoutes,
   priceRoutes,

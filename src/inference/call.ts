@@ -35,6 +35,8 @@ export interface InferenceCall<Result> extends LimitListener {
   holder: Holder;
   /** Where it is traced. */
   trace?: RequestTrace | undefined;
+  /** Only for a request of the idle lane: called where its place is wanted, which it gives back by being cancelled. */
+  onWanted?: (() => void) | undefined;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */

@@ -139,6 +139,10 @@ export class OpenRequest<Result>
     return this.call.trace;
   }
 
+  get onWanted(): (() => void) | undefined {
+    return this.call.onWanted;
+  }
+
   get workload(): Workload {
     return this;
   }

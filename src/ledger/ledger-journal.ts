@@ -113,6 +113,18 @@ export class LedgerJournal {
     return entry;
   }
 
+  /**
+   * A request that has ended elsewhere. Its begin and its end are one frame, so that a death between them leaves neither.
+   * Resolves as `settle` does; rejects where it cannot be written.
+   */
+  async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
+    this.#gather();
+    const entry = this.begin(begin, this.#options.clock.monotonicMs());
+    const kept = entry.settle(end);
+    await entry.begun;
+    await kept;
+  }
+
   progress(entry: JournalEntry, usage: TokenUsage, nanoUsd: number | null): void {
     if (!entry.isOpen) return;
     const elapsedMs = this.#options.clock.monotonicMs() - entry.startedMs;

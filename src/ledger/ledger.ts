@@ -2,7 +2,15 @@
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Ledger, LedgerEntry, SpanTotals, TotalsOwner, UsageBegin, UsageRecord } from "../domain/usage/usage.ts";
+import type {
+  Ledger,
+  LedgerEntry,
+  SpanTotals,
+  TotalsOwner,
+  UsageBegin,
+  UsageEnd,
+  UsageRecord,
+} from "../domain/usage/usage.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { LedgerDrain } from "./ledger-drain.ts";
@@ -135,6 +143,15 @@ export class SpoolLedger implements Ledger {
   begin(request: UsageBegin, startedMs = this.#clock.monotonicMs()): LedgerEntry {
     if (this.#closing) throw unavailable("The ledger is closed.");
     return this.#journal.begin(request, startedMs);
+  }
+
+  /**
+   * Puts a request on the ledger that has ended elsewhere; once, however often it is told. Resolves when that survives
+   * `kill -9`; rejects with `service_unavailable` where it cannot.
+   */
+  async record(begin: UsageBegin, end: UsageEnd): Promise<void> {
+    if (this.#closing) throw unavailable("The ledger is closed.");
+    await this.#journal.record(begin, end);
   }
 
   /** Requests that were cut off a moment ago are about to settle; one that does not is on the spool. */

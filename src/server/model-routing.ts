@@ -2,7 +2,7 @@
 
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
 import { fileEngineName } from "../domain/models/engine.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
@@ -82,10 +82,8 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   );
   const capacity = new Capacity({
     ...{ clock, router },
-    bounds: () => {
-      const { queue, queueSeconds } = sources.config.limits;
-      return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
-    },
+    mostIdle: () => sources.config.batches.unboundedConcurrency,
+    bounds: () => queueBounds(sources.config),
   });
   const store = new SqlUpstreamStore(db);
   const upstreams = new Upstreams({
@@ -121,6 +119,10 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     ...{ engine, commands, budget, sources, catalog, router, capacity },
     ...{ upstreams, managedModels, modelStatus, network, configure },
   };
+}
+
+function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
+  return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
 }
 
 /** Reads anew what another replica has changed. */

@@ -10,6 +10,7 @@ import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
 import { SpoolSpace } from "../forms/spool-space.ts";
+import type { BatchTimes } from "../http/api/batches/batch-runner.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
@@ -37,6 +38,8 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
+import { openBatches } from "./batches/batches.ts";
+import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
@@ -79,6 +82,8 @@ export interface ServeOptions {
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of what is told and delivered; the usual unless a test has less patience. */
   noticeTimes?: NoticeTimes;
+  /** Times of the work on batches; the usual unless a test has less patience. */
+  batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
 }
@@ -99,6 +104,8 @@ export interface RunningServer {
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
+  /** Deletes what has expired now; the server does so every minute. */
+  sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
   workers: Workers | undefined;
   /** Works once, for the first person; undefined where there is somebody already. A secret. */
@@ -204,17 +211,27 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
-  const { routes, others } = createFirstRoutes({
+  const { deletionClock } = governance;
+  const files = await openFiles({ db, config, clock, deletionClock, log, opened });
+  const inference = {
     ...governance,
+    ...{ catalog, router, capacity, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
+    requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
+    sealFor: replySeals(governance.keyFor("reply-seal-v1")),
+  };
+  const batches = openBatches({
+    ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
+    current: () => sources.config,
+    times: options.batchTimes,
+  });
+  const { routes, others } = createFirstRoutes({
+    ...inference,
+    ...files,
+    ...batches,
     backgroundRuns,
     ...people,
     ...network.routes,
     ...notices.routes,
-    quotaWatch: notices.quotaWatch,
-    sealFor: replySeals(governance.keyFor("reply-seal-v1")),
-    catalog,
-    router,
-    capacity,
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
@@ -228,19 +245,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       ...{ capacity, audit: governance.audit },
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
-    clock,
-    heartbeatMs,
-    stopping,
     openRequests,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
     requestLimits: () => sources.config.limits,
     forms: { space: formSpace, limits: () => sources.config.limits },
-    requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     modelStatus,
     version,
     readiness,
     systemHealth: () => health.figures(),
-    ...{ observer, metrics },
+    metrics,
   });
   removeLeftSockets(config.dataDir);
   const shared = config.workers === 1 ? undefined : openShared(config, opened);
@@ -330,6 +343,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     network,
     notices,
     workers,
+    sweepFiles: () => files.fileSweep.sweep(),
     setupLink,
     localServers,
     requests: () => ({ ended: answered(), open: server.pendingRequests }),
@@ -360,6 +374,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         await Bun.sleep(refusingMs);
       }
       // What workers hand over is answered until they have ended.
+      // Others go on with its batches at once.
+      void batches.batchRunner.close();
       const ended = workers?.stop(drainMs);
       const served = ended ? ended.then(() => server.stop()) : server.stop();
       const drained = Promise.all([served, network.drain(), backgroundRuns.idle()]);

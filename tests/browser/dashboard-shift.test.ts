@@ -40,6 +40,7 @@ const paths = [
     "/statements",
     "/requests",
     "/chats",
+    "/batches",
     "/apps",
     "/settings/api-keys",
   ],

@@ -919,6 +919,22 @@ export interface Shapes {
   ConversationItemsRequest?: ConversationItemsRequest;
   AddedConversationItems?: AddedConversationItems;
   ConversationItemList?: ConversationItemList;
+  FileForm?: FileForm;
+  File?: File;
+  FileList?: FileList;
+  DeletedFile?: DeletedFile;
+  UploadRequest?: UploadRequest;
+  Upload?: Upload;
+  UploadPartForm?: UploadPartForm;
+  UploadPart?: UploadPart;
+  UploadCompletion?: UploadCompletion;
+  BatchRequest?: BatchRequest;
+  Batch?: Batch;
+  BatchList?: BatchList;
+  MessageBatchRequest?: MessageBatchRequest;
+  MessageBatch?: MessageBatch;
+  MessageBatchList?: MessageBatchList;
+  DeletedMessageBatch?: DeletedMessageBatch;
   ModelList?: ModelList;
   Model?: Model;
   CodexModel?: CodexModel;
@@ -3136,6 +3152,256 @@ export interface ConversationItemList {
    * Whether there are more after these.
    */
   has_more: boolean;
+}
+export interface FileForm {
+  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
+  /**
+   * The file; it may come before the other fields.
+   */
+  file: string;
+  "expires_after[anchor]"?: "created_at";
+  "expires_after[seconds]"?: number;
+}
+export interface File {
+  id: string;
+  object: "file";
+  bytes: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  filename: string;
+  purpose: string;
+  status: "processed";
+}
+export interface FileList {
+  object: "list";
+  data: File[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface DeletedFile {
+  id: string;
+  object: "file";
+  deleted: true;
+}
+export interface UploadRequest {
+  filename: string;
+  purpose: "assistants" | "batch" | "fine-tune" | "vision" | "user_data" | "evals";
+  bytes: number;
+  mime_type: string;
+  /**
+   * When it is deleted. Left out: as the server keeps files, which is the most as well.
+   */
+  expires_after?: {
+    anchor: "created_at";
+    seconds: number;
+  };
+}
+export interface Upload {
+  id: string;
+  object: "upload";
+  bytes: number;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  filename: string;
+  purpose: string;
+  status: "pending" | "completed" | "cancelled" | "expired";
+  file: File | null;
+}
+export interface UploadPartForm {
+  /**
+   * The bytes of the part.
+   */
+  data: string;
+}
+export interface UploadPart {
+  id: string;
+  object: "upload.part";
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  upload_id: string;
+}
+export interface UploadCompletion {
+  /**
+   * The parts in the order in which they make the file.
+   *
+   * @minItems 1
+   * @maxItems 1000
+   */
+  part_ids: string[];
+  /**
+   * MD5 of the whole file in hex digits; where it is another, nothing is completed.
+   */
+  md5?: string;
+}
+export interface BatchRequest {
+  /**
+   * A file with the purpose `batch`: one request in each line.
+   */
+  input_file_id: string;
+  /**
+   * The path of all of its requests, such as `/v1/chat/completions`.
+   */
+  endpoint: string;
+  completion_window: "24h";
+  metadata?: {
+    [k: string]: string;
+  } | null;
+  /**
+   * When it is deleted. Left out: as the server keeps files, which is the most as well.
+   */
+  output_expires_after?: {
+    anchor: "created_at";
+    seconds: number;
+  };
+}
+export interface Batch {
+  id: string;
+  object: "batch";
+  endpoint: string;
+  /**
+   * The model that its requests ask for, where that is one.
+   */
+  model: string | null;
+  input_file_id: string;
+  completion_window: "24h";
+  status: "validating" | "failed" | "in_progress" | "finalizing" | "completed" | "expired" | "cancelling" | "cancelled";
+  errors: {
+    object: "list";
+    data: {
+      code: string;
+      message: string;
+      line: number | null;
+      param: string | null;
+    }[];
+  } | null;
+  output_file_id: string | null;
+  error_file_id: string | null;
+  /**
+   * Unix time in seconds.
+   */
+  created_at: number;
+  in_progress_at: number | null;
+  /**
+   * Unix time in seconds.
+   */
+  expires_at: number;
+  finalizing_at: number | null;
+  completed_at: number | null;
+  failed_at: number | null;
+  expired_at: number | null;
+  cancelling_at: number | null;
+  cancelled_at: number | null;
+  request_counts: {
+    total: number;
+    completed: number;
+    failed: number;
+  };
+  usage: {
+    input_tokens: number;
+    input_tokens_details: {
+      cached_tokens: number;
+    };
+    output_tokens: number;
+    output_tokens_details: {
+      reasoning_tokens: number;
+    };
+    total_tokens: number;
+  };
+  metadata: {
+    [k: string]: string;
+  } | null;
+}
+export interface BatchList {
+  object: "list";
+  data: Batch[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface MessageBatchRequest {
+  /**
+   * @minItems 1
+   */
+  requests: {
+    custom_id: string;
+    /**
+     * A request as `/v1/messages` has it, without `stream`.
+     */
+    params: {
+      [k: string]: unknown;
+    };
+    [k: string]: unknown;
+  }[];
+}
+export interface MessageBatch {
+  id: string;
+  type: "message_batch";
+  processing_status: "in_progress" | "canceling" | "ended";
+  request_counts: {
+    processing: number;
+    succeeded: number;
+    errored: number;
+    canceled: number;
+    expired: number;
+  };
+  /**
+   * RFC 3339 time.
+   */
+  created_at: string;
+  /**
+   * RFC 3339 time.
+   */
+  expires_at: string;
+  ended_at: string | null;
+  cancel_initiated_at: string | null;
+  archived_at: string | null;
+  /**
+   * Where the results are, once it has ended.
+   */
+  results_url: string | null;
+}
+export interface MessageBatchList {
+  data: MessageBatch[];
+  has_more: boolean;
+  first_id: string | null;
+  last_id: string | null;
+}
+export interface DeletedMessageBatch {
+  id: string;
+  type: "message_batch_deleted";
 }
 export interface ModelList {
   object: "list";

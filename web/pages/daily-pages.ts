@@ -1,6 +1,7 @@
 // What people open day by day, loaded together: a chunk for each page would share dozens of small ones with the others.
 
 export { AppsPage } from "./apps/apps-page.tsx";
+export { BatchesPage } from "./batches/batches-page.tsx";
 export { ChatsPage } from "./chats/chats-page.tsx";
 export { PlaygroundPage } from "./playground/playground-page.tsx";
 export { RequestsPage } from "./requests/requests-page.tsx";

@@ -21,6 +21,7 @@ import {
   ShieldLockIcon,
   StackIcon,
   TagIcon,
+  TasklistIcon,
   VerifiedIcon,
   WebhookIcon,
 } from "@primer/octicons-react";
@@ -77,6 +78,7 @@ export const sections: readonly Section[] = [
       { path: "/statements", title: "Statements", icon: CreditCardIcon, load: daily("StatementPage") },
       { path: "/requests", title: "Logs", icon: LogIcon, keepsList: true, load: daily("RequestsPage") },
       { path: "/chats", title: "Chats", icon: CommentDiscussionIcon, keepsList: true, load: daily("ChatsPage") },
+      { path: "/batches", title: "Batches", icon: TasklistIcon, keepsList: true, load: daily("BatchesPage") },
       { path: "/apps", title: "Apps", icon: AppsIcon, load: daily("AppsPage") },
     ],
   },

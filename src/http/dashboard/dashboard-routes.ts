@@ -25,6 +25,7 @@ const places = [
   "statements",
   "requests",
   "chats",
+  "batches",
   "apps",
   "settings/*",
   "admin/*",

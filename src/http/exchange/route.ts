@@ -108,6 +108,8 @@ export interface RouteDoc {
     | "Stored chats"
     | "Stored responses"
     | "Conversations"
+    | "Files"
+    | "Batches"
     | "Models"
     | "Usage"
     | "Keys"

@@ -54,6 +54,8 @@ export interface Sender {
   readonly workload: Workload;
   /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
   mostTokensOf?(model: Model): number | undefined;
+  /** Only for a request of the idle lane: see `PlaceRequest`. */
+  readonly onWanted?: (() => void) | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** Stops it until the response is here. */

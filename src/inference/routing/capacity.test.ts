@@ -471,3 +471,93 @@ describe("an engine whose server is started for requests", () => {
     expect(waiting).toBe(0);
   });
 });
+
+describe("the idle lane", () => {
+  /** A request of it, with how often its place was wanted. */
+  function idle(accountId: string) {
+    const request = { ...requestOf(accountId), wanted: 0, onWanted: () => void request.wanted++ };
+    return request;
+  }
+
+  test("has the places that are free, and none while a live request waits", async () => {
+    const engine = engineWith({ maxConcurrency: 2 });
+    const live = capacity.take(on(engine), requestOf("a"));
+    expect(capacity.idlePlaces(on(engine), idle("b"))).toBe(1);
+    const line = idle("b");
+    expect(capacity.take(on(engine), line)).toBeDefined();
+    expect(capacity.take(on(engine), idle("b"))).toBeUndefined();
+    const next = watch(on(engine), requestOf("a"));
+    expect([capacity.idlePlaces(on(engine), idle("b")), line.wanted]).toEqual([0, 1]);
+    live?.release();
+    await next.settled;
+    expect(next.place).toBeDefined();
+    expect(capacity.take(on(engine), idle("b"))).toBeUndefined();
+  });
+
+  test("gives one place for each live request that waits, the newest first, and is not asked twice", async () => {
+    const engine = engineWith({ maxConcurrency: 3 });
+    const lines = [idle("a"), idle("b"), idle("c")];
+    const places = lines.map((line) => capacity.take(on(engine), line));
+    const first = watch(on(engine), requestOf("l"));
+    expect(lines.map(({ wanted }) => wanted)).toEqual([0, 0, 1]);
+    const second = watch(on(engine), requestOf("l"));
+    expect(lines.map(({ wanted }) => wanted)).toEqual([0, 1, 1]);
+    places[2]?.release();
+    places[1]?.release();
+    await Promise.all([first.settled, second.settled]);
+    expect([first.place !== undefined, second.place !== undefined]).toEqual([true, true]);
+    expect(figures(engine)).toEqual({ limit: 3, inFlight: 3, waiting: 0 });
+    // It is asked again for the next one alone.
+    const third = watch(on(engine), requestOf("l"));
+    expect(lines.map(({ wanted }) => wanted)).toEqual([1, 1, 1]);
+    first.place?.release();
+    await third.settled;
+    expect(third.place).toBeDefined();
+  });
+
+  test("waits behind every live request, and is no part of their queue", async () => {
+    bounds.maxWaiting = 1;
+    const engine = engineWith({ maxConcurrency: 1 });
+    const held = capacity.take(on(engine), requestOf("a"));
+    const line = watch(on(engine), idle("b"));
+    const live = watch(on(engine), requestOf("c"));
+    expect([figures(engine).waiting, capacity.waiting, capacity.waitingByModel.get("public-name")]).toEqual([1, 1, 1]);
+    held?.release();
+    await live.settled;
+    expect([live.place !== undefined, line.place]).toEqual([true, undefined]);
+    live.place?.release();
+    await line.settled;
+    expect(line.place).toBeDefined();
+  });
+
+  test("is fair between accounts, whatever these have of live requests", async () => {
+    const engine = engineWith({ maxConcurrency: 3 });
+    const live = [1, 2, 3].map(() => capacity.take(on(engine), requestOf("busy")));
+    const many = [1, 2, 3].map(() => watch(on(engine), idle("many")));
+    const few = watch(on(engine), idle("busy"));
+    for (const place of live) place?.release();
+    await Promise.all([few.settled, many[0]?.settled, many[1]?.settled]);
+    expect([few.place !== undefined, many.filter(({ place }) => place).length]).toEqual([true, 2]);
+  });
+
+  test("is bounded by its own number at a server that says nothing, and by that server's elsewhere", () => {
+    const bounded = new Capacity({ clock: systemClock, router, bounds: () => bounds, mostIdle: () => 1 });
+    const [unsaid, said] = [engineWith({}), engineWith({ maxConcurrency: 2 })];
+    expect([unsaid, said].map((engine) => bounded.idlePlaces(on(engine), idle("a")))).toEqual([1, 2]);
+    expect(bounded.take(on(unsaid), idle("a"))).toBeDefined();
+    expect([bounded.take(on(unsaid), idle("a")), bounded.idlePlaces(on(unsaid), idle("a"))]).toEqual([undefined, 0]);
+    expect(bounded.take(on(unsaid), requestOf("a"))).toBeDefined();
+  });
+
+  test("has one request wait for a server that has to be started, while nobody else does", () => {
+    const demands: [number, number][] = [];
+    const onDemand = {
+      open: false,
+      demand: (inFlight: number, waiting: number) => void demands.push([inFlight, waiting]),
+    };
+    const engine = engineWith({ onDemand });
+    expect(capacity.idlePlaces(on(engine), idle("a"))).toBe(1);
+    void watch(on(engine), idle("a"));
+    expect([demands.at(-1), capacity.idlePlaces(on(engine), idle("a"))]).toEqual([[0, 1], 0]);
+  });
+});

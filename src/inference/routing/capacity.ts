@@ -20,6 +20,8 @@ export interface CapacityOptions {
   router: Pick<Router, "resting" | "claim">;
   /** Asked for whenever a request has to wait: a reload may change them. */
   bounds(): CapacityBounds;
+  /** Most requests of the idle lane at an engine of which nobody says how many it takes. Left out: as many as are measured. */
+  mostIdle?(): number;
 }
 
 /** For metrics and the state of models. */
@@ -76,12 +78,12 @@ export class Capacity {
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
       // Whether its engine is at rest does not matter, as there is no other.
-      return gate.queue.waiting === 0 && gate.fits(request.width) ? gate.take(only, request) : undefined;
+      return mayTake(gate, request) ? gate.take(only, request) : undefined;
     }
     const othersWork = this.#anyWorks(candidates);
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
-      if (gate.queue.waiting === 0 && this.#isFree(gate, deployment, request.width, othersWork)) {
+      if (mayTake(gate, request) && this.#isFree(gate, deployment, request, othersWork)) {
         return this.#place(gate, deployment, request);
       }
     }
@@ -110,10 +112,21 @@ export class Capacity {
     // The turns of those ahead, not its own: a mean says little of when the next place becomes free.
     const { ahead, turnMs } = outlook(gates, request.accountId);
     if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
-    const { maxWaiting } = this.#options.bounds();
-    for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
+    // The idle lane bounds itself, and takes nobody's place in the queue.
+    if (!request.onWanted) {
+      const { maxWaiting } = this.#options.bounds();
+      for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
+    }
     if (options.size === 0) throw noCapacity(request, gates);
     return await this.#enlist(request, turn.order, options, remainingMs, cancellation);
+  }
+
+  /** How many requests like this one the idle lane would get places for now, at all candidates together. */
+  idlePlaces(candidates: readonly Deployment[], request: PlaceRequest): number {
+    const gates = new Set(candidates.map((deployment) => this.#gate(deployment, request)));
+    let places = 0;
+    for (const gate of gates) places += gate.idlePlaces;
+    return places;
   }
 
   /** One entry for each limit of this engine that was needed so far. */
@@ -141,13 +154,14 @@ export class Capacity {
 
   /** Requests that wait, at whichever engines. */
   get waiting(): number {
-    return this.#waiting.size;
+    return [...this.#waiting].filter(({ request }) => !request.onWanted).length;
   }
 
   /** The same by the public id of the model that each asked for. */
   get waitingByModel(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
-    for (const { request } of this.#waiting) counts.set(request.model, (counts.get(request.model) ?? 0) + 1);
+    for (const { request } of this.#waiting)
+      if (!request.onWanted) counts.set(request.model, (counts.get(request.model) ?? 0) + 1);
     return counts;
   }
 
@@ -201,19 +215,26 @@ export class Capacity {
       const timer = setTimeout(() => fail(refusal), remainingMs);
       cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
+      // Whoever it is that gives way, one place is enough.
+      if (!request.onWanted) gates.some((gate) => gate.makeWay());
       // One may have become free in the meantime, as when an engine's rest is over.
       for (const gate of gates) gate.wake();
     });
   }
 
-  /** Gives free places to those whose turn it is. A wide request that does not fit yet holds up the rest. */
+  /**
+   * Gives free places to those whose turn it is, and what is left then to the idle lane. A wide request that does not fit yet
+   * holds up the rest.
+   */
   #serve(gate: Gate): void {
-    for (let next = gate.queue.next(); next; next = gate.queue.next()) {
-      const deployment = next.options.get(gate);
-      if (!deployment) return;
-      const othersWork = this.#anyWorks(next.options.values());
-      if (!this.#isFree(gate, deployment, next.request.width, othersWork)) return;
-      next.grant(this.#place(gate, deployment, next.request));
+    for (const queue of [gate.queue, gate.idleQueue]) {
+      for (let next = queue.next(); next; next = queue.next()) {
+        const deployment = next.options.get(gate);
+        if (!deployment) return;
+        const othersWork = this.#anyWorks(next.options.values());
+        if (!this.#isFree(gate, deployment, next.request, othersWork)) return;
+        next.grant(this.#place(gate, deployment, next.request));
+      }
     }
   }
 
@@ -224,12 +245,12 @@ export class Capacity {
   }
 
   /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
-  #isFree(gate: Gate, deployment: Deployment, width: number, othersWork: boolean): boolean {
+  #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: PlaceRequest, othersWork: boolean): boolean {
     if (othersWork && this.#options.router.resting(deployment)) {
       gate.wakeLater(restCheckMs);
       return false;
     }
-    return gate.fits(width);
+    return onWanted ? gate.fitsIdle(width) : gate.fits(width);
   }
 
   #anyWorks(candidates: Iterable<Deployment>): boolean {
@@ -266,9 +287,14 @@ export class Capacity {
     onDemand: OnDemand | undefined,
     declared: (() => number | undefined) | undefined,
   ): Gate {
-    const { clock } = this.#options;
-    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree: (gate) => this.#serve(gate) });
+    const { clock, mostIdle } = this.#options;
+    const onFree = (gate: Gate) => this.#serve(gate);
+    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree, mostIdle });
   }
+}
+
+function mayTake(gate: Gate, { width, onWanted }: PlaceRequest): boolean {
+  return onWanted ? gate.fitsIdle(width) : gate.queue.waiting === 0 && gate.fits(width);
 }
 
 /** Where the queue is full, the account with the longest one gives way to those with fewer. */

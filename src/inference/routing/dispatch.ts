@@ -109,6 +109,10 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     return this.#wanted.id;
   }
 
+  get onWanted(): (() => void) | undefined {
+    return this.#sender.onWanted;
+  }
+
   begin(): void {
     this.#budget?.requested();
     if (this.#wanted.fallbacks) this.#lineUp();

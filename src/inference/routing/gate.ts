@@ -18,6 +18,11 @@ export interface PlaceRequest {
   width: number;
   /** The model's public id, for messages. */
   model: string;
+  /**
+   * Only for a request of the idle lane, which takes places that nobody else wants: called where somebody else wants the one
+   * that it has, which it is to give back at once.
+   */
+  readonly onWanted?: (() => void) | undefined;
 }
 
 /** A request that waits, perhaps at several gates. */
@@ -41,6 +46,8 @@ export interface GateOptions {
   onDemand: OnDemand | undefined;
   /** Called when a place may be free while requests wait. */
   onFree(gate: Gate): void;
+  /** Most requests of the idle lane where nobody says how many the engine takes; asked each time. Left out: as many as are measured. */
+  mostIdle?: (() => number) | undefined;
 }
 
 /** Weight of the last time in the mean of how long places are held. */
@@ -53,6 +60,8 @@ const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * 
 
 export class Gate {
   readonly queue = new FairQueue<Waiting>();
+  /** Those of the idle lane, which have their turn when nobody else waits. */
+  readonly idleQueue = new FairQueue<Waiting>();
   readonly #measured: ConcurrencyLimit;
   readonly #clock: Clock;
   readonly #declared: GateOptions["declared"];
@@ -61,16 +70,24 @@ export class Gate {
   /** Kinds of answers by the engine's own id of the model, in the order of `kindIndex`. */
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
+  /** Places of the idle lane that were not asked for yet, oldest first. */
+  readonly #idle: Place[] = [];
+  /** Places that the idle lane has, and those of them that it was asked for. */
+  #idleInFlight = 0;
+  #askedFor = 0;
+  readonly #mostIdle: () => number;
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
 
-  constructor({ clock, declared, bound, onDemand, onFree }: GateOptions) {
+  constructor({ clock, declared, bound, onDemand, onFree, mostIdle }: GateOptions) {
     this.#clock = clock;
     this.#declared = declared;
     this.#onDemand = onDemand;
     this.#onFree = onFree;
     this.#measured = new ConcurrencyLimit(bound);
+    const isKnown = () => bound !== undefined || declared?.() !== undefined;
+    this.#mostIdle = () => (isKnown() ? Number.POSITIVE_INFINITY : (mostIdle?.() ?? Number.POSITIVE_INFINITY));
   }
 
   get limit(): number {
@@ -95,21 +112,56 @@ export class Gate {
     return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
+  /** Whether a request of the idle lane may have a place. */
+  fitsIdle(width: number): boolean {
+    return this.queue.waiting === 0 && this.#idleInFlight < this.#mostIdle() && this.fits(width);
+  }
+
+  /**
+   * How many requests of the idle lane would get a place now. Where a server has to be started first, one may wait for it, as
+   * long as nobody else does.
+   */
+  get idlePlaces(): number {
+    if (this.queue.waiting > 0) return 0;
+    if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
+    const free = Math.min(this.limit - this.#inFlight, this.#mostIdle() - this.#idleInFlight);
+    return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
+  }
+
+  /** Asks the idle lane for a place for each request that waits, where it has so many. Whether it was asked for one. */
+  makeWay(): boolean {
+    let asked = false;
+    while (this.#askedFor < this.queue.waiting) {
+      const place = this.#idle.pop();
+      if (!place) break;
+      this.#askedFor++;
+      asked = true;
+      place.wanted();
+    }
+    return asked;
+  }
+
   /** Takes places, whether they are free or not. */
-  take(deployment: Deployment, { accountId, operation, stream, width }: PlaceRequest): Place {
+  take(deployment: Deployment, { accountId, operation, stream, width, onWanted }: PlaceRequest): Place {
     const weight = this.#weightOf(width);
     this.#inFlight += weight;
-    this.queue.took(accountId, weight);
+    (onWanted ? this.idleQueue : this.queue).took(accountId, weight);
     this.#tellDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
-    return new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
+    const place = new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
+    if (!onWanted) return place;
+    place.onWanted = onWanted;
+    this.#idle.push(place);
+    this.#idleInFlight++;
+    return place;
   }
 
   /** `heldMs`: how long, where an answer came. */
-  giveBack(accountId: string, weight: number, heldMs: number | undefined): void {
+  giveBack(place: Place, accountId: string, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
-    this.queue.gaveBack(accountId, weight);
+    if (place.onWanted) this.#idleGaveBack(place, accountId, weight);
+    else this.queue.gaveBack(accountId, weight);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
     this.#tellDemand();
   }
@@ -130,19 +182,20 @@ export class Gate {
   }
 
   enlist(waiting: Waiting): void {
-    this.queue.add(waiting);
-    if (this.#declared === undefined) this.#beImpatient();
+    const isIdle = waiting.request.onWanted !== undefined;
+    (isIdle ? this.idleQueue : this.queue).add(waiting);
+    if (this.#declared === undefined && !isIdle) this.#beImpatient();
     this.#tellDemand();
   }
 
   delist(waiting: Waiting): void {
-    this.queue.remove(waiting);
+    (waiting.request.onWanted ? this.idleQueue : this.queue).remove(waiting);
     this.#tellDemand();
   }
 
   /** Lets those go on who wait for what became free. */
   wake(): void {
-    if (this.queue.waiting > 0) this.#onFree(this);
+    if (this.queue.waiting + this.idleQueue.waiting > 0) this.#onFree(this);
   }
 
   /** For what frees a place without anybody telling. */
@@ -156,7 +209,15 @@ export class Gate {
   }
 
   #tellDemand(): void {
-    this.#onDemand?.demand(this.#inFlight, this.queue.waiting);
+    this.#onDemand?.demand(this.#inFlight, this.queue.waiting + this.idleQueue.waiting);
+  }
+
+  #idleGaveBack(place: Place, accountId: string, weight: number): void {
+    const at = this.#idle.indexOf(place);
+    if (at >= 0) this.#idle.splice(at, 1);
+    else this.#askedFor--;
+    this.#idleInFlight--;
+    this.idleQueue.gaveBack(accountId, weight);
   }
 
   #kindsOf(model: string): readonly AnswerKind[] {
@@ -192,6 +253,8 @@ export class Place implements Answer {
   readonly deployment: Deployment;
   /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
   isTrial = false;
+  /** The same as its request has. */
+  onWanted: PlaceRequest["onWanted"];
   readonly kind: AnswerKind;
   readonly sent: number;
   readonly inFlight: number;
@@ -224,6 +287,11 @@ export class Place implements Answer {
     this.#weight = weight;
   }
 
+  /** Somebody else wants it. */
+  wanted(): void {
+    this.onWanted?.();
+  }
+
   /** The first byte of the answer is here. Only the first call counts. */
   answered(): void {
     if (this.#answered || !this.#held) return;
@@ -248,6 +316,6 @@ export class Place implements Answer {
 
   #giveBack(heldMs: number | undefined): void {
     this.#held = false;
-    this.gate.giveBack(this.#accountId, this.#weight, heldMs);
+    this.gate.giveBack(this, this.#accountId, this.#weight, heldMs);
   }
 }

@@ -143,6 +143,20 @@ export class Authenticator {
     return { ...principal, scopes, person: { ...principal.person, ...person } };
   }
 
+  /**
+   * Who stands behind a credential that was presented before, for what goes on without its client: where that came from was
+   * looked at then. Rejects with `invalid_api_key` where it has ended since.
+   */
+  async behind(credentialId: string): Promise<Principal> {
+    const entry = await this.#cache.byId(credentialId);
+    if (!entry) throw invalidApiKey("unknown");
+    const now = this.#options.clock.nowSeconds();
+    if (entry.revokedAt <= now) throw invalidApiKey(endOf(entry, now, "revoked"));
+    if (entry.expiresAt <= now) throw invalidApiKey(endOf(entry, now, "expired"));
+    if (entry.fault !== undefined) throw invalidApiKey(entry.fault);
+    return entry.principal;
+  }
+
   #check(presented: PresentedCredentials): Principal | Promise<Principal> {
     const { authorization, apiKey: header } = presented;
     const apiKey = header === "" ? null : header;

@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 
 export interface ExpirySweepOptions {
   /** What the log calls it. */
-  what: "chat" | "response" | "notice";
+  what: "chat" | "response" | "notice" | "file" | "batch";
   store: {
     /** Deletes up to `limit`; gives how many. */
     deleteExpired(nowSeconds: number, limit: number): Promise<number>;
@@ -59,6 +59,6 @@ export class ExpirySweep {
     } finally {
       this.#sweeping = undefined;
     }
-    if (count > 0) log.info(`${what}s_expired`, { count });
+    if (count > 0) log.info(`${what === "batch" ? "batche" : what}s_expired`, { count });
   }
 }

@@ -1,7 +1,7 @@
 // The part of headrace.yaml about sign-in at an OpenID Connect provider.
 import * as z from "zod";
-import { field, list, mapping, printablePattern } from "./field.ts";
-import { isHost, isIssuerUrl } from "./formats.ts";
+import { field, list, mapping, printablePattern } from "../field.ts";
+import { isHost, isIssuerUrl } from "../formats.ts";
 
 export const sso = field(
   z.strictObject({

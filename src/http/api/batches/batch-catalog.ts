@@ -1,0 +1,48 @@
+// The models of the catalog with their prices as batches have them.
+import type { Model } from "../../../domain/models/model.ts";
+import type { InferenceDeps } from "../../../inference/call.ts";
+
+type CatalogPart = InferenceDeps["catalog"];
+
+export class BatchCatalog implements CatalogPart {
+  readonly #catalog: CatalogPart;
+  readonly #factor: () => number;
+  /** By the model as the catalog has it, so that what is worked out of a price is worked out once. */
+  #priced = new WeakMap<Model, Model>();
+  #pricedBy = 1;
+
+  /** `factor` is asked each time: a reload may change it. */
+  constructor(catalog: CatalogPart, factor: () => number) {
+    this.#catalog = catalog;
+    this.#factor = factor;
+  }
+
+  find(name: string): Model | undefined {
+    return this.#ofBatches(this.#catalog.find(name));
+  }
+
+  get(id: string): Model | undefined {
+    return this.#ofBatches(this.#catalog.get(id));
+  }
+
+  whenComplete(): Promise<void> {
+    return this.#catalog.whenComplete();
+  }
+
+  #ofBatches(model: Model | undefined): Model | undefined {
+    const factor = this.#factor();
+    if (!model?.price || factor === 1) return model;
+    if (factor !== this.#pricedBy) {
+      this.#priced = new WeakMap();
+      this.#pricedBy = factor;
+    }
+    let priced = this.#priced.get(model);
+    if (!priced) {
+      const { price } = model;
+      // A variant without conditions holds for every request.
+      priced = { ...model, price: { ...price, variants: [...(price.variants ?? []), { factor }] } };
+      this.#priced.set(model, priced);
+    }
+    return priced;
+  }
+}

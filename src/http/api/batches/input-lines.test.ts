@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import type { GatewayError } from "../../../base/errors.ts";
+import { linesOf, readFrame, requestOf } from "./input-lines.ts";
+
+const limits = { bodyBytes: 10_000, depth: 64, messages: 100 };
+
+async function* inPieces(text: string, size: number) {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+describe("the lines of a file", () => {
+  const text = '{"a":1}\n\n  \r\n{"b":"\u00fc"}\r\nlast';
+
+  test("are found with their numbers and their places, however the file comes", async () => {
+    const bytes = Buffer.from(text);
+    for (const size of [1, 2, 3, 7, 1_000]) {
+      const lines = await Array.fromAsync(linesOf(inPieces(text, size), limits));
+      expect(lines.map(({ line, bytes }) => [line, bytes?.toString().trim()])).toEqual([
+        [1, '{"a":1}'],
+        [4, '{"b":"\u00fc"}'],
+        [5, "last"],
+      ]);
+      for (const { start, end, bytes: found } of lines)
+        expect(bytes.subarray(start, end).equals(found ?? bytes)).toBe(true);
+    }
+  });
+
+  test("that are longer than a request may be are told, and those behind them read", async () => {
+    const lines = await Array.fromAsync(linesOf(inPieces(`${"x".repeat(20_000)}\n{}\n`, 999), limits));
+    expect(lines.map(({ line, bytes }) => [line, bytes?.toString()])).toEqual([
+      [1, undefined],
+      [2, "{}"],
+    ]);
+  });
+
+  test("of a file without any are none", async () => {
+    expect(await Array.fromAsync(linesOf(inPieces("\n \n", 1), limits))).toEqual([]);
+  });
+});
+
+describe("a line", () => {
+  const endpoint = "/v1/chat/completions";
+  const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+  const good = { custom_id: "a", method: "POST", url: endpoint, body };
+  const read = (line: unknown) => {
+    const bytes = Buffer.from(typeof line === "string" ? line : JSON.stringify(line));
+    const frame = readFrame(bytes, endpoint, limits);
+    return { ...frame, request: requestOf(frame, endpoint, limits) };
+  };
+
+  test("is the request that it would be by itself", () => {
+    const { customId, request } = read(good);
+    expect([customId, request.model, request.stream, request.body]).toEqual(["a", "m", false, body]);
+  });
+
+  test.each([
+    ["no JSON", "{", undefined],
+    ["an array", [], undefined],
+    ["without an id", { ...good, custom_id: undefined }, "custom_id"],
+    ["with an id that no database takes", { ...good, custom_id: "a\0" }, "custom_id"],
+    ["with another method", { ...good, method: "GET" }, "method"],
+    ["with another path", { ...good, url: "/v1/embeddings" }, "url"],
+    ["without a request", { ...good, body: null }, "body"],
+    ["with a request that is wrong", { ...good, body: { ...body, temperature: "hot" } }, "body.temperature"],
+    ["that is streamed", { ...good, body: { ...body, stream: true } }, "body.stream"],
+  ])("%s is refused by its member", (_, line, param) => {
+    let refusal: GatewayError | undefined;
+    try {
+      read(line);
+    } catch (error) {
+      refusal = error as GatewayError;
+    }
+    expect([refusal?.code, refusal?.param]).toEqual(["invalid_request", param]);
+  });
+});

@@ -1,0 +1,130 @@
+// The lines of a batch's input: cut out of the file as it is read, and checked as the requests that they are.
+import { isUtf8 } from "node:buffer";
+import { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import { dialects, operations } from "../../../dialects/dialects.ts";
+import { type Operation, operationPaths } from "../../../domain/models/operation.ts";
+import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
+
+/** Paths that the requests of a batch may have, each with its operation: a line of JSON says them, and another one answers. */
+export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(
+  operations
+    .filter((operation) => {
+      const { task } = dialects[operation];
+      return !task || !(task.form || task.answersBytes({}));
+    })
+    .map((operation) => [`/v1${operationPaths[operation]}`, operation]),
+);
+
+/** A line where it stands in the file: bytes from `start`, before `end`, without its line end. */
+export interface FoundLine {
+  /** From 1 on, empty ones included. */
+  line: number;
+  start: number;
+  end: number;
+  /** Undefined where it is longer than it may be. */
+  bytes: Buffer | undefined;
+}
+
+/** What stands around a request in a line. */
+const frameBytes = 4_096;
+const longestCustomId = 256;
+
+/** Gives every line with more than blanks in it; holds one at a time, of no more bytes than a request may have. */
+export async function* linesOf(
+  pieces: AsyncIterable<Uint8Array>,
+  { bodyBytes }: Pick<RequestLimits, "bodyBytes">,
+): AsyncGenerator<FoundLine> {
+  const most = bodyBytes + frameBytes;
+  let [line, start, at] = [1, 0, 0];
+  let held: Buffer[] = [];
+  let length = 0;
+  const found = (end: number): FoundLine => ({
+    ...{ line, start, end },
+    bytes: length > most ? undefined : Buffer.concat(held),
+  });
+  const add = (bytes: Buffer) => {
+    length += bytes.length;
+    if (length <= most) held.push(bytes);
+    else held = [];
+  };
+  for await (const piece of pieces) {
+    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+    let from = 0;
+    for (let to = bytes.indexOf(0x0a); to >= 0; to = bytes.indexOf(0x0a, from)) {
+      add(bytes.subarray(from, to));
+      const one = found(at + to);
+      if (one.bytes === undefined || !isBlank(one.bytes)) yield one;
+      from = to + 1;
+      [line, start, length, held] = [line + 1, at + from, 0, []];
+    }
+    add(bytes.subarray(from));
+    at += bytes.length;
+  }
+  const last = found(at);
+  if (last.bytes === undefined || !isBlank(last.bytes)) yield last;
+}
+
+/** What stands around a request in its line, and the request as it was sent. */
+export interface LineFrame {
+  customId: string;
+  body: Readonly<Record<string, unknown>>;
+}
+
+/** Throws a GatewayError whose `param` is the member of the line that is wrong. */
+export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: RequestLimits): LineFrame {
+  if (!bytes) {
+    throw invalidRequest(`The line has more than the ${limits.bodyBytes} bytes that a request may have.`);
+  }
+  const { custom_id: customId, method = "POST", url, body } = parsed(bytes);
+  if (typeof customId !== "string" || customId === "" || customId.length > longestCustomId || customId.includes("\0")) {
+    throw fieldError("custom_id", `must be a text of 1 to ${longestCustomId} characters, without U+0000.`);
+  }
+  if (method !== "POST") throw fieldError("method", "must be POST.");
+  if (url !== endpoint) {
+    const got = typeof url === "string" ? `\`${shown(url)}\`` : "no text";
+    throw fieldError("url", `must be \`${endpoint}\`, the endpoint of the batch (got ${got}).`);
+  }
+  if (typeof body !== "object" || body === null) throw fieldError("body", "must be the request as a JSON object.");
+  return { customId, body: body as LineFrame["body"] };
+}
+
+function parsed(bytes: Buffer): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = isUtf8(bytes) ? JSON.parse(bytes.toString("utf8")) : undefined;
+  } catch {
+    value = undefined;
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw invalidRequest(
+    "The line is no JSON object. Write one in each line: custom_id, method, url and body, with no line end in it.",
+  );
+}
+
+/** The request as a live one is checked. Throws a GatewayError whose `param` begins with `body`. */
+export function requestOf({ body }: LineFrame, endpoint: string, limits: RequestLimits): DecodedRequest {
+  const operation = batchEndpoints.get(endpoint);
+  if (!operation) throw fieldError("url", "is no endpoint that batches have.");
+  try {
+    if (body["stream"] === true) throw fieldError("stream", "must be false or left out: nobody reads a stream here.");
+    const request = decodeRequest(operation, ByteSpan.of(JSON.stringify(body)), limits);
+    if (request.background) throw fieldError("background", "must be false or left out: a batch is in the background.");
+    if (request.namesKept) {
+      throw invalidRequest(
+        "A request of a batch names nothing that is kept: send the conversation itself as `input`, without previous_response_id, conversation and references.",
+      );
+    }
+    return request;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { code, message, param } = error;
+    throw new GatewayError(code, message, { param: param === undefined ? "body" : `body.${param}` });
+  }
+}
+
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+}

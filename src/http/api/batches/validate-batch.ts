@@ -1,0 +1,116 @@
+// Reads the input of a batch once from its beginning to its end: each line becomes a request to be answered, or a fault.
+import { GatewayError } from "../../../base/errors.ts";
+import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../../../domain/batches/batch.ts";
+import { longestModelId } from "../../../domain/models/model-entry.ts";
+import type { StoredFiles } from "../../../files/stored-files.ts";
+import type { RequestLimits } from "../../decode/decode-request.ts";
+import { type FoundLine, type LineFrame, linesOf, readFrame, requestOf } from "./input-lines.ts";
+
+export interface ValidateDeps {
+  work: Pick<BatchWork, "beginLines" | "addLines">;
+  storedFiles: Pick<StoredFiles, "read">;
+  requestLimits(): RequestLimits;
+  mostRequests: number;
+}
+
+export type Validated = { models: readonly string[]; total: number } | { faults: readonly BatchFault[] } | "lost";
+
+/** Faults that are told: whoever mends a hundred sends the file again anyway. */
+const mostFaults = 100;
+/** Models that one batch may ask for. */
+const mostModels = 100;
+const linesAtOnce = 200;
+
+/** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
+export async function validateBatch(batch: Batch, claim: Claim, deps: ValidateDeps): Promise<Validated> {
+  if (!(await deps.work.beginLines(batch.id, claim))) return "lost";
+  const reading = new Reading(batch, deps);
+  try {
+    for await (const found of linesOf(deps.storedFiles.read({ id: batch.inputFileId }), deps.requestLimits())) {
+      if (!reading.take(found)) break;
+      await reading.flush(linesAtOnce);
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== "not_found") throw error;
+    return { faults: [fault("input_file_not_found", "The content of the input file is not there.", null)] };
+  }
+  await reading.flush(1);
+  return reading.result;
+}
+
+class Reading {
+  readonly #batch: Batch;
+  readonly #deps: ValidateDeps;
+  /** By their ids, the line in which each stands. */
+  readonly #ids = new Map<string, number>();
+  readonly #models = new Set<string>();
+  readonly #faults: BatchFault[] = [];
+  #lines: BatchLine[] = [];
+
+  constructor(batch: Batch, deps: ValidateDeps) {
+    this.#batch = batch;
+    this.#deps = deps;
+  }
+
+  /** Whether it is to be read on. */
+  take({ line, start, end, bytes }: FoundLine): boolean {
+    const { id: batchId, endpoint } = this.#batch;
+    const { mostRequests } = this.#deps;
+    try {
+      const frame = readFrame(bytes, endpoint, this.#deps.requestLimits());
+      const { customId } = frame;
+      const before = this.#ids.get(customId);
+      if (before !== undefined) {
+        throw new GatewayError("invalid_request", `custom_id: is that of line ${before} already; give each its own.`, {
+          param: "custom_id",
+        });
+      }
+      this.#ids.set(customId, line);
+      const model = this.#modelOf(frame);
+      this.#models.add(model);
+      if (this.#faults.length === 0) this.#lines.push({ batchId, line, customId, model, start, end });
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.#faults.push(fault(error.code, error.message, line, error.param));
+    }
+    if (this.#ids.size > mostRequests) {
+      this.#faults.push(fault("too_many_requests", `A batch may have at most ${mostRequests} requests.`, line));
+      return false;
+    }
+    if (this.#models.size > mostModels) {
+      this.#faults.push(fault("too_many_models", `A batch may ask for at most ${mostModels} models.`, line));
+      return false;
+    }
+    return this.#faults.length < mostFaults;
+  }
+
+  /** Throws where the request is wrong; in the form of Anthropic's API that is its own result, and told when it is asked. */
+  #modelOf(frame: LineFrame): string {
+    try {
+      return requestOf(frame, this.#batch.endpoint, this.#deps.requestLimits()).model;
+    } catch (error) {
+      if (this.#batch.form !== "anthropic") throw error;
+      const { model } = frame.body;
+      return typeof model === "string" && !model.includes("\0") ? model.slice(0, longestModelId) : "";
+    }
+  }
+
+  /** Writes what was read, where that is so much; between, whoever else waits has a turn. */
+  async flush(atLeast: number): Promise<void> {
+    if (this.#lines.length < atLeast) return;
+    const lines = this.#lines;
+    this.#lines = [];
+    await this.#deps.work.addLines(lines);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  get result(): Validated {
+    if (this.#faults.length > 0) return { faults: this.#faults };
+    if (this.#ids.size === 0) return { faults: [fault("empty_file", "The input file has no requests.", null)] };
+    return { models: [...this.#models], total: this.#ids.size };
+  }
+}
+
+function fault(code: string, message: string, line: number | null, param?: string): BatchFault {
+  return { code, message, line, param: param ?? null };
+}

@@ -1,0 +1,206 @@
+// Files: uploaded as they come, listed, read and deleted, as OpenAI's API has it.
+import { z } from "zod";
+import type { Clock } from "../../../base/clock.ts";
+import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import type { FileStore, MadeBy, StoredFile } from "../../../domain/files/stored-file.ts";
+import { keyOf, makerOf, type Principal } from "../../../domain/principal.ts";
+import type { NewFile, StoredFiles } from "../../../files/stored-files.ts";
+import type { Throttle } from "../../../policy/throttle.ts";
+import { deletedFile, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
+import { readQuery } from "../../decode/query.ts";
+import { validate } from "../../decode/validation.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { listOf, pageOf, pageQuery } from "../list.ts";
+import { responseOwnerOf } from "../response-owner.ts";
+import { receiveForm } from "./receive-form.ts";
+import { sendBytes } from "./send-bytes.ts";
+
+export interface FileRouteDeps {
+  files: FileStore;
+  storedFiles: StoredFiles;
+  throttle: Pick<Throttle, "require">;
+  clock: Clock;
+}
+
+const longestFilename = 512;
+/** OpenAI's SDKs ask for up to 10,000 at once. */
+const fileQuery = z.object({
+  ...pageQuery,
+  limit: z.coerce.number().int().min(1).max(10_000).default(1_000).meta({
+    description: "a whole number from 1 to 10000, how many to give",
+  }),
+  order: z.enum(["asc", "desc"]).default("desc").meta({ description: "asc (oldest first) or desc (newest first)" }),
+  purpose: z.string().min(1).max(64).optional().meta({ description: "a purpose: only files with it are given" }),
+});
+
+export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
+  const { files, clock } = deps;
+  return [
+    uploadRoute(deps),
+    route(
+      "GET",
+      "",
+      {
+        operationId: "listFiles",
+        summary: "List files",
+        description: "Those that this credential may see, and that have not expired; those of batches are among them.",
+        query: fileQuery,
+        response: { description: "One page.", json: listOf(fileObject, "FileList") },
+      },
+      async ({ req }, principal) => {
+        const page = readQuery(fileQuery, req.target);
+        const asked = { ...page, after: page.after, purpose: page.purpose, limit: page.limit + 1 };
+        const found = await files.list(responseOwnerOf(principal), asked, clock.nowSeconds());
+        if (!found) throw fieldError("after", "must be the id of a file, such as last_id of the page before.");
+        return Response.json(pageOf(found.map(fileToWire), page.limit));
+      },
+    ),
+    route(
+      "GET",
+      "/:id",
+      {
+        operationId: "retrieveFile",
+        summary: "Retrieve a file",
+        description: "What is known of it; `/content` has its bytes.",
+        response: { description: "The file.", json: fileObject },
+        errors: ["not_found"],
+      },
+      async (exchange, principal) => Response.json(fileToWire(await findFile(exchange, principal, deps))),
+    ),
+    route(
+      "DELETE",
+      "/:id",
+      {
+        operationId: "deleteFile",
+        summary: "Delete a file",
+        description: "Nobody finds it from then on; its bytes are deleted within a minute.",
+        response: { description: "It is deleted.", json: deletedFile },
+        errors: ["not_found"],
+      },
+      async ({ params }, principal) => {
+        const id = params["id"] ?? "";
+        if (!(await files.hide(responseOwnerOf(principal), id, clock.nowSeconds()))) throw fileNotFound(id);
+        return Response.json({ id, object: "file", deleted: true });
+      },
+    ),
+    route(
+      "GET",
+      "/:id/content",
+      {
+        operationId: "downloadFile",
+        summary: "Download a file",
+        response: { description: "Its bytes.", contentType: "application/octet-stream" },
+        errors: ["not_found", "service_unavailable"],
+      },
+      async (exchange, principal) => {
+        const file = await findFile(exchange, principal, deps);
+        return await sendBytes(deps.storedFiles.read(file), "application/octet-stream", exchange.req.left);
+      },
+    ),
+  ];
+}
+
+function uploadRoute(deps: FileRouteDeps): ScopedRoute {
+  return route(
+    "POST",
+    "",
+    {
+      operationId: "createFile",
+      summary: "Upload a file",
+      description:
+        "A form with `file` and `purpose`, in either order; the file is written as it comes. `expires_after[anchor]` and `expires_after[seconds]` say when it is deleted.",
+      requestBody: fileForm,
+      requestType: "multipart/form-data",
+      response: { description: "The file.", json: fileObject },
+      errors: ["invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"],
+    },
+    async (exchange, principal) => {
+      await deps.throttle.require("change", principal);
+      return Response.json(fileToWire(await receive(exchange, principal, deps)));
+    },
+  );
+}
+
+async function receive({ req }: Exchange, principal: Principal, { storedFiles }: FileRouteDeps): Promise<StoredFile> {
+  let file: NewFile | undefined;
+  try {
+    const { fields, file: head } = await receiveForm(req, {
+      fileField: "file",
+      maxBytes: storedFiles.bounds.maxBytes,
+      async open({ filename = "" }) {
+        // The form around it is a little longer than the file.
+        const announced = Number(req.headers.get("content-length") ?? 0);
+        const bytes = Math.min(announced, storedFiles.bounds.maxBytes);
+        file = await storedFiles.begin(madeBy(principal), { filename, purpose: "user_data", bytes });
+        return file;
+      },
+    });
+    if (!(file && head)) throw fieldError("file", "is required: send the file as the field `file` of the form.");
+    const { filename = "" } = head;
+    if (filename === "" || filename.length > longestFilename || filename.includes("\0")) {
+      throw fieldError("file", `must have a filename of 1 to ${longestFilename} characters.`);
+    }
+    const form = formOf(fields, filename);
+    return await file.finish({ filename, purpose: form.purpose, keepSeconds: form["expires_after[seconds]"] ?? null });
+  } catch (error) {
+    await file?.abandon();
+    throw error;
+  }
+}
+
+function formOf(fields: ReadonlyMap<string, string>, filename: string) {
+  const seconds = fields.get("expires_after[seconds]");
+  const sent = {
+    ...Object.fromEntries(fields),
+    ...(seconds === undefined ? {} : { "expires_after[seconds]": Number(seconds) }),
+    file: filename,
+  };
+  validate(fileForm, sent);
+  const form = fileForm.parse(sent);
+  if ((form["expires_after[anchor]"] === undefined) !== (form["expires_after[seconds]"] === undefined)) {
+    throw invalidRequest("expires_after: needs both `anchor`, which is created_at, and `seconds`.");
+  }
+  return form;
+}
+
+/** Who makes a file, or a batch. */
+export function madeBy(principal: Principal): MadeBy {
+  const { account, environment, appId } = principal;
+  const { id, personId } = keyOf(principal);
+  return { accountId: account.id, environment, keyId: id, appId, personId, madeBy: makerOf(principal) };
+}
+
+export async function findFile(
+  { params }: Pick<Exchange, "params">,
+  principal: Principal,
+  { files, clock }: Pick<FileRouteDeps, "files" | "clock">,
+): Promise<StoredFile> {
+  const id = params["id"] ?? "";
+  const found = await files.find(responseOwnerOf(principal), id, clock.nowSeconds());
+  if (!found) throw fileNotFound(id);
+  return found;
+}
+
+function route(
+  method: ScopedRoute["method"],
+  path: string,
+  doc: Omit<RouteDoc, "tag" | "parameters">,
+  handle: ScopedRoute["handle"],
+): ScopedRoute {
+  const parameters = [{ name: "id", in: "path" as const, description: "Id of the file." }];
+  return {
+    ...{ method, path: `/v1/files${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
+    doc: { ...doc, tag: "Files", ...(path === "" ? {} : { parameters }) },
+    handle,
+  };
+}
+
+/** The same answer for one that never was, that is gone, and that is somebody else's. */
+export function fileNotFound(id: string, param = "file_id"): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `There is no file \`${shown(id)}\`. Files are kept until they expire or are deleted; GET /v1/files lists them.`,
+    { param },
+  );
+}

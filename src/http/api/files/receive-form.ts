@@ -1,0 +1,160 @@
+// Reads a form with a file in it from a request as it comes: the fields are held, the file goes where it is kept, at the pace of that.
+import type { BodySource } from "../../../base/bytes/body-source.ts";
+import { GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { boundaryOf } from "../../../forms/boundary.ts";
+import { MultipartReader, type PartTaker } from "../../../forms/multipart.ts";
+import type { PartHead } from "../../../forms/part-head.ts";
+import type { IncomingRequest } from "../../../http1/message.ts";
+import { bodyFault } from "../../content/body.ts";
+import { codingOf } from "../../content/content-encoding.ts";
+
+/** Takes the bytes of a file in their order: one call at a time. */
+export interface FileTaker {
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+export interface ReceivedForm {
+  /** By their names; the last of those that come several times. */
+  fields: ReadonlyMap<string, string>;
+  /** The file's own head; undefined where there was none. */
+  file: PartHead | undefined;
+}
+
+export interface FormReceipt {
+  /** The field that has the file. */
+  fileField: string;
+  /** Bytes of the file at most. */
+  maxBytes: number;
+  /** Called when the file begins; fields may come before it and behind it. */
+  open(head: PartHead): Promise<FileTaker>;
+}
+
+const longestField = 64 * 1024;
+const [mostFieldBytes, mostParts] = [256 * 1024, 256];
+/** With more that is not written yet, the client waits; it goes on below the other. */
+const [mostWaiting, fewWaiting] = [1024 * 1024, 256 * 1024];
+
+/** Rejects with a GatewayError; whoever opened a file has to give it up then. */
+export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
+  const boundary = boundaryOf(request.headers.get("content-type"));
+  if (codingOf(request.headers.get("content-encoding"))) {
+    throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
+  }
+  // What waits is this long at most, and a piece more.
+  const refusal = request.hold(2 * mostWaiting);
+  if (refusal) throw refusal;
+  // Around the file are the fields, and what stands between the parts.
+  const formBytes = receipt.maxBytes + 2 * mostFieldBytes;
+  try {
+    return await new FormReceiver(request.flowBody(formBytes), receipt, boundary).read();
+  } catch (error) {
+    throw bodyFault(error, formBytes);
+  }
+}
+
+class FormReceiver implements PartTaker {
+  readonly #reader: MultipartReader;
+  readonly #receipt: FormReceipt;
+  readonly #source: BodySource;
+  readonly #fields = new Map<string, string>();
+  readonly #result = Promise.withResolvers<ReceivedForm>();
+  /** The part that comes. */
+  #head: PartHead | undefined;
+  #file: PartHead | undefined;
+  #taker: FileTaker | undefined;
+  #field: Buffer[] = [];
+  #fieldBytes = 0;
+  #allFieldBytes = 0;
+  #parts = 0;
+  /** What has to be done with the file, in its order. */
+  #work: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #isPaused = false;
+  #isOver = false;
+
+  constructor(source: BodySource, receipt: FormReceipt, boundary: string) {
+    this.#receipt = receipt;
+    this.#source = source;
+    this.#reader = new MultipartReader(boundary, this);
+  }
+
+  read(): Promise<ReceivedForm> {
+    this.#source.flow({
+      data: (bytes) => this.#try(() => this.#reader.push(bytes.view)),
+      end: () =>
+        this.#try(() => {
+          this.#reader.end();
+          this.#do(async () => this.#result.resolve({ fields: this.#fields, file: this.#file }));
+        }),
+      fail: (error) => this.#fail(error),
+    });
+    return this.#result.promise;
+  }
+
+  part(head: PartHead): void {
+    if (++this.#parts > mostParts) throw invalidRequest(`The form has more than ${mostParts} parts.`);
+    this.#head = head;
+    this.#field = [];
+    this.#fieldBytes = 0;
+    if (head.name !== this.#receipt.fileField) return;
+    if (this.#file) throw invalidRequest(`The field \`${head.name}\` comes twice; send one file.`);
+    this.#file = head;
+    this.#do(async () => {
+      this.#taker = await this.#receipt.open(head);
+    });
+  }
+
+  content(all: Buffer, start: number, end: number): void {
+    // They are lent, and written later.
+    const bytes = Buffer.from(all.subarray(start, end));
+    if (this.#head !== this.#file || !this.#file) {
+      this.#fieldBytes += bytes.length;
+      this.#allFieldBytes += bytes.length;
+      if (this.#fieldBytes > longestField || this.#allFieldBytes > mostFieldBytes) {
+        throw invalidRequest(`The field \`${this.#head?.name}\` of the form is longer than ${longestField} bytes.`);
+      }
+      this.#field.push(bytes);
+      return;
+    }
+    this.#waiting += bytes.length;
+    this.#do(async () => {
+      await this.#taker?.write(bytes);
+      this.#waiting -= bytes.length;
+      if (this.#isPaused && this.#waiting < fewWaiting) {
+        this.#isPaused = false;
+        this.#source.resume();
+      }
+    });
+    if (this.#isPaused || this.#waiting < mostWaiting) return;
+    this.#isPaused = true;
+    this.#source.pause();
+  }
+
+  partEnd(): void {
+    if (this.#head && this.#head !== this.#file) {
+      this.#fields.set(this.#head.name, Buffer.concat(this.#field).toString("utf8"));
+    }
+    this.#head = undefined;
+  }
+
+  #do(work: () => Promise<void>): void {
+    this.#work = this.#work.then(() => (this.#isOver ? undefined : work())).catch((error) => this.#fail(error));
+  }
+
+  #try(work: () => void): void {
+    if (this.#isOver) return;
+    try {
+      work();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** What is being written is waited for: whoever gives the file up must not be written to any more. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#source.cancel();
+    void this.#work.then(() => this.#result.reject(error));
+  }
+}

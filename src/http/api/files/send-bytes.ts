@@ -1,0 +1,56 @@
+// Sends bytes that come from a store, at the pace of the client.
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Cancellation } from "../../../base/cancellation.ts";
+import type { Answer } from "../../exchange/route.ts";
+
+/** Resolves once the first of them are here, so that a store which cannot give them is an error and no cut answer. */
+export async function sendBytes(
+  bytes: AsyncIterable<Uint8Array>,
+  contentType: string,
+  left: Cancellation,
+): Promise<Answer> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  const first = await pieces.next();
+  return {
+    status: 200,
+    headers: { "content-type": contentType },
+    begin: (client) => void pump(client, pieces, first, left),
+  };
+}
+
+/** Longest that a client which takes nothing keeps the store waiting; its connection is cut sooner. */
+const behindMs = 120_000;
+
+async function pump(
+  client: ClientStream,
+  pieces: AsyncIterator<Uint8Array>,
+  first: IteratorResult<Uint8Array>,
+  left: Cancellation,
+): Promise<void> {
+  try {
+    for (let piece = first; !piece.done; piece = await pieces.next()) {
+      left.throwIfCancelled();
+      const { buffer, byteOffset, byteLength } = piece.value;
+      const view = Buffer.from(buffer, byteOffset, byteLength);
+      if (!client.writeAround("", view, 0, byteLength, "")) await caughtUp(client, left);
+    }
+    client.end();
+  } catch {
+    await pieces.return?.();
+    client.abort();
+  }
+}
+
+function caughtUp(client: ClientStream, left: Cancellation): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const over = (settle: () => void) => {
+      clearTimeout(timer);
+      left.off(gone);
+      settle();
+    };
+    const gone = () => over(() => reject(new Error("The client takes nothing.")));
+    const timer = setTimeout(gone, behindMs);
+    left.onCancel(gone);
+    client.onDrain = () => over(resolve);
+  });
+}

@@ -1,0 +1,246 @@
+// Uploads: files that come in parts, as OpenAI's API has it.
+import { createHash, randomUUID } from "node:crypto";
+import { fieldError, GatewayError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
+import type { ObjectStore, ObjectWriter } from "../../../domain/files/object-store.ts";
+import type { StoredFile, Upload, UploadPart, UploadStore } from "../../../domain/files/stored-file.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { type NewFile, tooLarge } from "../../../files/stored-files.ts";
+import {
+  partForm,
+  partToWire,
+  uploadCompletion,
+  uploadObject,
+  uploadPart,
+  uploadRequest,
+  uploadToWire,
+} from "../../../wire/files.ts";
+import type { BodyLimits } from "../../content/body.ts";
+import { readStrictBody } from "../../decode/strict-body.ts";
+import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { responseOwnerOf } from "../response-owner.ts";
+import { type FileRouteDeps, madeBy } from "./file-routes.ts";
+import { receiveForm } from "./receive-form.ts";
+
+export interface UploadRouteDeps extends FileRouteDeps {
+  uploads: UploadStore;
+  objects: ObjectStore;
+  /** Read for every request: a reload may change them. */
+  requestLimits(): BodyLimits;
+}
+
+/** OpenAI API reference, "Uploads". */
+const uploadSeconds = 3_600;
+const mostPartBytes = 64 * 1024 * 1024;
+
+export function uploadRoutes(deps: UploadRouteDeps): ScopedRoute[] {
+  return [createRoute(deps), partRoute(deps), completeRoute(deps), cancelRoute(deps)];
+}
+
+function createRoute(deps: UploadRouteDeps): ScopedRoute {
+  return route(
+    "",
+    {
+      operationId: "createUpload",
+      summary: "Begin a file that comes in parts",
+      description: "For what is too long for one request. It has to be completed within an hour.",
+      requestBody: uploadRequest,
+      example: { filename: "requests.jsonl", purpose: "batch", bytes: 1_000_000, mime_type: "application/jsonl" },
+      response: { description: "The upload.", json: uploadObject },
+      errors: ["invalid_request", "request_too_large", "unsupported_media_type"],
+    },
+    async ({ req }, principal) => {
+      const { uploads, throttle, storedFiles, clock } = deps;
+      const body = await readStrictBody(uploadRequest, req, deps.requestLimits());
+      if (body.bytes > storedFiles.bounds.maxBytes) throw tooLarge(storedFiles.bounds);
+      await throttle.require("change", principal);
+      const createdAt = clock.nowSeconds();
+      const upload: Upload = {
+        id: `upload_${randomUUID().replaceAll("-", "")}`,
+        ...madeBy(principal),
+        ...{ filename: body.filename, purpose: body.purpose, bytes: body.bytes, mimeType: body.mime_type },
+        ...{ status: "pending", createdAt, expiresAt: createdAt + uploadSeconds },
+        ...{ keepSeconds: body.expires_after?.seconds ?? null, fileId: null },
+      };
+      await uploads.create(upload);
+      return Response.json(uploadToWire(upload, undefined, createdAt));
+    },
+  );
+}
+
+function partRoute(deps: UploadRouteDeps): ScopedRoute {
+  return route(
+    "/:id/parts",
+    {
+      operationId: "addUploadPart",
+      summary: "Add a part of a file",
+      description: `A form with the field \`data\`, of ${mostPartBytes} bytes at most. Parts may be sent side by side: their order is said at the end.`,
+      requestBody: partForm,
+      requestType: "multipart/form-data",
+      response: { description: "The part.", json: uploadPart },
+      errors: ["not_found", "invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"],
+    },
+    async (exchange, principal) => {
+      const upload = await findUpload(exchange, principal, deps);
+      await deps.throttle.require("change", principal);
+      return Response.json(partToWire(await receivePart(exchange, upload, deps)));
+    },
+  );
+}
+
+function completeRoute(deps: UploadRouteDeps): ScopedRoute {
+  return route(
+    "/:id/complete",
+    {
+      operationId: "completeUpload",
+      summary: "Make the file of its parts",
+      description: "The parts must have as many bytes together as the upload announced.",
+      requestBody: uploadCompletion,
+      response: { description: "The upload, with its file.", json: uploadObject },
+      errors: ["not_found", "invalid_request", "request_too_large", "unsupported_media_type", "service_unavailable"],
+    },
+    async (exchange, principal) => {
+      const upload = await findUpload(exchange, principal, deps);
+      const body = await readStrictBody(uploadCompletion, exchange.req, deps.requestLimits());
+      const now = deps.clock.nowSeconds();
+      const file = await complete(upload, body, principal, deps);
+      return Response.json(uploadToWire({ ...upload, status: "completed" }, file, now));
+    },
+  );
+}
+
+function cancelRoute({ uploads, ...deps }: UploadRouteDeps): ScopedRoute {
+  return route(
+    "/:id/cancel",
+    {
+      operationId: "cancelUpload",
+      summary: "Give a file up that comes in parts",
+      response: { description: "The upload.", json: uploadObject },
+      errors: ["not_found", "invalid_request"],
+    },
+    async (exchange, principal) => {
+      const upload = await findUpload(exchange, principal, { uploads, ...deps });
+      const isCancelled = await uploads.end(upload.id, { status: "cancelled", fileId: null });
+      if (!isCancelled) throw notPending(upload);
+      return Response.json(uploadToWire({ ...upload, status: "cancelled" }, undefined, deps.clock.nowSeconds()));
+    },
+  );
+}
+
+async function receivePart({ req }: Exchange, upload: Upload, deps: UploadRouteDeps): Promise<UploadPart> {
+  const { uploads, objects, clock } = deps;
+  const announced = Number(req.headers.get("content-length") ?? 0);
+  const part = {
+    ...{ id: `part_${randomUUID().replaceAll("-", "")}`, uploadId: upload.id },
+    ...{ bytes: 0, createdAt: clock.nowSeconds() },
+  };
+  let writer: ObjectWriter | undefined;
+  let bytes = 0;
+  try {
+    if (announced > 2 * mostPartBytes) throw partTooLarge();
+    await receiveForm(req, {
+      fileField: "data",
+      maxBytes: mostPartBytes,
+      async open() {
+        const made = await objects.create(part.id);
+        writer = made;
+        return {
+          async write(piece) {
+            bytes += piece.byteLength;
+            if (bytes > mostPartBytes) throw partTooLarge();
+            await made.write(piece);
+          },
+        };
+      },
+    });
+    if (!writer) throw fieldError("data", "is required: send the part as the file field `data` of the form.");
+    // Its record comes first: an object without one would be found by nobody.
+    const added = await uploads.addPart({ ...part, bytes }, clock.nowSeconds());
+    if (!added) throw notPending(upload);
+    await writer.finish();
+    return { ...part, bytes };
+  } catch (error) {
+    await writer?.abandon();
+    await uploads.dropPart(part.id);
+    throw error;
+  }
+}
+
+async function complete(
+  upload: Upload,
+  { part_ids: ids, md5 }: { part_ids: string[]; md5?: string | undefined },
+  principal: Principal,
+  { uploads, storedFiles, objects, clock }: UploadRouteDeps,
+): Promise<StoredFile> {
+  if (upload.status !== "pending" || upload.expiresAt <= clock.nowSeconds()) throw notPending(upload);
+  const known = new Map((await uploads.parts(upload.id)).map((part) => [part.id, part]));
+  const parts = ids.map((id, index) => {
+    const part = known.get(id);
+    if (!part || ids.indexOf(id) !== index) {
+      throw fieldError(`part_ids[${index}]`, "must be the id of a part of this upload, each once.");
+    }
+    return part;
+  });
+  const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
+  if (bytes !== upload.bytes) {
+    throw fieldError("part_ids", `must name parts of ${upload.bytes} bytes together, as announced (got ${bytes}).`);
+  }
+  const { filename, purpose, keepSeconds } = upload;
+  const file = await storedFiles.begin(madeBy(principal), { filename, purpose, bytes });
+  try {
+    await join(parts, md5, file, objects);
+    const made = await file.finish({ filename, purpose, keepSeconds });
+    const isFirst = await uploads.end(upload.id, { status: "completed", fileId: made.id });
+    if (isFirst) return made;
+  } catch (error) {
+    await file.abandon();
+    throw error;
+  }
+  // Another request completed or cancelled it meanwhile.
+  await file.abandon();
+  throw notPending(upload);
+}
+
+async function join(parts: readonly UploadPart[], md5: string | undefined, file: NewFile, objects: ObjectStore) {
+  const hash = createHash("md5");
+  for (const { id } of parts) {
+    for await (const piece of objects.read(id)) {
+      hash.update(piece);
+      await file.write(piece);
+    }
+  }
+  const found = hash.digest("hex");
+  if (md5 === undefined || md5.toLowerCase() === found) return;
+  throw fieldError("md5", `must be the MD5 of the parts in this order, which is ${found}.`);
+}
+
+async function findUpload(
+  { params }: Pick<Exchange, "params">,
+  principal: Principal,
+  { uploads }: Pick<UploadRouteDeps, "uploads">,
+): Promise<Upload> {
+  const id = params["id"] ?? "";
+  const found = await uploads.find(responseOwnerOf(principal), id);
+  if (found) return found;
+  throw new GatewayError("not_found", `There is no upload \`${shown(id)}\`.`, { param: "upload_id" });
+}
+
+function notPending({ id }: Upload): GatewayError {
+  return fieldError(
+    "upload_id",
+    `names \`${id}\`, which is completed, cancelled or expired, or whose parts would have more bytes than it announced. Begin a new upload.`,
+  );
+}
+
+function partTooLarge(): GatewayError {
+  return new GatewayError("request_too_large", `A part may have at most ${mostPartBytes} bytes.`, { param: "data" });
+}
+
+function route(path: string, doc: Omit<RouteDoc, "tag" | "parameters">, handle: ScopedRoute["handle"]): ScopedRoute {
+  const parameters = [{ name: "id", in: "path" as const, description: "Id of the upload." }];
+  return {
+    ...{ method: "POST", path: `/v1/uploads${path}`, access: "chat:write" },
+    doc: { ...doc, tag: "Files", ...(path === "" ? {} : { parameters }) },
+    handle,
+  };
+}

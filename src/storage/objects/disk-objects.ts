@@ -1,0 +1,127 @@
+// Files in a directory: written beside their name, synced, and then renamed to it.
+import { createReadStream } from "node:fs";
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { GatewayError } from "../../base/errors.ts";
+import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/object-store.ts";
+
+/** One that is not written to for so long is nobody's any more. */
+const abandonedMs = 24 * 3_600_000;
+const readBytes = 256 * 1024;
+
+export class DiskObjects implements ObjectStore {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** Makes the directory, and deletes what a killed process left half written. */
+  async open(nowMs: number): Promise<void> {
+    const incoming = join(this.#directory, "incoming");
+    await mkdir(incoming, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(incoming)) {
+      const path = join(incoming, name);
+      const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: nowMs }));
+      if (nowMs - mtimeMs > abandonedMs) await rm(path, { force: true });
+    }
+  }
+
+  async create(name: string): Promise<ObjectWriter> {
+    const incoming = join(this.#directory, "incoming", `${name}.${Bun.randomUUIDv7()}`);
+    const handle = await usable(open(incoming, "wx", 0o600));
+    return new DiskWriter(handle, incoming, this.#folderOf(name), name);
+  }
+
+  async *read(name: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
+    if (range && range.end <= range.start) return;
+    const bounds = range && { start: range.start, end: range.end - 1 };
+    const path = join(this.#folderOf(name), name);
+    try {
+      for await (const piece of createReadStream(path, { ...bounds, highWaterMark: readBytes })) {
+        yield piece as Uint8Array;
+      }
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
+
+  async delete(name: string): Promise<void> {
+    try {
+      await unlink(join(this.#folderOf(name), name));
+    } catch (error) {
+      if (!isMissing(error)) throw faultOf(error);
+    }
+  }
+
+  /** Few enough in each that a directory stays quick to look into. */
+  #folderOf(name: string): string {
+    return join(this.#directory, name.slice(-2));
+  }
+}
+
+class DiskWriter implements ObjectWriter {
+  readonly #handle: FileHandle;
+  readonly #incoming: string;
+  readonly #folder: string;
+  readonly #name: string;
+
+  constructor(handle: FileHandle, incoming: string, folder: string, name: string) {
+    this.#handle = handle;
+    this.#incoming = incoming;
+    this.#folder = folder;
+    this.#name = name;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.byteLength; ) {
+      const { bytesWritten } = await usable(this.#handle.write(bytes, at));
+      at += bytesWritten;
+    }
+  }
+
+  async finish(): Promise<void> {
+    await usable(this.#handle.sync());
+    await usable(this.#handle.close());
+    await usable(mkdir(this.#folder, { recursive: true, mode: 0o700 }));
+    await usable(rename(this.#incoming, join(this.#folder, this.#name)));
+    const folder = await usable(open(this.#folder, "r"));
+    try {
+      await usable(folder.sync());
+    } finally {
+      await folder.close();
+    }
+  }
+
+  async abandon(): Promise<void> {
+    await this.#handle.close().catch(() => {});
+    await rm(this.#incoming, { force: true }).catch(() => {});
+  }
+}
+
+async function usable<Value>(work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    throw faultOf(error);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === "ENOENT";
+}
+
+function faultOf(error: unknown): GatewayError {
+  const { code } = (error ?? {}) as { code?: unknown };
+  if (isMissing(error)) {
+    return new GatewayError(
+      "not_found",
+      "The content of this file is not here. Servers that share a database need one place for files: set files.s3, or files.directory to a directory that all of them have.",
+    );
+  }
+  return new GatewayError("service_unavailable", "Files cannot be read or written at the moment. Retry in 5 s.", {
+    detail: `files: ${String(code ?? error)}`,
+    retryAfterSeconds: 5,
+    cause: error,
+  });
+}

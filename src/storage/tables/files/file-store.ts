@@ -1,0 +1,128 @@
+// The records of files in the database.
+import type { FilePage, FileStore, StoredFile } from "../../../domain/files/stored-file.ts";
+import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
+import { type Database, writing } from "../../sql/database.ts";
+import { available, written } from "../../sql/outage.ts";
+import { integer, table, text } from "../../sql/table.ts";
+
+/** Who made it; the same in all tables of what belongs to a credential. */
+export const makerColumns = {
+  accountId: text,
+  environment: text,
+  keyId: text,
+  appId: text,
+  personId: text,
+  madeBy: text,
+};
+
+export const storedFiles = table<StoredFile>({
+  id: text,
+  ...makerColumns,
+  purpose: text,
+  filename: text,
+  bytes: integer,
+  createdAt: integer,
+  expiresAt: integer,
+});
+
+export class SqlFileStore implements FileStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  begin(file: StoredFile, mostBytes: number): Promise<boolean> {
+    const row = { ...storedFiles.row(file), state: "pending" };
+    return available(
+      writing(this.#db, async (tx) => {
+        if ((await bytesOf(tx, file.accountId)) + file.bytes > mostBytes) return false;
+        // One that is made a second time, as after a death of whoever made it, takes the place of the first.
+        await tx`DELETE FROM stored_files WHERE id = ${file.id}`;
+        await tx`INSERT INTO stored_files ${tx(row)}`;
+        return true;
+      }),
+    );
+  }
+
+  finish(file: StoredFile, mostBytes: number): Promise<boolean> {
+    const { id, accountId } = file;
+    const columns = { ...storedFiles.part(file, "purpose", "filename", "bytes", "expiresAt"), state: "ready" };
+    return available(
+      writing(this.#db, async (tx) => {
+        const [row] = await tx`
+          UPDATE stored_files SET ${tx(columns)}
+          WHERE id = ${id} AND state = 'pending' RETURNING id`;
+        if (!row) return false;
+        if ((await bytesOf(tx, accountId)) <= mostBytes) return true;
+        await tx`UPDATE stored_files SET state = 'gone' WHERE id = ${id}`;
+        return false;
+      }),
+    );
+  }
+
+  find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined> {
+    return available(
+      storedFiles.first(
+        this.#db`SELECT * FROM stored_files AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)}`,
+      ),
+    );
+  }
+
+  async list(
+    owner: ResponseOwner,
+    { after, limit, order, purpose }: FilePage,
+    nowSeconds: number,
+  ): Promise<StoredFile[] | undefined> {
+    const db = this.#db;
+    const last = after === undefined ? undefined : await this.find(owner, after, nowSeconds);
+    if (after !== undefined && !last) return undefined;
+    const [beyond, direction] = order === "asc" ? [db`>`, db`ASC`] : [db`<`, db`DESC`];
+    return await available(
+      storedFiles.all(db`
+        SELECT * FROM stored_files AS c
+        WHERE ${this.#visible(owner, nowSeconds)} AND purpose <> 'batch_requests'
+          ${purpose === undefined ? db`` : db`AND purpose = ${purpose}`}
+          ${last ? db`AND (created_at, id) ${beyond} (${last.createdAt}, ${last.id})` : db``}
+        ORDER BY created_at ${direction}, id ${direction} LIMIT ${limit}`),
+    );
+  }
+
+  async hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
+    const rows: unknown[] = await written(
+      this.#db,
+      (tx) => tx`
+        UPDATE stored_files AS c SET state = 'gone' WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`,
+    );
+    return rows.length > 0;
+  }
+
+  async gone(nowSeconds: number, limit: number): Promise<string[]> {
+    const rows: { id: string }[] = await available(this.#db`
+      SELECT id FROM stored_files WHERE expires_at <= ${nowSeconds} OR state = 'gone' ORDER BY expires_at LIMIT ${limit}`);
+    return rows.map(({ id }) => id);
+  }
+
+  async forget(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    await written(this.#db, (tx) => tx`DELETE FROM stored_files WHERE id IN ${tx([...ids])}`);
+  }
+
+  #visible(owner: ResponseOwner, nowSeconds: number) {
+    return this.#db`${madeFor(this.#db, owner)} AND c.state = 'ready' AND c.expires_at > ${nowSeconds}`;
+  }
+}
+
+/** What this owner may see, by an index of accounts and environments. `c`: the table. */
+export function madeFor(db: Database, { accountId, environment, appId, personId, madeBy }: ResponseOwner) {
+  const ofApp = appId === null ? db`` : db`AND c.app_id = ${appId}`;
+  const ofPerson = personId === null ? db`` : db`AND c.person_id = ${personId}`;
+  const ofMaker = madeBy === null ? db`` : db`AND c.made_by = ${madeBy}`;
+  return db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
+}
+
+async function bytesOf(tx: Database, accountId: string): Promise<number> {
+  const [row]: { bytes: number | string | null }[] = await tx`
+    SELECT SUM(bytes) AS bytes FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
+  return Number(row?.bytes ?? 0);
+}

@@ -1,0 +1,122 @@
+// OpenAI's files and uploads on the wire: what the endpoints take and give.
+import { z } from "zod";
+import { type StoredFile, type Upload, type UploadPart, uploadPurposes } from "../domain/files/stored-file.ts";
+import { unixSeconds } from "./parts.ts";
+
+/** OpenAI API reference, "Upload file": from an hour to 30 days. */
+const [leastKeepSeconds, mostKeepSeconds] = [3_600, 2_592_000];
+
+export const expiresAfter = z
+  .object({
+    anchor: z.literal("created_at"),
+    seconds: z.int().min(leastKeepSeconds).max(mostKeepSeconds),
+  })
+  .meta({ description: "When it is deleted. Left out: as the server keeps files, which is the most as well." });
+
+export const purpose = z.enum(uploadPurposes);
+
+/** Likewise, as a form has them: by the names of its fields. */
+export const fileForm = z
+  .object({
+    purpose,
+    file: z.string().meta({ format: "binary", description: "The file; it may come before the other fields." }),
+    "expires_after[anchor]": z.literal("created_at").optional(),
+    "expires_after[seconds]": z.coerce.number().int().min(leastKeepSeconds).max(mostKeepSeconds).optional(),
+  })
+  .meta({ id: "FileForm" });
+
+export const partForm = z
+  .object({ data: z.string().meta({ format: "binary", description: "The bytes of the part." }) })
+  .meta({ id: "UploadPartForm" });
+
+export const fileObject = z
+  .object({
+    id: z.string(),
+    object: z.literal("file"),
+    bytes: z.int(),
+    created_at: unixSeconds,
+    expires_at: unixSeconds,
+    filename: z.string(),
+    purpose: z.string(),
+    status: z.literal("processed"),
+  })
+  .meta({ id: "File" });
+
+export const deletedFile = z
+  .object({ id: z.string(), object: z.literal("file"), deleted: z.literal(true) })
+  .meta({ id: "DeletedFile" });
+
+export const uploadRequest = z
+  .object({
+    filename: z.string().min(1).max(512),
+    purpose,
+    bytes: z.int().min(1),
+    mime_type: z.string().min(1).max(256),
+    expires_after: expiresAfter.optional(),
+  })
+  .meta({ id: "UploadRequest" });
+
+/** OpenAI API reference, "Complete upload". */
+export const uploadCompletion = z
+  .object({
+    part_ids: z.array(z.string()).min(1).max(1_000).describe("The parts in the order in which they make the file."),
+    md5: z
+      .string()
+      .optional()
+      .describe("MD5 of the whole file in hex digits; where it is another, nothing is completed."),
+  })
+  .meta({ id: "UploadCompletion" });
+
+export const uploadObject = z
+  .object({
+    id: z.string(),
+    object: z.literal("upload"),
+    bytes: z.int(),
+    created_at: unixSeconds,
+    expires_at: unixSeconds,
+    filename: z.string(),
+    purpose: z.string(),
+    status: z.enum(["pending", "completed", "cancelled", "expired"]),
+    file: fileObject.nullable(),
+  })
+  .meta({ id: "Upload" });
+
+export const uploadPart = z
+  .object({
+    id: z.string(),
+    object: z.literal("upload.part"),
+    created_at: unixSeconds,
+    upload_id: z.string(),
+  })
+  .meta({ id: "UploadPart" });
+
+export function fileToWire({
+  id,
+  bytes,
+  createdAt,
+  expiresAt,
+  filename,
+  purpose,
+}: StoredFile): z.infer<typeof fileObject> {
+  return {
+    ...{ id, object: "file", bytes, created_at: createdAt, expires_at: expiresAt },
+    ...{ filename, purpose, status: "processed" },
+  };
+}
+
+/** `file`: of a completed one. */
+export function uploadToWire(
+  { id, bytes, createdAt, expiresAt, filename, purpose, status }: Upload,
+  file: StoredFile | undefined,
+  nowSeconds: number,
+): z.infer<typeof uploadObject> {
+  return {
+    ...{ id, object: "upload", bytes, created_at: createdAt, expires_at: expiresAt, filename, purpose },
+    status: status === "pending" && expiresAt <= nowSeconds ? "expired" : status,
+    file: file ? fileToWire(file) : null,
+  };
+}
+
+export function partToWire({ id, createdAt, uploadId }: UploadPart): z.infer<typeof uploadPart> {
+  return { id, object: "upload.part", created_at: createdAt, upload_id: uploadId };
+}

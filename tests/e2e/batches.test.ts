@@ -1,0 +1,397 @@
+// Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import type OpenAI from "openai";
+import { toFile } from "openai";
+import { bookedUsage } from "../support/booked-usage.ts";
+import { openaiClient } from "../support/clients.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { json, type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { taskAnswers } from "../support/task-answers.ts";
+
+type Json = Record<string, unknown>;
+
+const models = `models:
+  - id: chatter
+    price: { input: 1000, output: 2000 }
+    deployments: [{ upstream: up, model: upstream-model }]
+  - id: ranker
+    capabilities: { chat: false, rerank: true }
+    deployments: [{ upstream: up, model: engines-own-name }]
+  - id: embedder
+    deployments: [{ upstream: up, model: engines-own-name }]
+batches: { price_factor: 0.5, max_requests: 500, open_batches: 3 }
+`;
+
+/** Answers with what it was asked. */
+const echo: Script = ({ path, body }, res) => {
+  const task = taskAnswers[path];
+  if (task) return json(res, 200, task(body));
+  if (path === "/v1/embeddings") {
+    const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
+    return json(res, 200, { object: "list", model: "m", data, usage: { prompt_tokens: 3, total_tokens: 3 } });
+  }
+  json(res, 200, completion(textOf(body)));
+};
+
+function textOf(body: Json): string {
+  return String((body["messages"] as { content: unknown }[] | undefined)?.at(-1)?.content);
+}
+
+function completion(content: string): Json {
+  return {
+    ...{ id: "c", object: "chat.completion", created: 1, model: "upstream-model" },
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+  };
+}
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let client: OpenAI;
+
+beforeAll(async () => {
+  upstream = await startUpstream(echo);
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } });
+  client = openaiClient(server);
+});
+beforeEach(() => upstream.script(echo));
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const chat = (content: string, more: Json = {}) => ({
+  model: "chatter",
+  messages: [{ role: "user", content }],
+  ...more,
+});
+const line = (id: string, body: Json, url = "/v1/chat/completions") => ({ custom_id: id, method: "POST", url, body });
+
+async function upload(lines: readonly unknown[], to = client): Promise<string> {
+  const text = lines.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join("\n");
+  return (await to.files.create({ file: await toFile(Buffer.from(text), "in.jsonl"), purpose: "batch" })).id;
+}
+
+async function begin(lines: readonly unknown[], endpoint = "/v1/chat/completions", to = client) {
+  const input_file_id = await upload(lines, to);
+  return await to.batches.create({
+    ...{ input_file_id, completion_window: "24h", metadata: { topic: "test" } },
+    endpoint: endpoint as OpenAI.BatchCreateParams["endpoint"],
+  });
+}
+
+const openStates = new Set(["validating", "in_progress", "finalizing", "cancelling"]);
+
+async function ended(id: string, from = client): Promise<OpenAI.Batch> {
+  return await until(
+    async () => {
+      const batch = await from.batches.retrieve(id);
+      return openStates.has(batch.status) ? undefined : batch;
+    },
+    "the batch has ended",
+    20_000,
+  );
+}
+
+async function linesOf(file: string | undefined | null, from = client): Promise<Json[]> {
+  if (!file) return [];
+  const text = await (await from.files.content(file)).text();
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((one) => JSON.parse(one) as Json);
+}
+
+async function refusal(asked: PromiseLike<unknown>): Promise<string> {
+  try {
+    await asked;
+    return "no error";
+  } catch (error) {
+    return String(error);
+  }
+}
+
+describe("OpenAI's SDK", () => {
+  test("has a batch answered line by line, in their order, with its counts, its usage and its charge", async () => {
+    const wrong = line("no-model", chat("x", { model: "nobody" }));
+    const made = await begin([...Array.from({ length: 20 }, (_, n) => line(`id-${n}`, chat(`text\n${n}`))), wrong, ""]);
+    expect(made).toMatchObject({ object: "batch", status: "validating", endpoint: "/v1/chat/completions" });
+    const batch = await ended(made.id);
+    expect(batch).toMatchObject({
+      status: "completed",
+      metadata: { topic: "test" },
+      request_counts: { total: 21, completed: 20, failed: 1 },
+      usage: { input_tokens: 200, output_tokens: 100, total_tokens: 300 },
+    });
+    const answers = await linesOf(batch.output_file_id);
+    expect(answers.map(({ custom_id }) => custom_id)).toEqual(Array.from({ length: 20 }, (_, n) => `id-${n}`));
+    expect(answers[3]).toMatchObject({
+      id: expect.stringMatching(/^batch_req_/),
+      response: { status_code: 200, body: { choices: [{ message: { content: "text\n3" } }] } },
+      error: null,
+    });
+    expect(await linesOf(batch.error_file_id)).toMatchObject([
+      { custom_id: "no-model", response: { status_code: 404, body: { error: { code: "model_not_found" } } } },
+    ]);
+    await server.governance.ledger.flush();
+    const ids = new Set(answers.map(({ response }) => (response as Json)["request_id"]));
+    const booked = bookedUsage(server.dataDir).filter(({ request_id }) => ids.has(request_id));
+    expect(booked.length).toBe(20);
+    const requestId = String([...ids][0]);
+    const record = (await (await server.request(`/v1/requests/${requestId}`)).json()) as Json;
+    // Half of 10 tokens at 1000 and 5 at 2000 USD a million.
+    expect(record).toMatchObject({ prompt_tokens: 10, completion_tokens: 5, cost: 0.01, operation: "chat" });
+    const listed = await Array.fromAsync(client.batches.list({ limit: 1 }));
+    expect(listed.map(({ id }) => id)).toContain(made.id);
+  });
+
+  test("is told each line that is wrong, with its number and its member", async () => {
+    const made = await begin([
+      line("a", chat("x")),
+      "{no json",
+      line("b", { model: "chatter" }),
+      line("a", chat("x")),
+      { ...line("c", chat("x")), url: "/v1/embeddings" },
+      { ...line("d", chat("x")), method: "GET" },
+      line("e", chat("x", { stream: true })),
+      { method: "POST", url: "/v1/chat/completions", body: chat("x") },
+    ]);
+    const batch = await ended(made.id);
+    expect(batch.status).toBe("failed");
+    expect(batch.errors?.data?.map(({ line, param }) => [line, param])).toEqual([
+      [2, null],
+      [3, "body.messages"],
+      [4, "custom_id"],
+      [5, "url"],
+      [6, "method"],
+      [7, "body.stream"],
+      [8, "custom_id"],
+    ]);
+    expect(upstream.requests.filter(({ body }) => textOf(body) === "x").length).toBe(0);
+  });
+
+  test.each([
+    ["has no requests", ["", "  "], /no requests/],
+    ["has too many", Array.from({ length: 501 }, (_, n) => line(`${n}`, chat("x"))), /at most 500/],
+  ])("is told that a file %s", async (_, lines, message) => {
+    const batch = await ended((await begin(lines)).id);
+    expect([batch.status, batch.errors?.data?.[0]?.message]).toEqual(["failed", expect.stringMatching(message)]);
+  });
+
+  test("is refused a file that is none, an endpoint that batches have not, and more open batches than an account has", async () => {
+    const create = (input_file_id: string, endpoint: string) =>
+      client.batches.create({
+        ...{ input_file_id, completion_window: "24h" },
+        endpoint: endpoint as OpenAI.BatchCreateParams["endpoint"],
+      });
+    expect(await refusal(create("file-none", "/v1/chat/completions"))).toMatch(/404 .*no file/);
+    const file = await upload([line("a", chat("x"))]);
+    expect(await refusal(create(file, "/v1/videos"))).toMatch(/400 .*endpoint: must be one of/);
+    const silent = Promise.withResolvers<void>();
+    upstream.script(async (request, res) => {
+      await silent.promise;
+      await echo(request, res);
+    });
+    const made = [];
+    for (let n = 0; n < 3; n++) made.push((await create(file, "/v1/chat/completions")).id);
+    expect(await refusal(create(file, "/v1/chat/completions"))).toMatch(/429 .*3 batches/);
+    silent.resolve();
+    for (const id of made) expect((await ended(id)).status).toBe("completed");
+  });
+
+  test("cancels a batch: what was answered stays, the rest is neither answered nor charged", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.script(async (request, res) => {
+      if (textOf(request.body) !== "0") await gate.promise;
+      if (!request.abandoned) await echo(request, res);
+    });
+    const made = await begin(Array.from({ length: 30 }, (_, n) => line(`${n}`, chat(String(n)))));
+    await until(
+      async () => (await client.batches.retrieve(made.id)).request_counts?.completed === 1,
+      "one is answered",
+    );
+    expect(["cancelling", "cancelled"]).toContain((await client.batches.cancel(made.id)).status);
+    const batch = await ended(made.id);
+    expect(batch).toMatchObject({ status: "cancelled", request_counts: { total: 30, completed: 1, failed: 0 } });
+    expect((await linesOf(batch.output_file_id)).map(({ custom_id }) => custom_id)).toEqual(["0"]);
+    const left = await linesOf(batch.error_file_id);
+    expect(left.length).toBe(29);
+    expect(left[0]).toMatchObject({ response: null, error: { code: "batch_cancelled" } });
+    gate.resolve();
+    await server.governance.ledger.flush();
+    const booked = bookedUsage(server.dataDir);
+    const charged = new Set(booked.map(({ request_id: id }) => id.replace("req_", "batch_req_").replaceAll("-", "")));
+    expect(left.filter(({ id }) => charged.has(String(id)))).toEqual([]);
+  });
+
+  test.each([
+    ["/v1/embeddings", { model: "embedder", input: "x" }, { object: "list" }],
+    ["/v1/rerank", { model: "ranker", query: "q", documents: ["a", "b", "c"] }, { results: expect.anything() }],
+    ["/v1/responses", { model: "chatter", input: [{ role: "user", content: "hello" }] }, { object: "response" }],
+    ["/v1/messages", chat("hello", { max_tokens: 9 }), { type: "message" }],
+  ])("has requests of %s answered", async (endpoint, body, answer) => {
+    const batch = await ended((await begin([line("one", body, endpoint)], endpoint)).id);
+    expect(batch.status).toBe("completed");
+    expect(await linesOf(batch.output_file_id)).toMatchObject([{ custom_id: "one", response: { body: answer } }]);
+  });
+
+  test("has a failure of the model server tried again, and only what goes on failing as its answer", async () => {
+    const seen = new Map<string, number>();
+    upstream.script((request, res) => {
+      const text = textOf(request.body);
+      seen.set(text, (seen.get(text) ?? 0) + 1);
+      if (text === "once" && seen.get(text) === 1) return json(res, 500, { error: { message: "broken" } });
+      if (text === "bad") return json(res, 400, { error: { message: "not like that" } });
+      return echo(request, res);
+    });
+    const batch = await ended((await begin([line("a", chat("once")), line("b", chat("bad"))])).id);
+    expect(batch.request_counts).toEqual({ total: 2, completed: 1, failed: 1 });
+    expect(await linesOf(batch.error_file_id)).toMatchObject([{ custom_id: "b", response: { status_code: 400 } }]);
+    expect([seen.get("once"), seen.get("bad")]).toEqual([2, 1]);
+  });
+});
+
+describe("Anthropic's SDK", () => {
+  const anthropic = () => new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0, logLevel: "off" });
+  const params = (content: string, more: Json = {}) =>
+    ({ model: "chatter", max_tokens: 9, messages: [{ role: "user", content }], ...more }) as never;
+
+  test("makes, follows, lists, reads and deletes a batch of Messages", async () => {
+    const { batches } = anthropic().messages;
+    const made = await batches.create({
+      requests: [
+        { custom_id: "a", params: params("hello") },
+        { custom_id: "b", params: params("x", { max_tokens: "nine" }) },
+      ],
+    });
+    expect(made).toMatchObject({ type: "message_batch", processing_status: "in_progress", results_url: null });
+    expect(made.request_counts).toEqual({ processing: 2, succeeded: 0, errored: 0, canceled: 0, expired: 0 });
+    const batch = await until(async () => {
+      const one = await batches.retrieve(made.id);
+      return one.processing_status === "ended" ? one : undefined;
+    }, "it has ended");
+    expect(batch.request_counts).toEqual({ processing: 0, succeeded: 1, errored: 1, canceled: 0, expired: 0 });
+    const results = await Array.fromAsync(await batches.results(made.id));
+    expect(results).toMatchObject([
+      { custom_id: "a", result: { type: "succeeded", message: { content: [{ type: "text", text: "hello" }] } } },
+      { custom_id: "b", result: { type: "errored", error: { error: { type: "invalid_request_error" } } } },
+    ]);
+    expect((await Array.fromAsync(batches.list({ limit: 1 }))).map(({ id }) => id)).toContain(made.id);
+    const deleted = await until(async () => {
+      try {
+        return await batches.delete(made.id);
+      } catch {
+        return undefined;
+      }
+    }, "it is deleted");
+    expect(deleted).toEqual({ id: made.id, type: "message_batch_deleted" });
+    expect(await refusal(batches.retrieve(made.id))).toMatch(/not_found_error/);
+  });
+
+  test("cancels one", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.script(() => gate.promise);
+    const { batches } = anthropic().messages;
+    const made = await batches.create({ requests: [{ custom_id: "a", params: params("hello") }] });
+    await batches.cancel(made.id);
+    const batch = await until(async () => {
+      const one = await batches.retrieve(made.id);
+      return one.processing_status === "ended" ? one : undefined;
+    }, "it has ended");
+    expect(batch.request_counts).toMatchObject({ canceled: 1, processing: 0 });
+    expect(await Array.fromAsync(await batches.results(made.id))).toEqual([
+      { custom_id: "a", result: { type: "canceled" } },
+    ]);
+    gate.resolve();
+  });
+});
+
+describe("the idle lane", () => {
+  test("takes the places that are free, gives way to live requests at once, and is charged once for what it does again", async () => {
+    const yaml = upstreamYaml(upstream, "batches: { concurrency: 50 }\n").replace(
+      "name: up",
+      "name: up, max_concurrency: 2",
+    );
+    await using own = await startHeadrace({ yaml, batchTimes: { lookMs: 50 } });
+    const ownClient = openaiClient(own);
+    const open = new Map<string, () => void>();
+    upstream.script(async (request, res) => {
+      const text = textOf(request.body);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      open.set(text, resolve);
+      res.on("close", () => open.delete(text));
+      await promise;
+      await echo(request, res);
+    });
+    const lines = Array.from({ length: 6 }, (_, n) => line(`${n}`, chat(`idle ${n}`, { model: "upstream-model" })));
+    const { id } = await begin(lines, undefined, ownClient);
+    await until(() => open.size === 2, "both places have a line");
+    const live = (name: string) =>
+      own.request("/v1/chat/completions", { body: chat(name, { model: "upstream-model" }) });
+    const first = live("live 1");
+    await until(() => open.has("live 1"), "a live request has its place at once", 1_000);
+    expect(open.size).toBe(2);
+    const second = live("live 2");
+    await until(() => open.has("live 2"), "so has the next one", 1_000);
+    expect([...open.keys()].toSorted()).toEqual(["live 1", "live 2"]);
+    // Nothing of the batch goes before a live request that waits.
+    const third = live("live 3");
+    await until(() => own.capacity.waiting === 1, "one waits");
+    open.get("live 1")?.();
+    await until(() => open.has("live 3"), "it is the next");
+    expect((await first).status).toBe(200);
+    for (const name of ["live 2", "live 3"]) open.get(name)?.();
+    expect([(await second).status, (await third).status]).toEqual([200, 200]);
+    const going = setInterval(() => {
+      for (const go of open.values()) go();
+    }, 5);
+    const batch = await ended(id, ownClient);
+    clearInterval(going);
+    expect(batch.request_counts).toEqual({ total: 6, completed: 6, failed: 0 });
+    await own.governance.ledger.flush();
+    const booked = bookedUsage(own.dataDir);
+    expect(booked.length).toBe(9);
+    expect(booked.every(({ outcome }) => outcome === "completed")).toBe(true);
+    const asked = upstream.requests.filter(({ body }) => textOf(body).startsWith("idle"));
+    expect(asked.length).toBeGreaterThanOrEqual(8);
+  });
+
+  test("is bounded where nobody says how many requests a server takes", async () => {
+    await using own = await startHeadrace({
+      yaml: upstreamYaml(upstream, "batches: { unbounded_concurrency: 3 }\n"),
+      batchTimes: { lookMs: 50 },
+    });
+    const ownClient = openaiClient(own);
+    let [most, now] = [0, 0];
+    upstream.script(async (request, res) => {
+      most = Math.max(most, ++now);
+      await Bun.sleep(5);
+      now--;
+      await echo(request, res);
+    });
+    const lines = Array.from({ length: 40 }, (_, n) => line(`${n}`, chat(`${n}`, { model: "upstream-model" })));
+    expect((await ended((await begin(lines, undefined, ownClient)).id, ownClient)).status).toBe("completed");
+    expect(most).toBe(3);
+  });
+});
+
+test("a batch dies with its key: what it had not answered is refused", async () => {
+  const made = (await (
+    await server.request("/v1/keys", { body: { name: "short", scopes: ["chat:read", "chat:write"] } })
+  ).json()) as { id: string; key: string };
+  const gate = Promise.withResolvers<void>();
+  upstream.script(async (request, res) => {
+    await gate.promise;
+    await echo(request, res);
+  });
+  const own = openaiClient({ url: server.url, key: made.key });
+  const lines = Array.from({ length: 20 }, (_, n) => line(`${n}`, chat(`${n}`)));
+  const { id } = await begin(lines, undefined, own);
+  await until(async () => (await own.batches.retrieve(id)).status === "in_progress", "it is in progress");
+  await server.request(`/v1/keys/${made.id}`, { method: "DELETE" });
+  gate.resolve();
+  const batch = await ended(id);
+  expect(batch.request_counts?.failed).toBeGreaterThan(0);
+  expect((await linesOf(batch.error_file_id))[0]).toMatchObject({ response: { status_code: 401 } });
+});

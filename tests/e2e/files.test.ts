@@ -1,0 +1,259 @@
+// Files: uploaded as they come and in parts, listed, read and deleted, by OpenAI's SDK and by hand; on a disk and in an object store.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type OpenAI from "openai";
+import { toFile } from "openai";
+import { openaiClient } from "../support/clients.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { type ObjectServer, startObjectServer } from "../support/object-server.ts";
+
+const yaml = "files: { max_bytes: 8388608, account_bytes: 20971520 }\n";
+let server: TestServer;
+let client: OpenAI;
+
+beforeAll(async () => {
+  server = await startHeadrace({ yaml });
+  client = openaiClient(server);
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+/** Files below the directory of files; none of them half written. */
+function onDisk(dataDir = server.dataDir): string[] {
+  return readdirSync(join(dataDir, "files"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name);
+}
+
+/** What the SDK says of an error; its promises are none for `rejects`. */
+async function refusal(asked: PromiseLike<unknown>): Promise<string> {
+  try {
+    await asked;
+    return "no error";
+  } catch (error) {
+    return String(error);
+  }
+}
+
+function form(parts: readonly string[], boundary = "b"): { body: string; headers: Record<string, string> } {
+  const body = `${parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")}--${boundary}--\r\n`;
+  return { body, headers: { "content-type": `multipart/form-data; boundary=${boundary}` } };
+}
+
+const filePart = (text: string) => `Content-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n${text}`;
+const field = (name: string, value: string) => `Content-Disposition: form-data; name="${name}"\r\n\r\n${value}`;
+
+describe("OpenAI's SDK", () => {
+  test("uploads, retrieves, lists, reads and deletes files", async () => {
+    const content = Buffer.from(`{"a":"\u00fc"}\r\n--b\r\n`);
+    const made = await client.files.create({
+      file: await toFile(content, "requests.jsonl"),
+      purpose: "batch",
+      expires_after: { anchor: "created_at", seconds: 3_600 },
+    });
+    expect(made).toMatchObject({ object: "file", bytes: content.length, filename: "requests.jsonl", purpose: "batch" });
+    expect(made.expires_at).toBe(made.created_at + 3_600);
+    const other = await client.files.create({ file: await toFile(Buffer.from("x"), "b.txt"), purpose: "user_data" });
+    expect(await client.files.retrieve(made.id)).toEqual(made);
+    expect(Buffer.from(await (await client.files.content(made.id)).arrayBuffer())).toEqual(content);
+    const listed = await Array.fromAsync(client.files.list({ limit: 1 }));
+    expect(listed.map(({ id }) => id).toSorted()).toEqual([made.id, other.id].toSorted());
+    expect((await client.files.list({ purpose: "batch" })).data).toEqual([made]);
+    for (const id of [made.id, other.id]) {
+      expect(await client.files.delete(id)).toEqual({ id, object: "file", deleted: true });
+    }
+    expect(await refusal(client.files.content(made.id))).toMatch(/There is no file/);
+    await server.sweepFiles();
+    expect(onDisk()).toEqual([]);
+  });
+
+  test("uploads a file in parts, in the order that is said at the end", async () => {
+    const [one, two] = [Buffer.alloc(300_000, "1"), Buffer.alloc(200_000, "2")];
+    const md5 = createHash("md5").update(one).update(two).digest("hex");
+    const upload = await client.uploads.create({
+      ...{ filename: "long.jsonl", purpose: "batch", mime_type: "application/jsonl" },
+      bytes: 500_000,
+    });
+    expect(upload).toMatchObject({ object: "upload", status: "pending", bytes: 500_000 });
+    const parts = await Promise.all(
+      [two, one].map(async (data) => client.uploads.parts.create(upload.id, { data: await toFile(data, "part") })),
+    );
+    const ids = parts.map(({ id }) => id).toReversed();
+    expect(await refusal(client.uploads.complete(upload.id, { part_ids: ids.slice(1) }))).toMatch(/500000 bytes/);
+    expect(await refusal(client.uploads.complete(upload.id, { part_ids: ids, md5: "00" }))).toMatch(/md5/);
+    const done = await client.uploads.complete(upload.id, { part_ids: ids, md5 });
+    expect(done).toMatchObject({ status: "completed", file: { bytes: 500_000, filename: "long.jsonl" } });
+    const read = Buffer.from(await (await client.files.content(done.file?.id ?? "")).arrayBuffer());
+    expect(read.equals(Buffer.concat([one, two]))).toBe(true);
+    expect(await refusal(client.uploads.complete(upload.id, { part_ids: ids }))).toMatch(/completed, cancelled/);
+    await client.files.delete(done.file?.id ?? "");
+  });
+
+  test("gives an upload up, which takes no further part", async () => {
+    const upload = await client.uploads.create({
+      ...{ filename: "a", purpose: "batch", mime_type: "text/plain" },
+      bytes: 10,
+    });
+    expect((await client.uploads.cancel(upload.id)).status).toBe("cancelled");
+    const data = await toFile(Buffer.from("x"), "part");
+    expect(await refusal(client.uploads.parts.create(upload.id, { data }))).toMatch(/cancelled/);
+  });
+});
+
+describe("a form", () => {
+  test("may have the file before all other fields", async () => {
+    const { body, headers } = form([filePart("{}\n"), field("purpose", "batch")]);
+    const made = await server.request("/v1/files", { method: "POST", body, headers });
+    expect([made.status, await made.json()]).toMatchObject([200, { bytes: 3, purpose: "batch" }]);
+  });
+
+  const wrong: readonly [string, ReturnType<typeof form>, number, RegExp][] = [
+    ["without a purpose", form([filePart("x")]), 400, /purpose/],
+    ["with a purpose that is none", form([filePart("x"), field("purpose", "fun")]), 400, /purpose/],
+    ["without a file", form([field("purpose", "batch")]), 400, /file: is required/],
+    ["with two files", form([filePart("x"), filePart("y"), field("purpose", "batch")]), 400, /comes twice/],
+    [
+      "that expires too late",
+      form([
+        filePart("x"),
+        field("purpose", "batch"),
+        field("expires_after[anchor]", "created_at"),
+        field("expires_after[seconds]", "99999999"),
+      ]),
+      400,
+      /expires_after\[seconds\]/,
+    ],
+    [
+      "with another boundary than it says",
+      { ...form([filePart("x")]), headers: { "content-type": "multipart/form-data; boundary=other" } },
+      400,
+      /boundary/,
+    ],
+    ["that is JSON", { body: "{}", headers: { "content-type": "application/json" } }, 415, /multipart/],
+    [
+      "with a file that is too long",
+      form([filePart("x".repeat(8_388_609)), field("purpose", "batch")]),
+      413,
+      /max_bytes/,
+    ],
+  ];
+  test.each(wrong)("%s is refused, and leaves nothing behind", async (_, { body, headers }, status, message) => {
+    const before = onDisk();
+    const refused = await server.request("/v1/files", { method: "POST", body, headers });
+    expect(refused.status).toBe(status);
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toMatch(message);
+    expect(onDisk()).toEqual(before);
+  });
+
+  test("that is cut anywhere leaves nothing behind", async () => {
+    const before = onDisk();
+    const { body } = form([filePart("x".repeat(100_000)), field("purpose", "batch")]);
+    for (const share of [0.001, 0.01, 0.5, 0.999]) {
+      const head = [
+        ...["POST /v1/files HTTP/1.1", "host: x", `authorization: Bearer ${server.key}`],
+        ...["content-type: multipart/form-data; boundary=b", `content-length: ${body.length}`, "", ""],
+      ].join("\r\n");
+      const socket = connect(server.port, "127.0.0.1");
+      await new Promise((resolve) => socket.once("connect", resolve));
+      socket.write(head + body.slice(0, Math.floor(share * body.length)));
+      await Bun.sleep(50);
+      socket.destroy();
+    }
+    await until(() => onDisk().length === before.length, "what was cut is gone");
+  });
+
+  test("in chunks is read as any other", async () => {
+    const { body, headers } = form([filePart("x".repeat(200_000)), field("purpose", "batch")]);
+    async function* pieces() {
+      for (let at = 0; at < body.length; at += 7_001) yield Buffer.from(body.slice(at, at + 7_001));
+    }
+    const made = await fetch(`${server.url}/v1/files`, {
+      method: "POST",
+      headers: { ...headers, authorization: `Bearer ${server.key}` },
+      body: pieces() as unknown as ReadableStream,
+    });
+    expect([made.status, await made.json()]).toMatchObject([200, { bytes: 200_000 }]);
+  });
+});
+
+test("the files of an account have a bound together", async () => {
+  const file = () => form([filePart("x".repeat(8_000_000)), field("purpose", "batch")]);
+  const made: string[] = [];
+  let refused: Response | undefined;
+  for (let n = 0; n < 4 && !refused; n++) {
+    const response = await server.request("/v1/files", { method: "POST", ...file() });
+    if (response.status === 200) made.push(((await response.json()) as { id: string }).id);
+    else refused = response;
+  }
+  expect(refused?.status).toBe(413);
+  expect(await refused?.text()).toContain("account_bytes");
+  for (const id of made) await client.files.delete(id);
+});
+
+test("whoever is not its owner finds no file", async () => {
+  const made = await client.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
+  const key = async (scopes: string[]) => {
+    const response = await server.request("/v1/keys", { body: { name: "other", scopes } });
+    return ((await response.json()) as { key: string }).key;
+  };
+  // What a key made is for those that the same key made: another one's keys see none of it.
+  const child = openaiClient({ url: server.url, key: await key(["chat:read", "chat:write"]) });
+  expect(await refusal(child.files.retrieve(made.id))).toMatch(/There is no file/);
+  const reader = openaiClient({ url: server.url, key: await key(["chat:read"]) });
+  expect(await refusal(reader.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" }))).toMatch(
+    /chat:write/,
+  );
+});
+
+test("an expired file is found no more, and its bytes are swept", async () => {
+  await using own = await startHeadrace();
+  const files = openaiClient(own).files;
+  const made = await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
+  expect(onDisk(own.dataDir)).toEqual([made.id]);
+  const { Database } = await import("bun:sqlite");
+  const db = new Database(join(own.dataDir, "headrace.db"));
+  db.run("UPDATE stored_files SET expires_at = created_at");
+  db.close();
+  expect(await refusal(files.retrieve(made.id))).toMatch(/There is no file/);
+  await own.sweepFiles();
+  expect(onDisk(own.dataDir)).toEqual([]);
+});
+
+describe("an object store", () => {
+  let store: ObjectServer;
+  let own: TestServer;
+  beforeAll(async () => {
+    store = startObjectServer();
+    own = await startHeadrace({
+      yaml: `files: { s3: { endpoint: "${store.url}", bucket: files, access_key_id: a, secret_access_key: b, prefix: h/ } }\n`,
+    });
+  });
+  afterAll(async () => {
+    await own[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  });
+
+  test("has files of several parts, and loses them when they are deleted", async () => {
+    const { files } = openaiClient(own);
+    const content = Buffer.alloc(12_000_000, "abc");
+    const made = await files.create({ file: await toFile(content, "a"), purpose: "batch" });
+    expect([...store.objects.keys()]).toEqual([`files/h/${made.id}`]);
+    expect(Buffer.from(await (await files.content(made.id)).arrayBuffer()).equals(content)).toBe(true);
+    await files.delete(made.id);
+    await own.sweepFiles();
+    expect([...store.objects.keys()]).toEqual([]);
+  });
+
+  test("that is away is an error of the server, not of the client", async () => {
+    const { files } = openaiClient(own);
+    store.isAway = true;
+    const creating = files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" }, { maxRetries: 0 });
+    expect(await refusal(creating)).toMatch(/503/);
+    store.isAway = false;
+    expect((await files.list()).data).toEqual([]);
+  });
+});
