@@ -12,8 +12,8 @@ import {
   heard,
   heardUsage,
   imageUsage,
-  type MediaServer,
   type MediaScript,
+  type MediaServer,
   mediaAnswer,
   ownModel,
   sound,
@@ -335,7 +335,10 @@ describe("forms", () => {
     const both = `models: [{ id: media, deployments: [{ upstream: up, model: first }, { upstream: other, model: second }] }]`;
     for (const httpClient of ["own", "fetch"]) {
       const settings = `http_client: ${httpClient}`;
-      const servers = [`{ name: up, url: "${media.url}", ${settings} }`, `{ name: other, url: "${other.url}", ${settings} }`];
+      const servers = [
+        `{ name: up, url: "${media.url}", ${settings} }`,
+        `{ name: other, url: "${other.url}", ${settings} }`,
+      ];
       const yaml = `upstreams: [${servers.join(", ")}]\n${both}\nlimits: { form_memory_bytes: 65536 }\n`;
       await using two = await startHeadrace({ yaml });
       const fails: MediaScript = (_, res) => json(res, 500, { error: { message: "broken" } });
@@ -358,7 +361,11 @@ describe("forms", () => {
 
   test("may come in chunks, and wait for leave to be sent", async () => {
     const body = formBody([file(5), model]);
-    const lines = ["Host: h", `Authorization: Bearer ${server.key}`, `Content-Type: multipart/form-data; boundary=${boundary}`];
+    const lines = [
+      "Host: h",
+      `Authorization: Bearer ${server.key}`,
+      `Content-Type: multipart/form-data; boundary=${boundary}`,
+    ];
     const start = "POST /v1/audio/transcriptions HTTP/1.1";
     const waiting = await openRaw(server.url);
     const leave = once(waiting.socket, "data");

@@ -118,7 +118,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#receivedBytes += end - offset;
     this.#pass(bytes, offset, end);
     if (this.#complete && !this.#fault) {
-      this.#reader?.end();
+      this.#endSoon();
       this.#settle()?.(this.#take());
     }
     return end;
@@ -158,7 +158,13 @@ export class ConnectionBody implements ChunkTaker {
       return;
     }
     this.#flow(came);
-    if (this.#complete && !this.#fault) reader.end();
+    if (this.#complete && !this.#fault) this.#endSoon();
+  }
+
+  /** Behind the work on what came: whoever answers now ends the request in the middle of that. */
+  #endSoon(): void {
+    const reader = this.#reader;
+    if (reader) queueMicrotask(() => reader.end());
   }
 
   /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
