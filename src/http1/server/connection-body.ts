@@ -132,8 +132,8 @@ export class ConnectionBody implements ChunkTaker {
   /** Gives `sink` all of it as it comes, its framing included, instead of reading it. Once. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#held];
+    this.#letGo();
     this.#raw = undefined;
-    this.#held = noBytes;
     this.#sink = sink;
     for (const piece of came) if (piece.length > 0) sink.data(piece);
     if (this.#complete) sink.end();
@@ -152,12 +152,11 @@ export class ConnectionBody implements ChunkTaker {
       reader.fail(this.#fault);
       return;
     }
-    const came = this.#take();
-    if (came.length + this.#left > maxBytes) {
-      this.#fail(tooLarge(maxBytes));
-      return;
-    }
-    this.#flow(came);
+    const isOurs = this.#room > 0;
+    const came = this.#letGo();
+    if (came.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    else this.#flow(came);
+    if (isOurs) freeBytes(came.buffer);
     if (this.#complete && !this.#fault) this.#endSoon();
   }
 
@@ -306,6 +305,12 @@ export class ConnectionBody implements ChunkTaker {
   /** Frees the buffer, where that is ours. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#held.buffer);
+  }
+
+  /** Gives away what came so far: its buffer is not ours to free any more. */
+  #letGo(): ByteSpan {
+    this.#room = 0;
+    return this.#take();
   }
 
   #take(): ByteSpan {

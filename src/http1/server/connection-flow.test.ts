@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { noBytes } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { RequestBodyError } from "../message.ts";
 
@@ -146,4 +147,28 @@ test("a sender that falls silent in the middle is late", async () => {
   await until(() => taker.fault !== undefined, "it is told");
   expect(taker.fault).toMatchObject({ fault: "incomplete", message: expect.stringContaining("in time") });
   connection.socket.destroy();
+});
+
+test("a body that had come in pieces before it was asked for flows as well, and leaves the bytes of others alone where it breaks off", async () => {
+  for (const way of ["flows", "is passed"] as const) {
+    const taker = new Taker();
+    let start = () => {};
+    await using it = startTestServer((request, reply) => {
+      if (request.target === "/next") return reply.send(200, {}, "");
+      start = () => (way === "flows" ? request.flowBody(1_000) : request.passBody()).flow(taker);
+    });
+    const connection = await it.open();
+    await connection.write(declared(100));
+    await until(() => it.requests.length === 1, "the head is there");
+    for (const piece of ["one", "two", "three"]) {
+      await connection.write(piece);
+      await Bun.sleep(20);
+    }
+    start();
+    expect(taker.text).toBe("onetwothree");
+    connection.socket.destroy();
+    await until(() => taker.fault !== undefined, "it is told");
+    // The one body of no bytes is the same for all requests.
+    expect(noBytes.text).toBe("");
+  }
 });
