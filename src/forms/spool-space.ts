@@ -20,6 +20,11 @@ export class SpoolSpace {
     this.#mostBytes = mostBytes;
   }
 
+  /** The most that all forms together may have. */
+  get mostBytes(): number {
+    return this.#mostBytes();
+  }
+
   /** Bytes that are set aside. */
   get heldBytes(): number {
     return this.#heldBytes;
@@ -46,7 +51,7 @@ export class SpoolSpace {
 
   /** Sets bytes aside, or gives the refusal. */
   take(accountId: string, bytes: number): GatewayError | undefined {
-    const most = this.#mostBytes();
+    const most = this.mostBytes;
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) + bytes;
     if (ofAccount > most * partOfAccount && ofAccount > bytes) {
       return noRoom(

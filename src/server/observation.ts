@@ -37,6 +37,7 @@ export interface ObservationOptions {
   http: ServerMetricsOptions["http"];
   notices: ServerMetricsOptions["notices"];
   ofWorkers: ServerMetricsOptions["ofWorkers"];
+  formSpace: ServerMetricsOptions["formSpace"];
   isDraining(): boolean;
   /** The bounds by which spans are sent; undefined: as usual. */
   spanBounds: Partial<ExportBounds> | undefined;
@@ -81,6 +82,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     http: options.http,
     notices: options.notices,
     ofWorkers: options.ofWorkers,
+    formSpace: options.formSpace,
   });
   const readiness = () => readinessOf(checked);
   const health = opened.add(

@@ -190,9 +190,12 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   let draining = false;
   let refusing = false;
   const stopping = new Stopping();
+  const formSpace = new SpoolSpace(join(config.dataDir, "forms"), () => sources.config.limits.formDiskBytes);
+  formSpace.sweep();
   const observation = await openObservation({
     ...{ config, log, clock, version, startedAt, db, replicas, governance, people, routing },
     http: (): Http1Server => server,
+    formSpace,
     notices: () => notices.figures(),
     isDraining: () => draining,
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
@@ -206,8 +209,6 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     times: options.noticeTimes,
   });
   const { observer } = notices;
-  const formSpace = new SpoolSpace(join(config.dataDir, "forms"), () => sources.config.limits.formDiskBytes);
-  formSpace.sweep();
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));

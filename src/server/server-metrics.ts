@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
+import type { SpoolSpace } from "../forms/spool-space.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -51,6 +52,7 @@ export interface ServerMetricsOptions {
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
   /** Texts of the metrics of workers, as `WorkerMetrics` has them; left out: there are none. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
+  formSpace: Pick<SpoolSpace, "heldBytes" | "mostBytes">;
   notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
 }
 
@@ -123,6 +125,9 @@ export class ServerMetrics {
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
     writeHttp(out, http());
     writeHeld(out);
+    const { heldBytes: formBytes, mostBytes } = this.#options.formSpace;
+    out.gauge("headrace_form_disk_bytes", "Disk that is set aside for forms of requests under way.", formBytes);
+    out.gauge("headrace_form_disk_bytes_limit", "The most of it; more is refused.", mostBytes);
     out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
     out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
   }

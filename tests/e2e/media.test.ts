@@ -1,8 +1,10 @@
 // Sound and images: forms, bytes and events are governed as chat is, and counted as their servers tell.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
+import { head, openRaw } from "../hostile/raw-client.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
   drawn,
@@ -10,6 +12,7 @@ import {
   heard,
   heardUsage,
   imageUsage,
+  type MediaScript,
   type MediaServer,
   mediaAnswer,
   ownModel,
@@ -83,11 +86,16 @@ function formBody(parts: readonly FormPart[], last = `--${boundary}--\r\n`): Buf
   return Buffer.concat([...pieces, last].map((piece) => Buffer.from(piece as string)));
 }
 
-function send(path: string, body: BodyInit, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(server.url + path, {
+function send(
+  path: string,
+  body: BodyInit,
+  headers: Record<string, string> = {},
+  to: Pick<TestServer, "url" | "key"> = server,
+): Promise<Response> {
+  return fetch(to.url + path, {
     method: "POST",
     headers: {
-      authorization: `Bearer ${server.key}`,
+      authorization: `Bearer ${to.key}`,
       "content-type": `multipart/form-data; boundary=${boundary}`,
       ...headers,
     },
@@ -322,17 +330,59 @@ describe("forms", () => {
     expect(left()).toEqual([]);
   });
 
-  test("are sent once more, whole, to the next server where the first fails", async () => {
-    let asked = 0;
-    media.script((request, res) => {
-      asked++;
-      if (asked === 1) json(res, 503, { error: { message: "busy" } }, { "retry-after": "0" });
-      else mediaAnswer(request, res);
-    });
-    const body = formBody([file(20), model]);
-    const response = await send("/v1/audio/transcriptions", body);
-    if (response.status === 200) expect(media.requests.at(-1)?.bytes).toBe(body.length + ownModel.length - 5);
-    else expect(response.status).toBe(503);
+  test("are sent once more, whole, to the next server where the first fails in the middle of them, or behind", async () => {
+    await using other = await startMediaServer();
+    const both = `models: [{ id: media, deployments: [{ upstream: up, model: first }, { upstream: other, model: second }] }]`;
+    for (const httpClient of ["own", "fetch"]) {
+      const settings = `http_client: ${httpClient}`;
+      const servers = [
+        `{ name: up, url: "${media.url}", ${settings} }`,
+        `{ name: other, url: "${other.url}", ${settings} }`,
+      ];
+      const yaml = `upstreams: [${servers.join(", ")}]\n${both}\nlimits: { form_memory_bytes: 65536 }\n`;
+      await using two = await startHeadrace({ yaml });
+      const fails: MediaScript = (_, res) => json(res, 500, { error: { message: "broken" } });
+      const breaks: MediaScript = (_, res) => void res.destroy();
+      for (const fault of [fails, breaks]) {
+        media.script(fault);
+        other.script(mediaAnswer);
+        for (let i = 0; i < 4; i++) {
+          const response = await send("/v1/audio/transcriptions", formBody([file(20), model]), {}, two);
+          expect(response.status).toBe(200);
+          const renamed = formBody([file(20), { ...model, value: "second" }]);
+          expect(other.requests.at(-1)?.digest).toBe(new Bun.CryptoHasher("sha256").update(renamed).digest("hex"));
+          const type = other.requests.at(-1)?.headers["content-type"];
+          expect(type).toBe(`multipart/form-data; boundary=${boundary}`);
+        }
+      }
+      expect(media.requests.at(-1)?.form?.get("model")).toBe("first");
+    }
+  });
+
+  test("may come in chunks, and wait for leave to be sent", async () => {
+    const body = formBody([file(5), model]);
+    const lines = [
+      "Host: h",
+      `Authorization: Bearer ${server.key}`,
+      `Content-Type: multipart/form-data; boundary=${boundary}`,
+    ];
+    const start = "POST /v1/audio/transcriptions HTTP/1.1";
+    const waiting = await openRaw(server.url);
+    const leave = once(waiting.socket, "data");
+    await waiting.write(head(start, [...lines, "Expect: 100-continue", `Content-Length: ${body.length}`]));
+    expect(String(await leave)).toContain("100 Continue");
+    await waiting.write(body);
+    expect((await waiting.answered(1)).answers[0]?.status).toBe(200);
+    const chunked = await openRaw(server.url);
+    await chunked.write(head(start, [...lines, "Transfer-Encoding: chunked"]));
+    for (let at = 0; at < body.length; at += 10_000) {
+      const piece = body.subarray(at, at + 10_000);
+      await chunked.write(Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")]));
+    }
+    await chunked.write("0\r\n\r\n");
+    expect((await chunked.answered(1)).answers[0]?.status).toBe(200);
+    const renamed = formBody([file(5), { ...model, value: ownModel }]);
+    for (const { bytes } of media.requests.slice(-2)) expect(bytes).toBe(renamed.length);
   });
 
   const wrong: readonly [what: string, body: Buffer<ArrayBuffer>, words: string, contentType?: string][] = [

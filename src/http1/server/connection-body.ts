@@ -118,7 +118,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#receivedBytes += end - offset;
     this.#pass(bytes, offset, end);
     if (this.#complete && !this.#fault) {
-      this.#reader?.end();
+      this.#endSoon();
       this.#settle()?.(this.#take());
     }
     return end;
@@ -132,8 +132,8 @@ export class ConnectionBody implements ChunkTaker {
   /** Gives `sink` all of it as it comes, its framing included, instead of reading it. Once. */
   passTo(sink: BodySink): void {
     const came = this.#raw ?? [this.#held];
+    this.#letGo();
     this.#raw = undefined;
-    this.#held = noBytes;
     this.#sink = sink;
     for (const piece of came) if (piece.length > 0) sink.data(piece);
     if (this.#complete) sink.end();
@@ -152,13 +152,18 @@ export class ConnectionBody implements ChunkTaker {
       reader.fail(this.#fault);
       return;
     }
-    const came = this.#take();
-    if (came.length + this.#left > maxBytes) {
-      this.#fail(tooLarge(maxBytes));
-      return;
-    }
-    this.#flow(came);
-    if (this.#complete && !this.#fault) reader.end();
+    const isOurs = this.#room > 0;
+    const came = this.#letGo();
+    if (came.length + this.#left > maxBytes) this.#fail(tooLarge(maxBytes));
+    else this.#flow(came);
+    if (isOurs) freeBytes(came.buffer);
+    if (this.#complete && !this.#fault) this.#endSoon();
+  }
+
+  /** Behind the work on what came: whoever answers now ends the request in the middle of that. */
+  #endSoon(): void {
+    const reader = this.#reader;
+    if (reader) queueMicrotask(() => reader.end());
   }
 
   /** While it is passed on: nothing more of it is to be read from the connection until `go`. */
@@ -300,6 +305,12 @@ export class ConnectionBody implements ChunkTaker {
   /** Frees the buffer, where that is ours. */
   #freeOwn(): void {
     if (this.#room > 0) freeBytes(this.#held.buffer);
+  }
+
+  /** Gives away what came so far: its buffer is not ours to free any more. */
+  #letGo(): ByteSpan {
+    this.#room = 0;
+    return this.#take();
   }
 
   #take(): ByteSpan {
