@@ -1,7 +1,7 @@
 // The limits of one account or key that a request counts against, with where they are counted beside them.
 import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
-import type { TrackedBucket } from "./memory/memory-buckets.ts";
-import type { QuotaCounter } from "./memory/memory-quotas.ts";
+import type { RequestBucket, TokenBucket } from "./memory/memory-buckets.ts";
+import type { MonthCounter } from "./memory/quota-counters.ts";
 
 /**
  * Everything that is counted under the same id, in one object: of a key among very many each place in memory is one to
@@ -13,9 +13,9 @@ export class CountedParty {
   /** The id of its quota; undefined: none counts for it. */
   quotaId: string | undefined = undefined;
   /** The buckets as they were last found; those who hold them say whether they still are. */
-  requestBucket: TrackedBucket | undefined = undefined;
-  tokenBucket: TrackedBucket | undefined = undefined;
-  counter: QuotaCounter | undefined = undefined;
+  requestBucket: RequestBucket | undefined = undefined;
+  tokenBucket: TokenBucket | undefined = undefined;
+  counter: MonthCounter | undefined = undefined;
   /** The amounts of the quota; infinite where there is none. */
   quotaTokens = Number.POSITIVE_INFINITY;
   quotaNanoUsd = Number.POSITIVE_INFINITY;

@@ -54,11 +54,6 @@ export class ChainLimits implements LimitSet {
   get quotas(): readonly Quota[] {
     return [this.ofAccount.quota, ...this.#keys.map((key) => ownLimits(key).quota)];
   }
-
-  /** The same with an equal part of the account, such as the one that its other keys have. */
-  sharing(ofAccount: AccountLimits): ChainLimits {
-    return new ChainLimits(ofAccount, this.#keys);
-  }
 }
 
 export function limitsOf({ keys, account, environment, tier }: LimitedParty): ChainLimits {
