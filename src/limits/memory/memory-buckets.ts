@@ -9,7 +9,7 @@ import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 /** Most buckets are full again long before they are used again; for so long they are kept all the same. */
 const keptMs = 60_000;
 /** Buckets of requests that stay as they are for as long as no more than that are in use; with more, each has its turn. */
-const mostRecent = 256;
+const mostRecent = 1_024;
 
 /**
  * Buckets of requests, of which nobody gets anything back. Very many keys have one, most of which are used seldom, and are
@@ -48,7 +48,7 @@ export class RequestBuckets {
   }
 
   #add(rule: RateLimit): RequestBucket {
-    const resting = this.#resting.find(rule.id);
+    const resting = this.#resting.size === 0 ? undefined : this.#resting.find(rule.id);
     const bucket = resting ? new RequestBucket(rule.id, resting.rule, resting) : new RequestBucket(rule.id, rule);
     if (resting) this.#resting.remove(resting);
     this.#recent.add(bucket);

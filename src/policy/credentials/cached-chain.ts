@@ -2,7 +2,7 @@
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
-import type { LimitSet } from "../../domain/limits/limits.ts";
+import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -44,6 +44,7 @@ export class CachedChain implements KeyUse {
   readonly #limitId: string;
   readonly #terms: ChainTerms;
   #principal: Principal | undefined = undefined;
+  #counted: CountedPlace | undefined = undefined;
 
   constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
     this.keyId = key.id;
@@ -85,19 +86,24 @@ export class CachedChain implements KeyUse {
   }
 
   letGo(): void {
+    const counted = this.#principal?.limits.counted;
+    if (counted?.lasts && counted !== this.#counted) this.#counted = counted;
     this.#principal = undefined;
   }
 
   #makePrincipal(): Principal {
     const { own, makers, account, scopes, limits, reach, tags, party, recent } = this.#terms;
-    const keys: Principal["keys"] = [new KeptKey(this.keyId, this.#limitId, own), ...makers];
+    const key = new KeptKey(this.keyId, this.#limitId, own);
+    const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
+    const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
+    if (this.#counted) ofChain.counted = this.#counted;
     // Each member by its name: those that are spread would lie apart from the others.
     this.#principal = {
       account,
       keys,
       environment: own.environment,
       scopes,
-      limits: "quota" in limits ? new ChainLimits(limits, keys) : limits,
+      limits: ofChain,
       reach,
       tags,
       appId: party.appId,
@@ -108,8 +114,8 @@ export class CachedChain implements KeyUse {
   }
 }
 
-/** So many at least that are in use are not made again and again; what leaves so short a ring mostly is young garbage. */
-const mostRecent = 256;
+/** So many at least that are in use are not made again and again; what leaves a ring as short as that mostly is young garbage. */
+const mostRecent = 1_024;
 
 /** Chains of which the principal is kept, in a ring. */
 class RecentPrincipals {
