@@ -10,14 +10,40 @@ const visitsPerSweep = 512;
 /** How often all of them are visited while it is not crowded. */
 const roundMs = 60_000;
 
-export class SweptMap<Value> {
-  readonly #entries = new Map<string, Value>();
-  readonly #giveUp: (value: Value, isCrowded: boolean) => boolean;
-  #cursor: Iterator<[string, Value]>;
+/** Says when entries are visited, of whatever has many of them. */
+export class SweepPace {
   #uses = 0;
   /** Visits to be made in this round. */
   #due = 0;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
+
+  /** Called once for each use, with the number of entries. `nowMs`: monotonic milliseconds. */
+  look(size: number, nowMs: number): Sweep {
+    if (++this.#uses % usesPerSweep !== 0 || size < smallSize) return noSweep;
+    const isCrowded = size > crowdedSize;
+    if (this.#due <= 0) {
+      if (nowMs < this.#nextRoundMs && !isCrowded) return noSweep;
+      this.#nextRoundMs = nowMs + roundMs;
+      this.#due = size;
+    }
+    this.#due -= visitsPerSweep;
+    return { visits: visitsPerSweep, isCrowded };
+  }
+}
+
+/** How many entries are to be visited now, and whether there are so many that what can go should. */
+export interface Sweep {
+  readonly visits: number;
+  readonly isCrowded: boolean;
+}
+
+const noSweep: Sweep = { visits: 0, isCrowded: false };
+
+export class SweptMap<Value> {
+  readonly #entries = new Map<string, Value>();
+  readonly #giveUp: (value: Value, isCrowded: boolean) => boolean;
+  readonly #pace = new SweepPace();
+  #cursor: Iterator<[string, Value]>;
 
   /**
    * `giveUp` is asked whether an entry may go. It does where it can be made anew without loss; to make those anew that
@@ -45,15 +71,8 @@ export class SweptMap<Value> {
    * monotonic milliseconds.
    */
   used(nowMs: number): void {
-    if (++this.#uses % usesPerSweep !== 0 || this.#entries.size < smallSize) return;
-    const isCrowded = this.#entries.size > crowdedSize;
-    if (this.#due <= 0) {
-      if (nowMs < this.#nextRoundMs && !isCrowded) return;
-      this.#nextRoundMs = nowMs + roundMs;
-      this.#due = this.#entries.size;
-    }
-    this.#due -= visitsPerSweep;
-    for (let visit = 0; visit < visitsPerSweep; visit++) {
+    const { visits, isCrowded } = this.#pace.look(this.#entries.size, nowMs);
+    for (let visit = 0; visit < visits; visit++) {
       const { done, value } = this.#cursor.next();
       if (done) {
         this.#cursor = this.#entries.entries();

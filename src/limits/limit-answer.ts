@@ -20,7 +20,7 @@ export function serverMs(answer: readonly number[]): number {
 
 export function bucketsIn({ requests, tokens }: LimitSet, answer: readonly number[]) {
   const bucketAt = (rule: RateLimit, i: number) =>
-    Bucket.standing(rule, answer[headSize + 2 * i] ?? 0, answer[headSize + 2 * i + 1] ?? 0);
+    new Bucket(rule, { backlog: answer[headSize + 2 * i] ?? 0, refilledMs: answer[headSize + 2 * i + 1] ?? 0 });
   return {
     requests: requests.map(bucketAt),
     tokens: tokens.map((rule, i) => bucketAt(rule, requests.length + i)),

@@ -2,7 +2,7 @@
 import { nanoOfUsd } from "../base/money.ts";
 import type { Account, Tier } from "../domain/account.ts";
 import type { Environment } from "../domain/api-key.ts";
-import type { LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
+import type { CountedPlace, LimitGroup, LimitSet, Quota, RateLimit } from "../domain/limits/limits.ts";
 import { type QuotaRule, windowOf } from "../domain/limits/quota-rules.ts";
 import type { ApiKeyRecord, ChainKey, KeyChain, KeyStore } from "../domain/principal.ts";
 
@@ -32,19 +32,32 @@ export interface AccountLimits {
 export class ChainLimits implements LimitSet {
   readonly ofAccount: AccountLimits;
   readonly windows: readonly Quota[] | undefined;
-  counted: object | undefined = undefined;
+  counted: CountedPlace | undefined = undefined;
   readonly #keys: readonly ChainKey[];
 
   constructor(ofAccount: AccountLimits, keys: readonly ChainKey[]) {
-    const ofKeys = keys.flatMap(windowsOfKey);
-    const windows = ofKeys.length === 0 ? ofAccount.windows : [...ofAccount.windows, ...ofKeys];
+    let { windows } = ofAccount;
+    for (const key of keys) if (key.quotas.length > 0) windows = [...windows, ...windowsOfKey(key)];
     this.ofAccount = ofAccount;
     this.windows = windows.length > 0 ? windows : undefined;
     this.#keys = keys;
   }
 
+  get name(): string | undefined {
+    return this.#keys[0]?.id;
+  }
+
+  /** Those of the account have one id. */
+  get groups(): readonly LimitGroup[] {
+    const { requests, tokens, quota } = this.ofAccount;
+    const groups: LimitGroup[] = [{ id: quota.id, requests: requests[0], tokens: tokens[0], quota }];
+    for (const key of this.#keys) groups.push(ownLimits(key));
+    return groups;
+  }
+
   get requests(): readonly RateLimit[] {
-    return [...this.ofAccount.requests, ...this.#keys.flatMap((key) => ownLimits(key).rates)];
+    const ofKeys = this.#keys.map((key) => ownLimits(key).requests);
+    return [...this.ofAccount.requests, ...ofKeys.filter((rule) => rule !== undefined)];
   }
 
   get tokens(): readonly RateLimit[] {
@@ -53,11 +66,6 @@ export class ChainLimits implements LimitSet {
 
   get quotas(): readonly Quota[] {
     return [this.ofAccount.quota, ...this.#keys.map((key) => ownLimits(key).quota)];
-  }
-
-  /** The same with an equal part of the account, such as the one that its other keys have. */
-  sharing(ofAccount: AccountLimits): ChainLimits {
-    return new ChainLimits(ofAccount, this.#keys);
   }
 }
 
@@ -105,13 +113,15 @@ export async function quotasOf(
  * Under its limit id: the keys of a rotation share one budget, and a rotation does not begin the month anew. Usage is
  * counted also where it has no limit, so that one that is set later knows of the whole month.
  */
-function ownLimits(key: ChainKey): { rates: RateLimit[]; quota: Quota } {
+function ownLimits(key: ChainKey): Required<LimitGroup> & { quota: Quota } {
   const { kind, limitId, environment, rateLimit: limit, monthlyTokens: tokens, monthlySpend } = key;
   const id = `key:${limitId}`;
   const windowSeconds = key.rateLimitWindow ?? minuteSeconds;
   const nanoUsd = nanoUsdOf(monthlySpend);
   return {
-    rates: limit === null ? [] : [{ id, owner: "key", limit, windowSeconds }],
+    id,
+    requests: limit === null ? undefined : { id, owner: "key", limit, windowSeconds },
+    tokens: undefined,
     quota: {
       id,
       owner: "key",

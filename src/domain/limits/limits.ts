@@ -50,13 +50,30 @@ export interface QuotaFilter {
 }
 
 export interface LimitSet {
+  /** Sets of one name are of the same key or account, of which the later one is as it is now; undefined: nobody made it anew. */
+  readonly name?: string | undefined;
   requests: readonly RateLimit[];
   tokens: readonly RateLimit[];
   quotas: readonly Quota[];
   /** Quotas that have a window; undefined where there is none. */
   windows?: readonly Quota[] | undefined;
+  /** The same but for what has a window, by id, in the order of the quotas; undefined: whoever needs that finds it out. */
+  readonly groups?: readonly LimitGroup[] | undefined;
   /** The place where a store counts it. The store that did so last has cached it here, and alone reads it. */
-  counted?: object | undefined;
+  counted?: CountedPlace | undefined;
+}
+
+export interface CountedPlace {
+  /** Whether it is worth keeping for a set that is made anew of the same limits. */
+  readonly lasts: boolean;
+}
+
+/** All that is counted under one id. */
+export interface LimitGroup {
+  readonly id: string;
+  readonly requests?: RateLimit | undefined;
+  readonly tokens?: RateLimit | undefined;
+  readonly quota?: Quota | undefined;
 }
 
 /** The amount set aside for a request until its actual usage is known. */

@@ -7,6 +7,14 @@ export interface BucketRule {
   windowSeconds: number;
 }
 
+/** How much is missing in a bucket, and since when that is so. */
+export interface BucketStanding {
+  readonly backlog: number;
+  readonly refilledMs: number;
+}
+
+const full: BucketStanding = { backlog: 0, refilledMs: 0 };
+
 /**
  * Something taken that may be given back in part: a place in the bucket's history, which knows the lowest backlog since.
  * Only the bucket looks inside.
@@ -32,25 +40,25 @@ export class Bucket {
   #limit: number;
   #windowMs: number;
   /** The backlog in things times `windowMs`. Above `limit * windowMs` it is in debt. */
-  #backlog = 0;
+  #backlog: number;
   /** Whole millisecond up to which refill is counted; without meaning while there is no backlog. */
-  #refilledMs = 0;
+  #refilledMs: number;
   #newest: Hold | undefined;
   /** Lowest backlog since the newest place: the sum of all rises. */
   #newestLowest = 0;
   #openHolds = 0;
 
-  constructor(rule: BucketRule) {
+  /** A full one, or one that is kept elsewhere, as it stood there; by that place's time. */
+  constructor(rule: BucketRule, { backlog, refilledMs }: BucketStanding = full) {
     this.#limit = rule.limit;
     this.#windowMs = rule.windowSeconds * 1000;
+    this.#backlog = backlog;
+    this.#refilledMs = refilledMs;
   }
 
-  /** One that is kept elsewhere, as it stood there; by that place's time. */
-  static standing(rule: BucketRule, backlog: number, refilledMs: number): Bucket {
-    const bucket = new Bucket(rule);
-    bucket.#backlog = backlog;
-    bucket.#refilledMs = refilledMs;
-    return bucket;
+  /** What another one goes on from under the same rule, where nothing may come back to this one. */
+  get standing(): BucketStanding & { readonly windowMs: number } {
+    return { backlog: this.#backlog, refilledMs: this.#refilledMs, windowMs: this.#windowMs };
   }
 
   /**

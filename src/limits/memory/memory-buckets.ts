@@ -1,14 +1,144 @@
-// The buckets of one kind of rate limit, by limit id, in the memory of this process.
+// The buckets of each kind of rate limit, by limit id, in the memory of this process.
+import { type Chained, ChainedMap } from "../../base/chained-map.ts";
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
 import type { RateLimit } from "../../domain/limits/limits.ts";
-import { Bucket } from "../../domain/limits/rate-limit.ts";
+import { Bucket, type BucketRule, type BucketStanding } from "../../domain/limits/rate-limit.ts";
+import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 
 /** Most buckets are full again long before they are used again; for so long they are kept all the same. */
 const keptMs = 60_000;
+/** Buckets of requests that stay as they are for as long as no more than that are in use; with more, each has its turn. */
+const mostRecent = 1_024;
 
-export class MemoryBuckets {
-  readonly #buckets: SweptMap<TrackedBucket>;
+/**
+ * Buckets of requests, of which nobody gets anything back. Very many keys have one, most of which are used seldom, and are
+ * full again soon: what is not among the last that were used is a row of numbers, or nothing where it is full.
+ */
+export class RequestBuckets {
+  readonly #recent = new ChainedMap<RequestBucket>();
+  /** The same, from `#oldest` on in the order in which they came. */
+  #queue: RequestBucket[] = [];
+  #oldest = 0;
+  readonly #resting = new RestingBuckets();
+
+  get size(): number {
+    return this.#recent.size + this.#resting.size;
+  }
+
+  /** Called once for each use that adds at most a handful, while the caller holds none of them. `nowMs`: monotonic milliseconds. */
+  used(nowMs: number): void {
+    this.#resting.used(nowMs);
+    while (this.#recent.size > mostRecent) this.#rest(nowMs);
+  }
+
+  has(id: string): boolean {
+    return this.#recent.get(id) !== undefined || this.#resting.find(id) !== undefined;
+  }
+
+  /**
+   * The bucket under the figures of this rule from now on. `known`: the bucket that it had, if any, which need not be
+   * one any more.
+   */
+  use(rule: RateLimit, nowMs: number, known?: RequestBucket): RequestBucket {
+    if (known?.rule === rule) return known;
+    const bucket = this.#recent.get(rule.id) ?? this.#add(rule);
+    bucket.useUnder(rule, nowMs);
+    return bucket;
+  }
+
+  #add(rule: RateLimit): RequestBucket {
+    const resting = this.#resting.size === 0 ? undefined : this.#resting.find(rule.id);
+    const bucket = resting ? new RequestBucket(rule.id, resting.rule, resting) : new RequestBucket(rule.id, rule);
+    if (resting) this.#resting.remove(resting);
+    this.#recent.add(bucket);
+    this.#queue.push(bucket);
+    return bucket;
+  }
+
+  /** The one that came first among the recent ones is none of them any more. */
+  #rest(nowMs: number): void {
+    const bucket = this.#queue[this.#oldest++];
+    if (this.#oldest > mostRecent) {
+      this.#queue = this.#queue.slice(this.#oldest);
+      this.#oldest = 0;
+    }
+    if (!bucket) return;
+    this.#recent.delete(bucket);
+    bucket.leave();
+    if (!bucket.isIdle(nowMs)) this.#resting.add(bucket.name).take(bucket);
+  }
+}
+
+export class RequestBucket extends Bucket implements Chained<RequestBucket> {
+  /** The id of its limit. */
+  readonly name: string;
+  next: RequestBucket | undefined = undefined;
+  #rule: RateLimit | undefined;
+
+  constructor(name: string, rule: BucketRule, standing?: BucketStanding) {
+    super(rule, standing);
+    this.name = name;
+  }
+
+  /** The rule whose figures it has. Undefined once it rests: the next one to ask for it gets another. */
+  get rule(): RateLimit | undefined {
+    return this.#rule;
+  }
+
+  useUnder(rule: RateLimit, nowMs: number): void {
+    this.adopt(rule, nowMs);
+    this.#rule = rule;
+  }
+
+  leave(): void {
+    this.#rule = undefined;
+  }
+}
+
+/** Numbers of a row, behind which is the one of the row itself. */
+const [limit, windowMs, backlog, refilledMs, width] = [0, 1, 2, 3, 5] as const;
+
+class RestingBuckets extends KeptRows<RestingBucket> {
+  constructor() {
+    super(width);
+  }
+
+  protected override at(place: RowPlace): RestingBucket {
+    return new RestingBucket(place);
+  }
+
+  /** A full one is as one that was never used. */
+  protected override isOver(bucket: RestingBucket, nowMs: number): boolean {
+    return new Bucket(bucket.rule, bucket).isIdle(nowMs);
+  }
+}
+
+class RestingBucket extends KeptRow implements BucketStanding {
+  get rule(): BucketRule {
+    return { limit: this.get(limit), windowSeconds: this.get(windowMs) / 1000 };
+  }
+
+  get backlog(): number {
+    return this.get(backlog);
+  }
+
+  get refilledMs(): number {
+    return this.get(refilledMs);
+  }
+
+  take(bucket: Bucket): void {
+    const { standing } = bucket;
+    this.set(limit, bucket.limit);
+    this.set(windowMs, standing.windowMs);
+    this.set(backlog, standing.backlog);
+    this.set(refilledMs, standing.refilledMs);
+  }
+}
+
+/** Buckets of tokens, of which a request gets back what it did not use; accounts have them, and few else. */
+export class TokenBuckets {
+  readonly #buckets: SweptMap<TokenBucket>;
 
   constructor(clock: Clock) {
     this.#buckets = new SweptMap((bucket, isCrowded) => bucket.giveUp(clock.monotonicMs(), isCrowded));
@@ -23,22 +153,19 @@ export class MemoryBuckets {
     this.#buckets.used(nowMs);
   }
 
-  find(rule: RateLimit): TrackedBucket | undefined {
-    return this.#buckets.get(rule.id);
+  has(id: string): boolean {
+    return this.#buckets.get(id) !== undefined;
   }
 
-  /**
-   * The bucket under the figures of this rule from now on. `known`: the bucket that it had, if any, which need not be
-   * one any more.
-   */
-  use(rule: RateLimit, nowMs: number, known?: TrackedBucket): TrackedBucket {
+  /** The same as of `RequestBuckets`. */
+  use(rule: RateLimit, nowMs: number, known?: TokenBucket): TokenBucket {
     if (known?.rule === rule) {
       known.usedMs = nowMs;
       return known;
     }
     let bucket = this.#buckets.get(rule.id);
     if (!bucket) {
-      bucket = new TrackedBucket(rule);
+      bucket = new TokenBucket(rule);
       this.#buckets.set(rule.id, bucket);
     }
     bucket.useUnder(rule, nowMs);
@@ -46,7 +173,7 @@ export class MemoryBuckets {
   }
 }
 
-export class TrackedBucket extends Bucket {
+export class TokenBucket extends Bucket {
   usedMs = Number.NEGATIVE_INFINITY;
   #rule: RateLimit | undefined;
 

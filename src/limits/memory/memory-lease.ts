@@ -3,10 +3,10 @@ import type { Clock } from "../../base/clock.ts";
 import type { Granted, Lease, LimitStatus } from "../../domain/limits/limits.ts";
 import type { Hold } from "../../domain/limits/rate-limit.ts";
 import type { CountedParty } from "../counted-party.ts";
-import type { TrackedBucket } from "./memory-buckets.ts";
-import type { QuotaCounter, QuotaCounters } from "./memory-quotas.ts";
+import type { TokenBucket } from "./memory-buckets.ts";
 import type { MemoryStop } from "./memory-stop.ts";
 import type { CountedWindow } from "./memory-windows.ts";
+import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
 /** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
 export interface LeasePlaces {
@@ -68,11 +68,10 @@ export class MemoryLease implements Lease, Granted {
         }
       }
       if (party.quotaId !== undefined) {
-        const counter = this.#counterOf(party, party.quotaId);
-        hold(counter, this.#tokens, this.#nanoUsd);
+        this.#counterOf(party, party.quotaId).begin(this.#tokens, this.#nanoUsd);
       }
     }
-    if (this.#windows) for (const { counter } of this.#windows) hold(counter, this.#tokens, this.#nanoUsd);
+    if (this.#windows) for (const { counter } of this.#windows) counter.begin(this.#tokens, this.#nanoUsd);
     this.stop?.begin();
   }
 
@@ -98,14 +97,9 @@ export class MemoryLease implements Lease, Granted {
     this.stop?.settle(tokens, nanoUsd);
   }
 
+  /** What was set aside is given back. */
   #book(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
-    counter.leases--;
-    counter.heldTokens -= this.#tokens;
-    counter.heldNanoUsd -= this.#nanoUsd;
-    // The ledger's figures will replace those of a counter that is not read yet, this request included.
-    counter.usedRequests++;
-    counter.usedTokens += tokens;
-    counter.usedNanoUsd += nanoUsd;
+    counter.book(tokens, nanoUsd, this.#tokens, this.#nanoUsd);
   }
 
   #extend(tokens: number, nanoUsd: number, nowMs: number): void {
@@ -115,15 +109,10 @@ export class MemoryLease implements Lease, Granted {
     for (let party = this.#parties; party; party = party.before) {
       if (party.tokens && moreTokens > 0) bucketOf(party).take(moreTokens, nowMs);
       if (party.quotaId !== undefined) {
-        const counter = this.#counterOf(party, party.quotaId);
-        counter.heldTokens += moreTokens;
-        counter.heldNanoUsd += moreNanoUsd;
+        this.#counterOf(party, party.quotaId).hold(moreTokens, moreNanoUsd);
       }
     }
-    for (const { counter } of this.#windows ?? []) {
-      counter.heldTokens += moreTokens;
-      counter.heldNanoUsd += moreNanoUsd;
-    }
+    for (const { counter } of this.#windows ?? []) counter.hold(moreTokens, moreNanoUsd);
     this.#tokens += moreTokens;
     this.#nanoUsd += moreNanoUsd;
   }
@@ -131,16 +120,10 @@ export class MemoryLease implements Lease, Granted {
   /** The party goes on with that of the next month. */
   #counterOf({ counter }: CountedParty, id: string): QuotaCounter {
     const { counters } = this.#places;
-    return counter?.among === counters ? counter : (counters.get(id) as QuotaCounter);
+    return counter?.among === counters ? counter : (counters.find(id) as QuotaCounter);
   }
 }
 
-function hold(counter: QuotaCounter, tokens: number, nanoUsd: number): void {
-  counter.leases++;
-  counter.heldTokens += tokens;
-  counter.heldNanoUsd += nanoUsd;
-}
-
-function bucketOf({ tokenBucket }: CountedParty): TrackedBucket {
-  return tokenBucket as TrackedBucket;
+function bucketOf({ tokenBucket }: CountedParty): TokenBucket {
+  return tokenBucket as TokenBucket;
 }

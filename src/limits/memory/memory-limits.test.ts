@@ -207,7 +207,7 @@ describe("memory", () => {
       const own = { ...key, id: `key:${i}` };
       limits.admit({ ...none, requests: [own] }, reserve(0));
     }
-    expect(limits.tracked).toBeWithin(200_000, 260_000);
+    expect(limits.tracked).toBeLessThan(260_000);
   });
 
   test("a key that comes back is counted on where it was, whether it was forgotten meanwhile or not", () => {

@@ -26,11 +26,12 @@ import {
   statusOf,
   tighter,
 } from "../limit-decision.ts";
-import { MemoryBuckets } from "./memory-buckets.ts";
+import { RequestBuckets, TokenBuckets } from "./memory-buckets.ts";
 import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
-import { MemoryQuotas, type QuotaCounter } from "./memory-quotas.ts";
+import { MemoryQuotas } from "./memory-quotas.ts";
 import { MemoryStop } from "./memory-stop.ts";
 import { type CountedWindow, MemoryWindows, WindowCounter } from "./memory-windows.ts";
+import type { MonthCounter } from "./quota-counters.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
 export interface MemoryLimitsOptions {
@@ -54,8 +55,8 @@ export class MemoryLimits implements LimitStore {
   readonly #quotas: MemoryQuotas;
   readonly #windows: MemoryWindows;
   /** One id may limit both. */
-  readonly #requests: MemoryBuckets;
-  readonly #tokens: MemoryBuckets;
+  readonly #requests = new RequestBuckets();
+  readonly #tokens: TokenBuckets;
   /** The places of leases that begin in this month. */
   #places: LeasePlaces;
 
@@ -63,8 +64,7 @@ export class MemoryLimits implements LimitStore {
     this.#clock = clock;
     this.#quotas = new MemoryQuotas(clock, ledger);
     this.#windows = new MemoryWindows(clock, ledger, starts);
-    this.#requests = new MemoryBuckets(clock);
-    this.#tokens = new MemoryBuckets(clock);
+    this.#tokens = new TokenBuckets(clock);
     this.#places = { clock, counters: this.#quotas.now() };
   }
 
@@ -144,8 +144,8 @@ export class MemoryLimits implements LimitStore {
   peek(limits: LimitSet): LimitStatus {
     const nowMs = this.#clock.monotonicMs();
     // One that is not tracked is whole, and is not tracked for being looked at.
-    const seen = (buckets: MemoryBuckets) => (rule: RateLimit) =>
-      buckets.find(rule) ? buckets.use(rule, nowMs) : new Bucket(rule);
+    const seen = (buckets: RequestBuckets | TokenBuckets) => (rule: RateLimit) =>
+      buckets.has(rule.id) ? buckets.use(rule, nowMs) : new Bucket(rule);
     return statusOf(
       { requests: limits.requests.map(seen(this.#requests)), tokens: limits.tokens.map(seen(this.#tokens)) },
       nowMs,
@@ -205,6 +205,7 @@ export class MemoryLimits implements LimitStore {
     const nowMs = this.#clock.monotonicMs();
     for (const entry of entries.toSorted((a, b) => b.secondsAgo - a.secondsAgo)) {
       const atMs = nowMs - Math.max(0, entry.secondsAgo - 1) * 1000;
+      this.#requests.used(atMs);
       // Requests never owe: what seems too much for the limit is the rounding of their age.
       for (const rule of entry.requests) this.#requests.use(rule, atMs).takeUpTo(entry.count, atMs);
       for (const rule of entry.tokens) this.#tokens.use(rule, atMs).take(entry.usedTokens, atMs);
@@ -226,11 +227,11 @@ export class MemoryLimits implements LimitStore {
     return this.admit(limits, reservation);
   }
 
-  #read(quota: Quota, counter: QuotaCounter): Promise<void> {
+  #read(quota: Quota, counter: WindowCounter | MonthCounter): Promise<void> {
     return counter instanceof WindowCounter ? this.#windows.read(quota, counter) : this.#quotas.read(quota, counter);
   }
 
-  #counter(quota: Quota): QuotaCounter {
+  #counter(quota: Quota): WindowCounter | MonthCounter {
     if (quota.window) return this.#windows.use(quota, this.#clock.monotonicMs());
     return this.#quotas.use(quota.id, this.#quotas.now(), this.#clock.monotonicMs());
   }

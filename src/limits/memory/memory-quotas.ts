@@ -2,42 +2,12 @@
 // process.
 import { type CalendarMonth, calendarMonthOf } from "../../base/calendar-month.ts";
 import type { Clock } from "../../base/clock.ts";
-import { SweptMap } from "../../base/swept-map.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type { Quota } from "../../domain/limits/limits.ts";
-import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { Ledger } from "../../domain/usage/usage.ts";
-import type { QuotaFigures } from "../limit-decision.ts";
 import { readInTime } from "../read-in-time.ts";
+import { type MonthCounter, QuotaCounters } from "./quota-counters.ts";
 
-export class QuotaCounter implements QuotaFigures {
-  /** Only that of a quota that rolls is ever another than at first. */
-  period: Period | undefined;
-  /** Those of its month; undefined once it was forgotten: the next one to ask for it gets another. */
-  among: QuotaCounters | undefined;
-  usedRequests = 0;
-  usedTokens = 0;
-  usedNanoUsd = 0;
-  heldTokens = 0;
-  heldNanoUsd = 0;
-  isRead = false;
-  leases = 0;
-  /** Monotonic. */
-  lastUsedMs: number;
-  reading: Promise<void> | undefined;
-
-  constructor(period: Period | undefined, among: QuotaCounters, nowMs: number) {
-    this.period = period;
-    this.among = among;
-    this.lastUsedMs = nowMs;
-  }
-}
-
-/** Counters of one month, by quota id. */
-export type QuotaCounters = SweptMap<QuotaCounter>;
-
-/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
-const forgetAfterMs = 3_600_000;
 /** Counters of a month further away than this are of no use, whichever way the wall clock jumps. */
 const nearbySeconds = 40 * 86_400;
 
@@ -63,12 +33,8 @@ export class MemoryQuotas {
   }
 
   /** `counters`: of `now`. `known`: the counter that it had, if any, which need not be one of these. */
-  use(id: string, counters: QuotaCounters, nowMs: number, known?: QuotaCounter): QuotaCounter {
-    let counter = known?.among === counters ? known : counters.get(id);
-    if (!counter) {
-      counter = new QuotaCounter(this.#month, counters, nowMs);
-      counters.set(id, counter);
-    }
+  use(id: string, counters: QuotaCounters, nowMs: number, known?: MonthCounter): MonthCounter {
+    const counter = known?.among === counters ? known : (counters.find(id) ?? counters.add(id));
     counter.lastUsedMs = nowMs;
     return counter;
   }
@@ -77,7 +43,7 @@ export class MemoryQuotas {
    * Fills a counter from the ledger; all who ask meanwhile share one reading. Rejects with `service_unavailable`, also where
    * that takes too long.
    */
-  read(quota: Quota, counter: QuotaCounter): Promise<void> {
+  read(quota: Quota, counter: MonthCounter): Promise<void> {
     counter.reading ??= this.#read(quota, counter).finally(() => {
       counter.reading = undefined;
     });
@@ -90,9 +56,9 @@ export class MemoryQuotas {
     return sum;
   }
 
-  async #read({ owner, ownerId, environment }: Quota, counter: QuotaCounter): Promise<void> {
+  async #read({ owner, ownerId, environment }: Quota, counter: MonthCounter): Promise<void> {
     try {
-      const { start: since, end: until } = counter.period ?? this.#month;
+      const { start: since, end: until } = counter.period;
       await this.#ledger.readTotals({ type: owner, id: ownerId, environment, since, until }, (totals) => {
         counter.usedTokens = totals.tokens;
         counter.usedNanoUsd = totals.nanoUsd;
@@ -114,19 +80,12 @@ export class MemoryQuotas {
     this.#counters = this.#countersOf(this.#month);
   }
 
-  #countersOf({ start }: CalendarMonth): QuotaCounters {
-    let counters = this.#months.get(start);
+  #countersOf(month: CalendarMonth): QuotaCounters {
+    let counters = this.#months.get(month.start);
     if (!counters) {
-      counters = new SweptMap((counter) => this.#forget(counter));
-      this.#months.set(start, counters);
+      counters = new QuotaCounters(month);
+      this.#months.set(month.start, counters);
     }
     return counters;
-  }
-
-  #forget(counter: QuotaCounter): boolean {
-    const { leases, reading, lastUsedMs } = counter;
-    if (leases > 0 || reading || this.#clock.monotonicMs() - lastUsedMs <= forgetAfterMs) return false;
-    counter.among = undefined;
-    return true;
   }
 }

@@ -42,8 +42,7 @@ export class MemoryStop implements StopLease {
 
   /** Once. */
   begin(): void {
-    for (const { counter } of this.#windows) counter.leases++;
-    this.#hold(this.#heldTokens, this.#heldNanoUsd);
+    for (const { counter } of this.#windows) counter.begin(this.#heldTokens, this.#heldNanoUsd);
   }
 
   grow(moreTokens: number, moreNanoUsd: number): void {
@@ -51,7 +50,7 @@ export class MemoryStop implements StopLease {
     const left = stopFigures(this.#windows);
     const tokens = this.#stopsTokens ? shareOf(moreTokens, left.tokens, left.running) : moreTokens;
     const nanoUsd = this.#stopsNanoUsd ? shareOf(moreNanoUsd, left.nanoUsd, left.running) : moreNanoUsd;
-    this.#hold(tokens, nanoUsd);
+    for (const { counter } of this.#windows) counter.hold(tokens, nanoUsd);
     this.#heldTokens += tokens;
     this.#heldNanoUsd += nanoUsd;
     this.tightest = left.tightest;
@@ -60,19 +59,6 @@ export class MemoryStop implements StopLease {
   settle(tokens: number, nanoUsd: number): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#hold(-this.#heldTokens, -this.#heldNanoUsd);
-    for (const { counter } of this.#windows) {
-      counter.leases--;
-      counter.usedRequests++;
-      counter.usedTokens += tokens;
-      counter.usedNanoUsd += nanoUsd;
-    }
-  }
-
-  #hold(tokens: number, nanoUsd: number): void {
-    for (const { counter } of this.#windows) {
-      counter.heldTokens += tokens;
-      counter.heldNanoUsd += nanoUsd;
-    }
+    for (const { counter } of this.#windows) counter.book(tokens, nanoUsd, this.#heldTokens, this.#heldNanoUsd);
   }
 }

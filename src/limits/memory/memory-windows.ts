@@ -9,7 +9,7 @@ import { calendarPeriod, type Period, type QuotaWindow } from "../../domain/limi
 import type { Ledger } from "../../domain/usage/usage.ts";
 import { readInTime } from "../read-in-time.ts";
 import { rollingSpan } from "../rolling-span.ts";
-import { QuotaCounter, type QuotaCounters } from "./memory-quotas.ts";
+import { forgetAfterMs, type QuotaCounter } from "./quota-counters.ts";
 import type { WindowStarts } from "./window-starts.ts";
 
 /** A quota that counts a request, with where it does. */
@@ -18,13 +18,46 @@ export interface CountedWindow {
   readonly counter: WindowCounter;
 }
 
-export class WindowCounter extends QuotaCounter {
+export class WindowCounter implements QuotaCounter {
+  /** That of a quota that rolls becomes another. */
+  period: Period | undefined;
+  among: object | undefined;
+  usedRequests = 0;
+  usedTokens = 0;
+  usedNanoUsd = 0;
+  heldTokens = 0;
+  heldNanoUsd = 0;
+  isRead = false;
+  leases = 0;
+  lastUsedMs: number;
+  reading: Promise<void> | undefined;
   /** Monotonic, of a quota that rolls and is in use. */
   endMs = Number.POSITIVE_INFINITY;
-}
 
-/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
-const forgetAfterMs = 3_600_000;
+  constructor(period: Period | undefined, among: object, nowMs: number) {
+    this.period = period;
+    this.among = among;
+    this.lastUsedMs = nowMs;
+  }
+
+  begin(tokens: number, nanoUsd: number): void {
+    this.leases++;
+    this.hold(tokens, nanoUsd);
+  }
+
+  hold(tokens: number, nanoUsd: number): void {
+    this.heldTokens += tokens;
+    this.heldNanoUsd += nanoUsd;
+  }
+
+  book(usedTokens: number, usedNanoUsd: number, heldTokens: number, heldNanoUsd: number): void {
+    this.leases--;
+    this.hold(-heldTokens, -heldNanoUsd);
+    this.usedRequests++;
+    this.usedTokens += usedTokens;
+    this.usedNanoUsd += usedNanoUsd;
+  }
+}
 
 /**
  * A window of the calendar goes by the wall clock, and one that that jumps back to finds what was used of it. One that
@@ -35,7 +68,7 @@ export class MemoryWindows {
   readonly #ledger: Pick<Ledger, "readTotals">;
   readonly #starts: WindowStarts | undefined;
   /** By id, with its start where that is the calendar's. */
-  readonly #counters: QuotaCounters = new SweptMap((counter) => this.#forget(counter as WindowCounter));
+  readonly #counters = new SweptMap<WindowCounter>((counter) => this.#forget(counter));
 
   /** `starts`: what is known of windows that roll, also after a restart. */
   constructor(clock: Clock, ledger: Pick<Ledger, "readTotals">, starts: WindowStarts | undefined) {
@@ -81,7 +114,7 @@ export class MemoryWindows {
 
   /** It is read again at its next use, where it has a counter; what running requests hold of it stays held. */
   forget(quota: Quota): void {
-    const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window))) as WindowCounter | undefined;
+    const counter = this.#counters.get(this.#keyOf(quota, this.#periodOf(quota.window)));
     if (counter) counter.isRead = false;
   }
 
@@ -139,7 +172,7 @@ export class MemoryWindows {
   #find(quota: Quota, window: QuotaWindow, nowMs: number): WindowCounter {
     const period = this.#periodOf(window);
     const key = this.#keyOf(quota, period);
-    const known = this.#counters.get(key) as WindowCounter | undefined;
+    const known = this.#counters.get(key);
     if (known && this.#isCurrent(known, nowMs)) return known;
     const counter = new WindowCounter(period, this.#counters, nowMs);
     // All that was used is within windows that have passed, unless it was not counted for a while.

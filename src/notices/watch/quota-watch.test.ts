@@ -128,3 +128,18 @@ test("a quota that could not be asked, and a threshold that could not be kept, c
   expect(reached()).toEqual([90]);
   expect(state.asked).toBe(4);
 });
+
+test("a key whose limits are made anew for each use takes one place of a round, with the amounts of its last use", async () => {
+  const { watch, state, reached } = start();
+  state.used = 600;
+  const use = (name: string, tokens: number) => {
+    const quotas = [quota({ id: `key:${name}`, tokens })];
+    watch.used({ limits: { name, requests: [], tokens: [], quotas }, account: { id: "acct_1" } });
+  };
+  for (let n = 0; n < 20_000; n++) use("key_busy", 1_000_000);
+  use("key_busy", 1_000);
+  use("key_other", 750);
+  await watch.look();
+  expect(reached()).toEqual([50, 80]);
+  expect(state.asked).toBe(2);
+});

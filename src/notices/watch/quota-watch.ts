@@ -26,6 +26,12 @@ const setsATurn = 128;
 /** What was told, so that the database is not asked again. */
 const mostRemembered = 50_000;
 
+/** What was used, the last time as it was then, and in whose name. */
+interface Touched {
+  limits: LimitSet;
+  readonly accountId: string;
+}
+
 /** One amount of a quota, with what was used of it. */
 interface Measure {
   /** Names subject, window and limit: another of them is told anew. */
@@ -40,8 +46,8 @@ interface Measure {
 export class QuotaWatch {
   readonly #options: QuotaWatchOptions;
   readonly #rounds: Rounds;
-  /** Account ids by what was used in its name. */
-  #touched = new Map<LimitSet, string>();
+  /** By the name of a set, as that of a key that is seldom used is made anew for each use; else by the set itself. */
+  #touched = new Map<string | LimitSet, Touched>();
   readonly #told = new Map<string, { period: Period; threshold: number }>();
 
   constructor(options: QuotaWatchOptions) {
@@ -52,7 +58,13 @@ export class QuotaWatch {
 
   /** A request has settled: all that this costs it is a place in a map. */
   used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
-    if (this.#touched.size < mostTouched) this.#touched.set(limits, account.id);
+    const name = limits.name ?? limits;
+    const touched = this.#touched.get(name);
+    if (touched === undefined) {
+      if (this.#touched.size < mostTouched) this.#touched.set(name, { limits, accountId: account.id });
+    } else if (touched.limits !== limits) {
+      touched.limits = limits;
+    }
   }
 
   look(): Promise<void> {
@@ -69,7 +81,7 @@ export class QuotaWatch {
     const seen = new Set<string>();
     let fault: unknown;
     let looked = 0;
-    for (const [limits, accountId] of touched) {
+    for (const [name, { limits, accountId }] of touched) {
       try {
         for (const quota of [...limits.quotas, ...(limits.windows ?? [])]) {
           if (this.#rounds.isClosed) return;
@@ -81,7 +93,7 @@ export class QuotaWatch {
       } catch (error) {
         // Whatever could not be asked or kept now is looked at in the next round, used again or not.
         fault = error;
-        this.#touched.set(limits, accountId);
+        if (!this.#touched.has(name)) this.#touched.set(name, { limits, accountId });
       }
       if (++looked % setsATurn === 0) await new Promise(setImmediate);
     }

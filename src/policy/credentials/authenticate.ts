@@ -49,10 +49,10 @@ export class Authenticator {
   #endAgainMs = Number.NEGATIVE_INFINITY;
   readonly #cache: CredentialCache;
   /**
-   * What a token leaves of its key's principal. By the key's entry first: with it goes all that was made from it, where a
-   * token that is remembered for hours would keep alive the entries of each change of a credential in between.
+   * What a token leaves of its key's principal. By that principal first: with it goes all that was made from it, where a
+   * token that is remembered for hours would keep alive those of each change of a credential in between.
    */
-  readonly #narrowed = new WeakMap<CachedChain, WeakMap<VerifiedToken, Principal>>();
+  readonly #narrowed = new WeakMap<Principal, WeakMap<VerifiedToken, Principal>>();
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -208,26 +208,22 @@ export class Authenticator {
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
-          return this.#narrow(entry, token);
+          return this.#narrow(entry.principal, token);
         }),
       );
     });
   }
 
-  #narrow(entry: CachedChain, token: VerifiedToken): Principal {
-    let ofEntry = this.#narrowed.get(entry);
-    const known = ofEntry?.get(token);
+  #narrow(ofKey: Principal, token: VerifiedToken): Principal {
+    let byToken = this.#narrowed.get(ofKey);
+    const known = byToken?.get(token);
     if (known) return known;
-    if (!ofEntry) {
-      ofEntry = new WeakMap();
-      this.#narrowed.set(entry, ofEntry);
+    if (!byToken) {
+      byToken = new WeakMap();
+      this.#narrowed.set(ofKey, byToken);
     }
-    const principal = {
-      ...entry.principal,
-      scopes: entry.principal.scopes.intersection(token.scopes),
-      tokenExpiresAt: token.expiresAt,
-    };
-    ofEntry.set(token, principal);
+    const principal = { ...ofKey, scopes: ofKey.scopes.intersection(token.scopes), tokenExpiresAt: token.expiresAt };
+    byToken.set(token, principal);
     return principal;
   }
 
@@ -257,9 +253,8 @@ export class Authenticator {
     // Last of all, as the reason is told to nobody but the owner of a valid key.
     const elsewhere = environment === "dev" ? presented.whyNotLocal() : undefined;
     if (elsewhere !== undefined) throw this.#refuse("dev_key_not_local", presented, entry, elsewhere);
-    const { use } = entry;
-    if (use?.isWaiting) use.seconds = now;
-    else if (use?.seconds !== now) entry.use = this.#options.activity.used(entry.principal.keys[0].id, now, use);
+    if (entry.isWaiting) entry.seconds = now;
+    else if (entry.seconds !== now) this.#options.activity.used(entry, now);
     return entry;
   }
 
@@ -289,7 +284,7 @@ export class Authenticator {
     entry?: CachedChain,
     told?: string,
   ): GatewayError {
-    const keyId = entry?.principal.keys[0].id ?? null;
+    const keyId = entry?.keyId ?? null;
     const accountId = entry?.principal.account.id ?? null;
     this.#options.refusals.record({ reason, keyId, accountId, clientAddress, requestId });
     return invalidApiKey(reason, told);

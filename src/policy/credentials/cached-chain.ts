@@ -2,7 +2,7 @@
 
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
-import type { LimitSet } from "../../domain/limits/limits.ts";
+import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -14,30 +14,141 @@ import type { KeyUse } from "./key-activity.ts";
 /** A key and those that bound it, as they were read or as they are kept. */
 export type Chain = Pick<Principal, "keys" | "account">;
 
-/** A key chain with all that can be worked out of it once. */
-export interface CachedChain {
-  /** The principal of the key itself; a token narrows its scopes. */
-  principal: Principal;
-  /** Unix seconds; the first of the chain to end, infinity for never. */
-  expiresAt: number;
-  revokedAt: number;
-  /** The address lists of the chain that are not empty, where there are any: all of them must have the client's address. */
-  allowedIps: readonly (readonly IpRange[])[] | undefined;
-  /** Why the chain may not be used, whatever the time and the request. */
-  fault: string | undefined;
+/** All that is worked out of a chain once, and is the same for all keys of which no more than the ids differ. */
+interface ChainTerms {
+  readonly own: KeyTerms;
+  readonly makers: readonly ChainKey[];
+  readonly account: Account;
+  readonly scopes: ReadonlySet<Scope>;
+  /** Those of the account alone; or, where it is told otherwise, all limits of this one chain. */
+  readonly limits: AccountLimits | LimitSet;
+  readonly reach: ModelReach | undefined;
+  readonly tags: readonly string[] | undefined;
+  readonly party: Pick<Principal, "appId" | "person">;
+  readonly expiresAt: number;
+  readonly revokedAt: number;
+  readonly allowedIps: readonly (readonly IpRange[])[] | undefined;
+  readonly fault: string | undefined;
+  readonly recent: RecentPrincipals;
+}
+
+/**
+ * A key with its chain in memory, and its last use. Most of very many keys are seldom used: all that stays of one is this
+ * object and its id. Its principal is made of that for a request, and is let go of once many others were made since.
+ */
+export class CachedChain implements KeyUse {
+  readonly keyId: string;
   /** The last use that was told to the key's activity. */
-  use: KeyUse | undefined;
+  seconds = Number.NEGATIVE_INFINITY;
+  isWaiting = false;
+  readonly #limitId: string;
+  readonly #terms: ChainTerms;
+  #principal: Principal | undefined = undefined;
+  #counted: CountedPlace | undefined = undefined;
+
+  constructor(key: Pick<ChainKey, "id" | "limitId">, terms: ChainTerms) {
+    this.keyId = key.id;
+    // One text in place of two that are equal.
+    this.#limitId = key.limitId === key.id ? key.id : key.limitId;
+    this.#terms = terms;
+  }
+
+  /** That of the key itself; a token narrows its scopes. */
+  get principal(): Principal {
+    return this.#principal ?? this.#makePrincipal();
+  }
+
+  /** Unix seconds; the first of the chain to end, infinity for never. */
+  get expiresAt(): number {
+    return this.#terms.expiresAt;
+  }
+
+  get revokedAt(): number {
+    return this.#terms.revokedAt;
+  }
+
+  /** The address lists of the chain that are not empty, where there are any: all of them must have the client's address. */
+  get allowedIps(): readonly (readonly IpRange[])[] | undefined {
+    return this.#terms.allowedIps;
+  }
+
+  /** Why the chain may not be used, whatever the time and the request. */
+  get fault(): string | undefined {
+    return this.#terms.fault;
+  }
+
+  /** A change of one of them may be one of what its principal may do. */
+  dependsOn(ids: ReadonlySet<string>): boolean {
+    const has = (id: string | null) => id !== null && ids.has(id);
+    const isAbout = ({ personId, appId }: KeyTerms) => has(personId) || has(appId);
+    const { own, makers, account } = this.#terms;
+    return has(this.keyId) || isAbout(own) || has(account.id) || makers.some((key) => has(key.id) || isAbout(key));
+  }
+
+  letGo(): void {
+    const counted = this.#principal?.limits.counted;
+    if (counted?.lasts && counted !== this.#counted) this.#counted = counted;
+    this.#principal = undefined;
+  }
+
+  #makePrincipal(): Principal {
+    const { own, makers, account, scopes, limits, reach, tags, party, recent } = this.#terms;
+    const key = new KeptKey(this.keyId, this.#limitId, own);
+    const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
+    const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
+    if (this.#counted) ofChain.counted = this.#counted;
+    // Each member by its name: those that are spread would lie apart from the others.
+    this.#principal = {
+      account,
+      keys,
+      environment: own.environment,
+      scopes,
+      limits: ofChain,
+      reach,
+      tags,
+      appId: party.appId,
+      person: party.person,
+    };
+    recent.add(this);
+    return this.#principal;
+  }
+}
+
+/** So many at least that are in use are not made again and again; what leaves a ring as short as that mostly is young garbage. */
+const mostRecent = 1_024;
+
+/** Chains of which the principal is kept, in a ring. */
+class RecentPrincipals {
+  #chains: CachedChain[] = [];
+  #next = 0;
+
+  /** One whose principal was made now. */
+  add(chain: CachedChain): void {
+    const before = this.#chains[this.#next];
+    this.#chains[this.#next] = chain;
+    this.#next = (this.#next + 1) % mostRecent;
+    before?.letGo();
+  }
+
+  /** Whoever still knows one of the chains keeps no principal by it. */
+  clear(): void {
+    for (const chain of this.#chains) chain.letGo();
+    this.#chains = [];
+    this.#next = 0;
+  }
 }
 
 /** Each full garbage collection walks through every object, list and text of 100,000 keys that is not shared. */
 export class CachedChains {
   readonly #limitsOf: (chain: Chain) => LimitSet;
+  readonly #recent = new RecentPrincipals();
   readonly #accounts = new EqualParts<Account>();
-  readonly #terms = new EqualParts<KeyTerms>();
+  readonly #keyTerms = new EqualParts<KeyTerms>();
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
   readonly #accountLimits = new EqualParts<AccountLimits>();
   readonly #reaches = new EqualParts<ModelReach>();
   readonly #tags = new EqualParts<readonly string[]>();
+  readonly #terms = new EqualParts<ChainTerms>();
 
   constructor(limitsOf: (chain: Chain) => LimitSet) {
     this.#limitsOf = limitsOf;
@@ -45,48 +156,54 @@ export class CachedChains {
 
   /** Frees what only former chains had. */
   clear(): void {
+    this.#recent.clear();
     this.#accounts.clear();
-    this.#terms.clear();
+    this.#keyTerms.clear();
     this.#scopeSets.clear();
     this.#accountLimits.clear();
     this.#reaches.clear();
     this.#tags.clear();
+    this.#terms.clear();
   }
 
   of(chain: Chain): CachedChain {
     const [first, ...makers] = chain.keys;
-    const keys: Principal["keys"] = [this.#kept(first), ...makers.map((key) => this.#kept(key))];
-    const scopes = keys.map(({ scopes }) => new Set(scopes)).reduce((common, more) => common.intersection(more));
+    const own = this.#termsOf(first);
+    const kept = makers.map((key) => new KeptKey(key.id, key.limitId, this.#termsOf(key)));
     const account = this.#accounts.shared(JSON.stringify(chain.account), chain.account);
+    const keys: Principal["keys"] = [new KeptKey(first.id, first.limitId, own), ...kept];
+    const limits = this.#limitsOf({ keys, account });
+    const ofAccount = limits instanceof ChainLimits ? limits.ofAccount : undefined;
+    // Before it is shared: stores leave there what they found.
+    const limitsText = JSON.stringify(ofAccount);
+    const scopes = keys.map((key) => new Set(key.scopes)).reduce((common, more) => common.intersection(more));
     const allowedIps = keys
       .filter((key) => key.allowedIps.length > 0)
       // What cannot be read allows nobody.
       .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
-    const { appId, person } = actingParty(keys);
-    // Each member by its name: those that are spread would lie apart from the others.
-    return {
-      principal: {
-        account,
-        keys,
-        environment: keys[0].environment,
-        scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
-        limits: this.#sharing(this.#limitsOf({ keys, account })),
-        reach: this.#reachOf(keys),
-        tags: this.#tagsOf(keys),
-        appId,
-        person,
-      },
+    const terms: ChainTerms = {
+      own,
+      makers: kept,
+      account,
+      scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
+      limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
+      reach: this.#reachOf(keys),
+      tags: this.#tagsOf(keys),
+      party: actingParty(keys),
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
       allowedIps: allowedIps.length > 0 ? allowedIps : undefined,
       fault: faultOf(chain),
-      use: undefined,
+      recent: this.#recent,
     };
+    const bounds = makers.map((key) => [key.id, key.limitId, termsOf(key)]);
+    const text = JSON.stringify([termsOf(first), bounds, account, limitsText]);
+    return new CachedChain(first, ofAccount ? this.#terms.shared(text, terms) : terms);
   }
 
-  #kept(key: ChainKey): KeptKey {
+  #termsOf(key: ChainKey): KeyTerms {
     const terms = termsOf(key);
-    return new KeptKey(key.id, key.limitId, this.#terms.shared(JSON.stringify(terms), terms));
+    return this.#keyTerms.shared(JSON.stringify(terms), terms);
   }
 
   /** What any of them does not leave, none of them has. */
@@ -102,13 +219,6 @@ export class CachedChains {
   #tagsOf(keys: readonly ChainKey[]): readonly string[] | undefined {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
-  }
-
-  /** With the account's limits as the same objects for all of its keys. */
-  #sharing(limits: LimitSet): LimitSet {
-    if (!(limits instanceof ChainLimits)) return limits;
-    const { ofAccount } = limits;
-    return limits.sharing(this.#accountLimits.shared(JSON.stringify(ofAccount), ofAccount));
   }
 }
 

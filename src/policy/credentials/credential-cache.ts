@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { LimitSet } from "../../domain/limits/limits.ts";
-import type { ApiKeyRecord, KeyChain, KeyStore, Principal } from "../../domain/principal.ts";
+import type { ApiKeyRecord, KeyChain, KeyStore } from "../../domain/principal.ts";
 import { withDeadline } from "../deadline.ts";
 import { LruMap } from "../lru-map.ts";
 import { Turns } from "../turns.ts";
@@ -132,7 +132,7 @@ export class CredentialCache {
   /** The others hold on: where the store cannot be asked, nobody could read them again. */
   #forget(ids: ReadonlySet<string>): void {
     this.#generation++;
-    const isAbout = (entry: CachedChain) => dependsOn(entry.principal, ids);
+    const isAbout = (entry: CachedChain) => entry.dependsOn(ids);
     this.#byKey.forgetWhere(isAbout);
     this.#byId.forgetWhere(isAbout);
   }
@@ -214,12 +214,6 @@ export class CredentialCache {
       throw unavailable(`key_store: ${String(error)}`, error);
     }
   }
-}
-
-/** A change of one of them may be one of what the principal may do. */
-function dependsOn({ account, keys }: Principal, ids: ReadonlySet<string>): boolean {
-  const has = (id: string | null) => id !== null && ids.has(id);
-  return has(account.id) || keys.some(({ id, personId, appId }) => has(id) || has(personId) || has(appId));
 }
 
 function unavailable(detail: string, cause?: unknown): GatewayError {

@@ -1,7 +1,7 @@
 // When a key was last used: known soon, written seldom, and never lost by a store that is away for a while.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type Credentials, openCredentials, presented, until } from "../../../tests/support/credentials.ts";
-import { KeyActivity } from "./key-activity.ts";
+import { KeyActivity, type KeyUse } from "./key-activity.ts";
 
 let all: Credentials;
 
@@ -11,6 +11,12 @@ beforeEach(async () => {
 
 afterEach(() => all.close());
 
+const unused = (keyId: string): KeyUse => ({ keyId, seconds: Number.NEGATIVE_INFINITY, isWaiting: false });
+const usedAt = (activity: KeyActivity, seconds: number, ...ids: string[]) => {
+  const uses = ids.map(unused);
+  for (const use of uses) activity.used(use, seconds);
+  return uses;
+};
 const lastUsed = async (id: string) => (await all.keys.findChainById(id))?.keys[0].lastUsedAt;
 const writes = () => all.keySwitch.calls["touchKeys"] ?? 0;
 
@@ -42,7 +48,7 @@ test("a key that is used again after its time was written is written again", asy
 test("the times of keys are written in the background", async () => {
   const { id } = await all.addKey();
   const activity = new KeyActivity({ keys: all.keys, log: all.log, flushMs: 5 });
-  activity.used(id, 1_800_000_007);
+  usedAt(activity, 1_800_000_007, id);
   await until(async () => (await lastUsed(id)) === 1_800_000_007);
 });
 
@@ -50,9 +56,9 @@ test("of many keys some are written at a time, those that wait the longest first
   const written: [string, number][][] = [];
   const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
-  const [first] = ["a", "b", "c", "d", "e", "f"].map((id) => activity.used(id, 1));
+  const [first = unused("")] = usedAt(activity, 1, "a", "b", "c", "d", "e", "f");
   // A key in use all the time neither loses its turn nor takes that of another.
-  activity.used("a", 2, first);
+  activity.used(first, 2);
   await until(() => written.length === 2);
   await activity.close();
   expect(written).toEqual([
@@ -76,11 +82,11 @@ test("a key that begins to wait meanwhile takes the turn of none that waits long
   const keys = {
     touchKeys: async (batch: ReadonlyMap<string, number>) => {
       written.push([...batch.keys()]);
-      if (written.length === 1) activity.used("a", 1);
+      if (written.length === 1) usedAt(activity, 1, "a");
     },
   };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
-  for (const id of ["f", "d", "c", "b", "e"]) activity.used(id, 1);
+  usedAt(activity, 1, "f", "d", "c", "b", "e");
   await until(() => written.length === 3);
   expect(written).toEqual([
     ["b", "c"],
@@ -98,32 +104,33 @@ test("of more keys than may wait each has its turn; those that were written and 
   };
   const activity = new KeyActivity({ keys, log: all.log, flushMs: 60_000 });
   const ids = Array.from({ length: 250_000 }, (_, n) => `key_${n}`);
-  const uses = (from: number, to: number) => ids.slice(from, to).map((id) => activity.used(id, 1));
+  const uses = (from: number, to: number) => usedAt(activity, 1, ...ids.slice(from, to));
+  const waiting = (of: readonly KeyUse[]) => of.filter(({ isWaiting }) => isWaiting).length;
   const known = uses(0, 60_000);
-  expect(known).not.toContain(undefined);
-  // One that waits already finds its place.
-  expect(ids.slice(0, 60_000).map((id, n) => activity.used(id, 2, known[n]))).toEqual(known);
+  expect(waiting(known)).toBe(60_000);
+  // One that waits already takes no other place.
+  for (const use of known) activity.used(use, 2);
   await activity.flush();
-  expect(uses(60_000, 160_000)).not.toContain(undefined);
-  expect(uses(160_000, 160_001)).toEqual([undefined]);
+  expect(waiting(known)).toBe(0);
+  expect(waiting(uses(60_000, 160_000))).toBe(100_000);
+  expect(waiting(uses(160_000, 160_001))).toBe(0);
   await activity.flush();
-  expect(uses(150_000, 250_000)).not.toContain(undefined);
+  expect(waiting(uses(150_000, 250_000))).toBe(100_000);
   await activity.flush();
-  expect(uses(0, 60_000)).not.toContain(undefined);
+  expect(waiting(uses(0, 60_000))).toBe(60_000);
   await activity.flush();
   expect(written.size).toBe(ids.length);
 });
 
 test("what could not be written is written later, the newest time of each key, and at the end at the latest", async () => {
   const [one, two] = [await all.addKey(), await all.addKey()];
-  const use = all.activity.used(one.id, 10);
-  all.activity.used(two.id, 10);
+  const [use = unused("")] = usedAt(all.activity, 10, one.id, two.id);
   all.keySwitch.failure = new Error("disk full");
   const gate = Promise.withResolvers<void>();
   all.keySwitch.held = gate.promise;
   const flushing = all.activity.flush();
   await until(() => writes() === 1);
-  all.activity.used(one.id, 20, use);
+  all.activity.used(use, 20);
   all.keySwitch.held = undefined;
   gate.resolve();
   await flushing;
@@ -135,7 +142,7 @@ test("what could not be written is written later, the newest time of each key, a
 
 test("of a key that was read anew since its last use the later use is written", async () => {
   const { id } = await all.addKey();
-  for (const seconds of [20, 30, 10]) all.activity.used(id, seconds);
+  for (const seconds of [20, 30, 10]) usedAt(all.activity, seconds, id);
   await all.activity.flush();
   expect([writes(), await lastUsed(id)]).toEqual([1, 30]);
 });

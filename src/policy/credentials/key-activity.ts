@@ -3,11 +3,12 @@ import type { Log } from "../../base/log.ts";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 
-/** A use of a key that is not written yet, or was. Who knows it tells the next use here for as long as it waits. */
+/** The last use of a key, as whoever knows the key keeps it: that is where it waits to be written. */
 export interface KeyUse {
   readonly keyId: string;
   /** Unix time. */
   seconds: number;
+  /** Whether it is not written yet: then a later time may be put in its place. */
   isWaiting: boolean;
 }
 
@@ -41,16 +42,14 @@ export class KeyActivity {
     this.#options = options;
   }
 
-  /** At `seconds`, Unix time. `before`: a use of the key that was told here. Undefined where there is no room for it. */
-  used(keyId: string, seconds: number, before?: KeyUse): KeyUse | undefined {
-    const use = before ?? { keyId, seconds, isWaiting: false };
+  /** The key was used at `seconds`, Unix time. Where there is no room for one more, it waits for the next use. */
+  used(use: KeyUse, seconds: number): void {
     if (!use.isWaiting) {
-      if (this.#count >= maxPending) return undefined;
+      if (this.#count >= maxPending) return;
       this.#wait(use);
     }
     use.seconds = seconds;
     this.#writeLater();
-    return use;
   }
 
   /** Writes what is pending; what could not be written waits for the next time. */
@@ -86,7 +85,7 @@ export class KeyActivity {
       await this.#options.keys.touchKeys(times);
     } catch (error) {
       this.#options.log.warn("key_activity_write_failed", { detail: String(error), keys: times.size });
-      for (const use of batch) this.used(use.keyId, use.seconds, use);
+      for (const use of batch) this.used(use, use.seconds);
     }
   }
 

@@ -1,6 +1,7 @@
 // Limits that the primary process decides about: one decision there over those of all workers.
 import type {
   Admission,
+  CountedPlace,
   Granted,
   Lease,
   LimitSet,
@@ -22,8 +23,9 @@ import {
 } from "../link/messages.ts";
 import type { PrimaryLink } from "./primary-link.ts";
 
-/** The number by which a set is named to the primary process; kept in the set itself. */
-class NamedSet {
+/** The number by which a set is named to the primary process; kept in the set itself, and in those that are made of the same. */
+class NamedSet implements CountedPlace {
+  readonly lasts = true;
   readonly of: RemoteLimits;
   readonly number: number;
 
@@ -75,8 +77,9 @@ export class RemoteLimits implements Pick<LimitStore, "admit" | "peek"> {
       ...{ requests, tokens, quotas: quotas.map(plain) },
       ...(windows && { windows: windows.map(plain) }),
     });
-    limits.counted = new NamedSet(this, number);
-    this.#sets.register(limits, number);
+    const named = new NamedSet(this, number);
+    limits.counted = named;
+    this.#sets.register(named, number);
     return number;
   }
 

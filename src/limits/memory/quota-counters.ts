@@ -1,0 +1,146 @@
+// The counters of one month by quota id, each a row of numbers.
+import type { CalendarMonth } from "../../base/calendar-month.ts";
+import type { Period } from "../../domain/limits/quota-rules.ts";
+import type { QuotaFigures } from "../limit-decision.ts";
+import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
+
+/** What is counted of one quota in this process. */
+export interface QuotaCounter extends QuotaFigures {
+  /** Those that it is one of; undefined once it was forgotten: the next one to ask for it gets another. */
+  readonly among: object | undefined;
+  /** Monotonic. */
+  lastUsedMs: number;
+  /** Under way; it is not forgotten meanwhile. */
+  reading: Promise<void> | undefined;
+  /** Sets aside what a request may use. */
+  begin(tokens: number, nanoUsd: number): void;
+  /** Sets aside more for one that has begun. */
+  hold(tokens: number, nanoUsd: number): void;
+  /** A request used so much of what was set aside for it, which is given back. */
+  book(usedTokens: number, usedNanoUsd: number, heldTokens: number, heldNanoUsd: number): void;
+}
+
+/** Unused for so long, a counter is read anew when it is needed. Longer than a database may be down for warm keys. */
+export const forgetAfterMs = 3_600_000;
+
+/** Numbers of a row, behind which is the one of the row itself. */
+const [usedRequests, usedTokens, usedNanoUsd, leases, heldTokens, heldNanoUsd, lastUsedMs, isRead, width] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 9,
+] as const;
+
+export class QuotaCounters extends KeptRows<MonthCounter> {
+  readonly month: CalendarMonth;
+  /** Those under way, by row. */
+  readonly readings = new Map<number, Promise<void>>();
+
+  constructor(month: CalendarMonth) {
+    super(width);
+    this.month = month;
+  }
+
+  protected override at(place: RowPlace): MonthCounter {
+    return new MonthCounter(this, place);
+  }
+
+  protected override isOver(counter: MonthCounter, nowMs: number): boolean {
+    return counter.leases === 0 && !counter.reading && nowMs - counter.lastUsedMs > forgetAfterMs;
+  }
+}
+
+/** All that lead to one row are the same counter. */
+export class MonthCounter extends KeptRow implements QuotaCounter {
+  readonly #counters: QuotaCounters;
+
+  constructor(counters: QuotaCounters, place: RowPlace) {
+    super(place);
+    this.#counters = counters;
+  }
+
+  get among(): QuotaCounters | undefined {
+    return this.isKept ? this.#counters : undefined;
+  }
+
+  get period(): Period {
+    return this.#counters.month;
+  }
+
+  get usedRequests(): number {
+    return this.get(usedRequests);
+  }
+
+  set usedRequests(count: number) {
+    this.set(usedRequests, count);
+  }
+
+  get usedTokens(): number {
+    return this.get(usedTokens);
+  }
+
+  set usedTokens(tokens: number) {
+    this.set(usedTokens, tokens);
+  }
+
+  get usedNanoUsd(): number {
+    return this.get(usedNanoUsd);
+  }
+
+  set usedNanoUsd(nanoUsd: number) {
+    this.set(usedNanoUsd, nanoUsd);
+  }
+
+  get leases(): number {
+    return this.get(leases);
+  }
+
+  get heldTokens(): number {
+    return this.get(heldTokens);
+  }
+
+  get heldNanoUsd(): number {
+    return this.get(heldNanoUsd);
+  }
+
+  get lastUsedMs(): number {
+    return this.get(lastUsedMs);
+  }
+
+  set lastUsedMs(ms: number) {
+    this.set(lastUsedMs, ms);
+  }
+
+  get isRead(): boolean {
+    return this.get(isRead) === 1;
+  }
+
+  set isRead(value: boolean) {
+    this.set(isRead, value ? 1 : 0);
+  }
+
+  get reading(): Promise<void> | undefined {
+    return this.#counters.readings.get(this.nth);
+  }
+
+  set reading(reading: Promise<void> | undefined) {
+    if (reading) this.#counters.readings.set(this.nth, reading);
+    else this.#counters.readings.delete(this.nth);
+  }
+
+  begin(tokens: number, nanoUsd: number): void {
+    this.add(leases, 1);
+    this.hold(tokens, nanoUsd);
+  }
+
+  hold(tokens: number, nanoUsd: number): void {
+    this.add(heldTokens, tokens);
+    this.add(heldNanoUsd, nanoUsd);
+  }
+
+  book(tokens: number, nanoUsd: number, wereHeldTokens: number, wereHeldNanoUsd: number): void {
+    this.add(leases, -1);
+    this.hold(-wereHeldTokens, -wereHeldNanoUsd);
+    // The ledger's figures will replace those of a counter that is not read yet, this request included.
+    this.add(usedRequests, 1);
+    this.add(usedTokens, tokens);
+    this.add(usedNanoUsd, nanoUsd);
+  }
+}

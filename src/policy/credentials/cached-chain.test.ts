@@ -1,0 +1,112 @@
+// Little of a key stays in memory between its requests, and what is made of that for each is the same every time.
+
+import { heapStats } from "bun:jsc";
+import { expect, test } from "bun:test";
+import { accountFor, keyRecordFor, tierFor } from "../../../tests/support/principal.ts";
+import type { KeyChain, Principal } from "../../domain/principal.ts";
+import { limitsOf } from "../limits-of.ts";
+import { CachedChains, type Chain } from "./cached-chain.ts";
+
+const account = accountFor();
+const tier = tierFor({ requestsPerMinute: 60, tokensPerMinute: 6_000, monthlyTokens: 1_000_000 });
+const limits = ({ keys, account }: Chain) => limitsOf({ keys, account, environment: keys[0].environment, tier });
+const own = { rateLimit: 10, rateLimitWindow: 60, monthlyTokens: 1_000, monthlySpend: 5 } as const;
+/** One text, as a database gives it. */
+const idOf = () => Buffer.from(`key_${Bun.randomUUIDv7()}`).toString("latin1");
+const chainOf = (changes = {}): KeyChain => ({ keys: [keyRecordFor({ id: idOf(), ...own, ...changes })], account });
+
+/** All that a principal is made of, the lists of its limits included. */
+const contentOf = ({ limits, scopes, keys, ...others }: Principal) => {
+  const { requests, tokens, quotas, windows, groups } = limits;
+  const members = keys.map(({ id, limitId, scopes, expiresAt, tags }) => ({ id, limitId, scopes, expiresAt, tags }));
+  return structuredClone({ ...others, scopes: [...scopes], keys: members, requests, tokens, quotas, windows, groups });
+};
+
+/** So many others are used that nothing is kept that was made for a request before. */
+function useOthers(chains: CachedChains): void {
+  for (let n = 0; n < 1_100; n++) expect(chains.of(chainOf()).principal.keys).toHaveLength(1);
+}
+
+test("a principal is the same object while its key is in use, and the same in all that it says after many others were", () => {
+  const maker = keyRecordFor({ id: "key_maker", limitId: "key_former", tags: ["made"], expiresAt: 9_000 });
+  const chains = new CachedChains(limits);
+  const cases = [
+    chainOf(),
+    chainOf({ limitId: "key_rotated", tags: ["a"], models: ["small-*"], allowedIps: ["10.0.0.0/8"] }),
+    chainOf({ quotas: [{ unit: "tokens", amount: 5, per: "day", window: "calendar" }] }),
+    { keys: [...chainOf({ parentId: "key_maker", scopes: ["chat:write"] }).keys, maker], account },
+  ] as KeyChain[];
+  for (const one of cases) {
+    const chain = chains.of(one);
+    const { principal } = chain;
+    expect(chain.principal).toBe(principal);
+    const before = contentOf(principal);
+    expect(before.keys.map(({ id }) => id)).toEqual(one.keys.map(({ id }) => id));
+    expect(before.quotas.map(({ ownerId }) => ownerId)).toEqual([
+      account.id,
+      ...one.keys.map(({ limitId }) => limitId),
+    ]);
+    useOthers(chains);
+    expect(chain.principal).not.toBe(principal);
+    expect(contentOf(chain.principal)).toEqual(before);
+  }
+});
+
+test("what a store has cached for good in the limits of a key is there again once they were made anew, and else it is not", () => {
+  const chains = new CachedChains(limits);
+  const [lasting, passing] = [chains.of(chainOf()), chains.of(chainOf())];
+  const place = { lasts: true };
+  lasting.principal.limits.counted = place;
+  passing.principal.limits.counted = { lasts: false };
+  for (let time = 0; time < 2; time++) {
+    useOthers(chains);
+    expect(lasting.principal.limits.counted).toBe(place);
+    expect(passing.principal.limits.counted).toBeUndefined();
+  }
+});
+
+test("keys that differ in anything but their ids share nothing that tells one from the other", () => {
+  const chains = new CachedChains(limits);
+  const changes = [{}, { expiresAt: 5 }, { revokedAt: 6 }, { revoked: true }, { scopes: [] }, { rateLimit: 3 }];
+  const made = changes.map((change) => chains.of(chainOf(change)));
+  useOthers(chains);
+  const seen = made.map(({ expiresAt, revokedAt, principal }) => ({
+    ...{ expiresAt, revokedAt, scopes: principal.scopes.size },
+    limit: principal.limits.requests.at(-1)?.limit,
+  }));
+  expect(seen.map(({ expiresAt }) => expiresAt)).toEqual([1 / 0, 5, 1 / 0, 1 / 0, 1 / 0, 1 / 0]);
+  expect(seen.map(({ revokedAt }) => revokedAt)).toEqual([1 / 0, 1 / 0, 6, -1 / 0, 1 / 0, 1 / 0]);
+  expect(seen.map(({ scopes }) => scopes > 0)).toEqual([true, true, true, true, false, true]);
+  expect(seen.map(({ limit }) => limit)).toEqual([10, 10, 10, 10, 10, 3]);
+});
+
+test("a key depends on itself, its makers, their people and apps, and its account, and on nothing else", () => {
+  const maker = keyRecordFor({ id: "key_maker", personId: "usr_maker", appId: "app_maker" });
+  const [key] = chainOf({ id: "key_own", personId: "usr_own" }).keys;
+  const chain = new CachedChains(limits).of({ keys: [key, maker], account });
+  for (const id of ["key_own", "usr_own", "key_maker", "usr_maker", "app_maker", account.id]) {
+    expect([id, chain.dependsOn(new Set(["key_x", id]))]).toEqual([id, true]);
+  }
+  expect(chain.dependsOn(new Set(["key_x", "usr_x", "acct_x"]))).toBe(false);
+});
+
+test("between its requests a key keeps one object and its id", () => {
+  const chains = new CachedChains(limits);
+  useOthers(chains);
+  const count = () => {
+    Bun.gc(true);
+    const { Object: objects = 0, Array: arrays = 0, string: strings = 0 } = heapStats().objectTypeCounts;
+    return { objects: objects + arrays, strings };
+  };
+  const before = count();
+  const kept = Array.from({ length: 5_000 }, () => {
+    const chain = chains.of(chainOf());
+    expect(chain.principal.limits.quotas).toHaveLength(2);
+    return chain;
+  });
+  useOthers(chains);
+  const after = count();
+  expect(kept).toHaveLength(5_000);
+  expect((after.objects - before.objects) / 5_000).toBeLessThan(1.2);
+  expect((after.strings - before.strings) / 5_000).toBeLessThan(1.2);
+});
