@@ -7,9 +7,9 @@ import type { Subject } from "./subject.ts";
 import { judge, upstreamLooks } from "./upstreams.ts";
 
 /** The findings for a server that answers so, under these settings besides its name and URL. */
-async function findings(answer: (request: Request) => Response, settings: string) {
+async function findings(answer: (request: Request) => Response, settings: string, models = "") {
   using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
-  const text = `upstreams:\n  - { name: up, url: "http://127.0.0.1:${server.port}/v1", api_key: k-123, ${settings} }\n`;
+  const text = `upstreams:\n  - { name: up, url: "http://127.0.0.1:${server.port}/v1", api_key: k-123, ${settings} }\n${models}`;
   const { data, problems } = checkFile(readYaml(text, "headrace.yaml", {}));
   expect(problems).toEqual([]);
   const subject = { config: reloadableConfig(data, []) as Subject["config"] };
@@ -46,4 +46,32 @@ test("a server with Anthropic's API is asked as that wants it", async () => {
 test("a server that has no such path is told of with what to correct", async () => {
   const found = await findings(missing, "api: openai");
   expect(found).toMatchObject([{ level: "failure", remedy: expect.stringContaining("api: messages") }]);
+});
+
+test("what a model is said to be able to, and its server has no path for, is told with the models and what to do", async () => {
+  const asked: string[] = [];
+  const found = await findings(
+    (request) => {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/v1/models") return list();
+      asked.push(`${request.method} ${pathname}`);
+      return pathname === "/v1/rerank" || pathname === "/tokenize" ? new Response("{}", { status: 400 }) : missing();
+    },
+    "apis: [chat]",
+    `models:
+  - id: ranker
+    capabilities: { rerank: true, tokenize: true, moderation: true, realtime: true, decisions: false }
+    deployments: [{ upstream: up, model: m }]
+`,
+  );
+  expect(found).toMatchObject([
+    { level: "ok" },
+    {
+      level: "warning",
+      name: "up moderation",
+      found: expect.stringMatching(/^said of m, and .* has no \/moderations$/),
+    },
+    { level: "warning", name: "up realtime", remedy: expect.stringContaining("realtime: false") },
+  ]);
+  expect(asked).not.toContain("POST /v1/decisions");
 });

@@ -1,5 +1,6 @@
 // Looks at the model servers: whether each can be reached, takes our key, and has the models that are expected of it.
 import { trimSlashes } from "../base/text/http-url.ts";
+import { type CapabilityName, capabilityNames } from "../domain/models/capabilities.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
 import { apisOf, speechOf, type UpstreamApi, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { FoundFormats, knownFormats } from "../engines/found-formats.ts";
@@ -12,6 +13,7 @@ import { deriveKeys } from "../storage/files/secret-file.ts";
 import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
 import { count } from "./configuration.ts";
 import { aheadByDate } from "./date-header.ts";
+import { missingFor, type SaidCapability } from "./endpoints.ts";
 import { once, reasonOf } from "./examine.ts";
 import { type Check, type Finding, failure, ok, skipped, warning } from "./finding.ts";
 import { certificateFindings } from "./public-url.ts";
@@ -29,6 +31,8 @@ export interface KnownServer {
   httpClient: "own" | "fetch";
   /** Ids that deployments name. */
   expected: readonly string[];
+  /** What the configuration says that its models can do. */
+  said: readonly SaidCapability[];
   isStored: boolean;
   /** It has a key, which cannot be opened. */
   isSealed: boolean;
@@ -48,6 +52,8 @@ interface Answer {
   models: readonly string[] | undefined;
   /** Undefined where it was not asked, or did not say. */
   formats: EngineFormats | undefined;
+  /** Capabilities that are said, and whose paths it has not. */
+  missing: readonly { said: SaidCapability; paths: readonly string[] }[];
   ms: number;
 }
 
@@ -59,8 +65,15 @@ export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamLook
     const { name, url, apiKey, httpClient } = upstream;
     const deployments = config?.models.flatMap((model) => model.deployments) ?? [];
     const expected = deployments.filter(({ upstream }) => upstream === name).map(({ model }) => model);
+    const said = capabilityNames.map((capability) => ({ capability, models: ableAt(name, capability, config) }));
     const known = { name, url, apiKey, speech: speechOf(upstream), httpClient };
-    return { ...known, expected: [...new Set(expected)], isStored: false, isSealed: false };
+    return {
+      ...known,
+      expected: [...new Set(expected)],
+      said: said.filter(({ models }) => models.length > 0),
+      isStored: false,
+      isSealed: false,
+    };
   });
   return servers.map((server) => ({ server, look: sharedLook(server) }));
 }
@@ -76,7 +89,15 @@ export async function storedLooks(subject: Subject): Promise<UpstreamLooks> {
     .map(({ name, url, sealedApiKey, ...settings }) => {
       const apiKey = sealedApiKey === null ? undefined : opened(subject, { name, url, sealedApiKey });
       const server: KnownServer = {
-        ...{ name, url: trimSlashes(url), apiKey, speech: speechOf(settings), httpClient: "own", expected: [] },
+        ...{
+          name,
+          url: trimSlashes(url),
+          apiKey,
+          speech: speechOf(settings),
+          httpClient: "own",
+          expected: [],
+          said: [],
+        },
         ...{ isStored: true, isSealed: sealedApiKey !== null && apiKey === undefined },
       };
       return { server, look: sharedLook(server) };
@@ -117,13 +138,28 @@ async function lookAt(server: KnownServer, signal: AbortSignal): Promise<Upstrea
     const aheadMs = aheadByDate(date, Date.now() - ms, Date.now());
     const models = modelsIn(text, speech.api);
     const formats = models && (await formatsOf(server, target, signal));
-    return { server, reached, answer: { status, models, formats, ms }, aheadMs };
+    const missing = models ? await missingOf(server, target, signal) : [];
+    return { server, reached, answer: { status, models, formats, missing, ms }, aheadMs };
   } catch (error) {
     signal.throwIfAborted();
     return { server, reached, answer: { error }, aheadMs: undefined };
   } finally {
     target.client.close();
   }
+}
+
+/** Ids at this upstream of the models that are said to be able to. */
+function ableAt(name: string, capability: CapabilityName, config: Subject["config"]): string[] {
+  const able = config?.models.filter(({ capabilities }) => capabilities?.[capability] === true) ?? [];
+  const places = able.flatMap(({ deployments }) => deployments.filter(({ upstream }) => upstream === name));
+  return [...new Set(places.map(({ model }) => model))];
+}
+
+async function missingOf({ said }: KnownServer, target: HttpTarget, signal: AbortSignal): Promise<Answer["missing"]> {
+  const looked = await Promise.all(
+    said.map(async (one) => ({ said: one, paths: await missingFor(target, one, signal) })),
+  );
+  return looked.filter(({ paths }) => paths.length > 0);
 }
 
 async function formatsOf({ url, speech }: KnownServer, target: HttpTarget, signal: AbortSignal) {
@@ -170,7 +206,8 @@ export function judge({ server, reached, answer }: UpstreamLook): Finding[] {
   if (!answer) return certificate;
   if ("error" in answer)
     return [failure(name, `GET ${server.url}/models failed: ${wireReason(answer.error)}`, see(server)), ...certificate];
-  return [judgeAnswer(server, answer), ...missingModels(server, answer), ...certificate];
+  const own = [...missingModels(server, answer), ...missingEndpoints(server, answer)];
+  return [judgeAnswer(server, answer), ...own, ...certificate];
 }
 
 /** The reason that a library gives for a failed connection, without what a server sent. */
@@ -228,6 +265,16 @@ function missingModels({ name, expected }: KnownServer, { models }: Answer): Fin
       "Correct model of the deployment, or load the model there. Some servers list less than they serve.",
     ),
   ];
+}
+
+function missingEndpoints({ name, url }: KnownServer, { missing }: Answer): Finding[] {
+  return missing.map(({ said: { capability, models }, paths }) =>
+    warning(
+      `${name} ${capability}`,
+      `said of ${shortList(models)}, and ${url} has no ${paths.join(" or ")}`,
+      `Start the server with it, or set capabilities: { ${capability}: false } of the model: then it is refused before anybody is asked.`,
+    ),
+  );
 }
 
 function shortList(ids: readonly string[]): string {

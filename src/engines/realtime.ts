@@ -27,12 +27,29 @@ export async function connectRealtime(
   }
 }
 
+/** Whether a server has the path, as far as it says. A session in which nobody speaks costs nothing. */
+export async function hasRealtime(target: HttpTarget, model: string): Promise<boolean> {
+  const silent = { message() {}, drained() {}, closed() {} };
+  try {
+    const request = { requestId: "look", model, maxMessageBytes: 1024 * 1024 };
+    (await connectRealtime(target, request, () => silent)).terminate();
+    return true;
+  } catch (error) {
+    const cause = error instanceof GatewayError ? error.cause : undefined;
+    return !(cause instanceof ConnectError && isMissing(cause));
+  }
+}
+
+/** FastAPI's servers answer 403 to a WebSocket for which they have nothing, and so do others to a key: that is not taken for it. */
+function isMissing({ status }: ConnectError): boolean {
+  return status === 404 || status === 405 || status === 501;
+}
+
 function refusalOf(error: unknown, name: string): unknown {
   if (!(error instanceof ConnectError)) return error;
-  const { message, status } = error;
-  const said =
-    status === 404 || status === 405 || status === 426
-      ? "The model server has no /realtime."
-      : "The model server cannot be talked to over a WebSocket.";
+  const { message } = error;
+  const said = isMissing(error)
+    ? "The model server has no /realtime."
+    : "The model server cannot be talked to over a WebSocket.";
   return new GatewayError("upstream_error", said, { detail: `${name}: ${message}`, cause: error });
 }

@@ -24,10 +24,10 @@ export interface RequestLine {
   finish(error?: GatewayError): void;
 }
 
-export type BookingDeps = Pick<
-  InferenceDeps,
-  "admitter" | "clock" | "ledger" | "observer" | "quotaWatch" | "refusalCounts" | "requestTags"
->;
+export interface BookingDeps
+  extends Pick<InferenceDeps, "clock" | "ledger" | "observer" | "quotaWatch" | "refusalCounts" | "requestTags"> {
+  admitter: Pick<InferenceDeps["admitter"], "admit">;
+}
 
 export interface Booking {
   principal: Principal;

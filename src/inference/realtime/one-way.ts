@@ -8,6 +8,8 @@ export interface OneWayOptions {
   hasRoom(): boolean;
   /** Never rejects, and never throws. */
   take(message: Uint8Array): void | Promise<void>;
+  /** So many bytes of what was added are held no more; left out: nobody counts them. */
+  release?(bytes: number): void;
 }
 
 /** With more than this here the sender is kept waiting. */
@@ -39,9 +41,13 @@ export class OneWay {
       if (!message) break;
       this.#bytes -= message.byteLength;
       const taken = this.#options.take(message);
-      if (!taken) continue;
+      if (!taken) {
+        this.#options.release?.(message.byteLength);
+        continue;
+      }
       this.#busy = true;
       void taken.then(() => {
+        this.#options.release?.(message.byteLength);
         this.#busy = false;
         this.goOn();
       });
@@ -52,7 +58,7 @@ export class OneWay {
   /** Takes nothing more, and forgets what waits. */
   stop(): void {
     this.#stopped = true;
-    this.#waiting.length = 0;
+    for (const { byteLength } of this.#waiting.splice(0)) this.#options.release?.(byteLength);
     this.#bytes = 0;
   }
 

@@ -57,9 +57,13 @@ export function forServer(
   return { session: changed, transcriber };
 }
 
-/** The session as the client is told it. */
-export function forClient(session: Json, { name, deployment }: SessionModels, transcriber: Model | undefined): Json {
-  let changed = typeof session["model"] === "string" ? { ...session, model: name } : session;
+/** The session as the client is told it: without a secret by which it could go past the gateway. */
+export function forClient(
+  { client_secret: _, ...session }: Json,
+  { name, deployment }: SessionModels,
+  transcriber: Model | undefined,
+): Json {
+  let changed: Json = typeof session["model"] === "string" ? { ...session, model: name } : session;
   const own = transcriber?.deployments.find(({ engine }) => engine === deployment.engine)?.model;
   for (const path of transcriptionPaths) {
     if (transcriber && at(changed, path)?.["model"] === own)

@@ -1,5 +1,6 @@
 // A realtime session: events both ways between a client and the server of a model, and each response on the ledger.
 import { nowhere } from "../../base/bag.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -9,14 +10,14 @@ import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import { requireModel } from "../../policy/authorize.ts";
 import type { InferenceDeps } from "../call.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
-import { type BookedResponse, bookResponse, bookTold, type RequestLine } from "./booked-response.ts";
+import { type BookedResponse, type BookingDeps, bookResponse, bookTold, type RequestLine } from "./booked-response.ts";
 import { mostHeldBytes, OneWay } from "./one-way.ts";
 import { forClient, forServer, type SessionModels } from "./realtime-models.ts";
 import { SaidSoFar } from "./said-so-far.ts";
 import { isJson, type Json, memberOf, toldUsage } from "./told-usage.ts";
 
 export interface RealtimeOptions {
-  deps: InferenceDeps;
+  deps: BookingDeps & Pick<InferenceDeps, "catalog" | "stopping">;
   /** The name by which the client asked, the model, and the deployment that it is connected to. */
   models: SessionModels;
   /** The principal that the credential of the connection gives now; throws where it ended. */
@@ -26,6 +27,8 @@ export interface RealtimeOptions {
   /** Told of a response that was refused before it was on the ledger. */
   refused(line: RequestLine, principal: Principal, error: GatewayError): void;
   tagHeader: string | null;
+  /** On whose account the messages of the client are held. */
+  holder: Holder;
   /** The member `error` of an answer that tells it. */
   errorOf(error: GatewayError): Json;
   toGatewayError(thrown: unknown): GatewayError;
@@ -85,6 +88,7 @@ export class RealtimeSession implements Stoppable {
       from: () => this.#client,
       hasRoom: () => (this.#server?.unsentBytes ?? 0) <= mostHeldBytes,
       take: (bytes) => this.#ofClient(bytes),
+      release: (bytes) => this.#options.holder.release("requests", bytes),
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
@@ -135,7 +139,10 @@ export class RealtimeSession implements Stoppable {
     return {
       message: (bytes) => {
         this.#lastMs = this.#nowMs();
-        this.#fromClient.add(bytes);
+        if (this.#isOver) return;
+        const refusal = this.#options.holder.take("requests", bytes.byteLength);
+        if (refusal) this.#fail(refusal, closing.refused);
+        else this.#fromClient.add(bytes);
       },
       drained: () => this.#fromServer.goOn(),
       closed: () => this.#leave("cancelled", undefined),
@@ -294,7 +301,7 @@ export class RealtimeSession implements Stoppable {
       const booked = asked?.booked ?? (await this.#book(this.#maxTokens));
       this.#responses.set(id, booked);
       if (this.#isOver) this.#cancelAtServer(id);
-      this.#give(event);
+      this.#give(this.#named(event));
     } catch (error) {
       this.#cancelAtServer(id);
       this.#fail(this.#options.toGatewayError(error), closing.refused);
@@ -315,8 +322,15 @@ export class RealtimeSession implements Stoppable {
       else if (this.#isOver) await booked.settle(this.#ending.outcome, told, this.#ending.error);
       else await booked.settle("completed", told);
     }
-    this.#give(event);
+    this.#give(this.#named(event));
     this.#endIfAlone();
+  }
+
+  /** Some servers name the model in each response. */
+  #named(event: Json): Json {
+    const response = memberOf(event, "response");
+    if (typeof response["model"] !== "string") return event;
+    return { ...event, response: { ...response, model: this.#options.models.name } };
   }
 
   async #transcribed(event: Json): Promise<void> {

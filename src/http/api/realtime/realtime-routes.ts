@@ -165,6 +165,7 @@ function sessionAt(
     line: () => exchange.message("websocket"),
     refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
     tagHeader: exchange.req.headers.get(tagHeader),
+    holder: exchange.req.holder,
     errorOf: (error) => (JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
     toGatewayError,
   });
