@@ -44,7 +44,8 @@ export interface IncomingRequest {
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**
    * The body as it comes, without its framing, instead of `readBody`: for what is larger than memory. Once. Whoever takes it
-   * bounds its length, and pauses it where it comes too fast; a silence of the client fails it.
+   * bounds its length, and pauses it where it comes too fast; a silence of the client fails it. What it is given is freed
+   * once it returns.
    */
   streamBody(): BodySource;
   /** Cancelled when the client leaves before the answer was sent, or the server is closed by force. */

@@ -3,7 +3,7 @@
 /** Told of the parts of a form in their order. */
 export interface FormTaker {
   partBegan(part: PartHead): void;
-  /** Valid during the call, and as long as nobody frees what the bytes are of. */
+  /** The bytes are valid during the call alone. */
   partData(bytes: Buffer): void;
   partEnded(): void;
 }
@@ -85,7 +85,7 @@ export class MultipartParser {
     if (at < 0) {
       const end = startOfTail(bytes, this.#delimiter);
       this.#give(bytes.subarray(0, end));
-      this.#kept = bytes.subarray(end);
+      this.#kept = Buffer.from(bytes.subarray(end));
       return undefined;
     }
     this.#give(bytes.subarray(0, at));
@@ -101,7 +101,7 @@ export class MultipartParser {
     while (bytes[at] === 0x20 || bytes[at] === 0x09) at++;
     if (at > longestBoundary) throw new FormError("There is more than a line end behind a boundary of the form.");
     if (bytes.length < at + 2) {
-      this.#kept = bytes;
+      this.#kept = Buffer.from(bytes);
       return undefined;
     }
     if (bytes[at] === 0x2d && bytes[at + 1] === 0x2d) this.#state = "done";
@@ -117,7 +117,7 @@ export class MultipartParser {
       throw new FormError(`The head of a part of the form has more than ${longestHead} bytes.`);
     }
     if (end < 0) {
-      this.#kept = bytes;
+      this.#kept = Buffer.from(bytes);
       return undefined;
     }
     if (++this.#parts > mostParts) throw new FormError(`The form has more than ${mostParts} parts.`);

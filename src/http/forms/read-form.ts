@@ -24,13 +24,15 @@ export interface FormReading {
 
 const longestField = 64 * 1024;
 const mostFieldBytes = 256 * 1024;
+/** What is written at once: of what comes in small pieces, the fewer calls. */
+const blockBytes = 256 * 1024;
 /** With more that is not written yet, the client waits; it goes on below the other. */
-const [mostWaiting, fewWaiting] = [1024 * 1024, 256 * 1024];
+const [mostWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
 /** Rejects with a GatewayError; whoever opened a file has to give it up then. */
 export async function readForm(request: IncomingRequest, reading: FormReading): Promise<ReadForm> {
   const boundary = boundaryOf(request);
-  // What waits is this long at most, and a piece more.
+  // What waits is this long at most, and what was on its way.
   const refusal = request.hold(2 * mostWaiting);
   if (refusal) throw refusal;
   try {
@@ -55,6 +57,10 @@ class FormReader {
   #allFieldBytes = 0;
   /** What has to be done with the file, in its order. */
   #work: Promise<void> = Promise.resolve();
+  /** What is filled now, how far, and those that were written and may be filled again. */
+  #block: Buffer | undefined;
+  #filled = 0;
+  readonly #blocks: Buffer[] = [];
   #waiting = 0;
   #isPaused = false;
   #isOver = false;
@@ -101,25 +107,41 @@ class FormReader {
       if (this.#fieldBytes > longestField || this.#allFieldBytes > mostFieldBytes) {
         throw new FormError(`The field \`${this.#head?.name}\` of the form is longer than ${longestField} bytes.`);
       }
-      this.#field.push(bytes);
+      this.#field.push(Buffer.from(bytes));
       return;
     }
-    this.#waiting += bytes.length;
-    this.#do(async () => {
-      await this.#taker?.write(bytes);
-      this.#waiting -= bytes.length;
-      if (this.#isPaused && this.#waiting < fewWaiting) {
-        this.#isPaused = false;
-        this.#source.resume();
-      }
-    });
+    for (let at = 0; at < bytes.length; ) {
+      this.#block ??= this.#blocks.pop() ?? Buffer.allocUnsafeSlow(blockBytes);
+      const copied = bytes.copy(this.#block, this.#filled, at);
+      at += copied;
+      this.#filled += copied;
+      if (this.#filled === blockBytes) this.#writeBlock();
+    }
     if (this.#isPaused || this.#waiting < mostWaiting) return;
     this.#isPaused = true;
     this.#source.pause();
   }
 
+  #writeBlock(): void {
+    const block = this.#block;
+    const length = this.#filled;
+    this.#block = undefined;
+    this.#filled = 0;
+    if (!block || length === 0) return;
+    this.#waiting += length;
+    this.#do(async () => {
+      await this.#taker?.write(block.subarray(0, length));
+      this.#blocks.push(block);
+      this.#waiting -= length;
+      if (!this.#isPaused || this.#waiting >= fewWaiting) return;
+      this.#isPaused = false;
+      this.#source.resume();
+    });
+  }
+
   #ended(): void {
-    if (this.#head && this.#head !== this.#file) {
+    if (this.#head === this.#file) this.#writeBlock();
+    else if (this.#head) {
       this.#fields.set(this.#head.name, Buffer.concat(this.#field).toString("utf8"));
     }
     this.#head = undefined;

@@ -58,8 +58,9 @@ export class ConnectionBody implements ChunkTaker {
     return this.#complete;
   }
 
-  /** Whether it is in a buffer of its own, and refers to nothing that was pushed. */
+  /** Whether it refers to nothing that was pushed: it is in a buffer of its own, or its taker has copied what it wants. */
   get isCopied(): boolean {
+    if (this.#content) return true;
     return this.#room > 0 && this.#raw === undefined && this.#sink === undefined;
   }
 
@@ -118,7 +119,9 @@ export class ConnectionBody implements ChunkTaker {
     this.#pass(bytes, offset, end);
     if (this.#complete && !this.#fault) {
       this.#settle()?.(this.#take());
-      this.#content?.end();
+      const content = this.#content;
+      // Whoever answers then finds a connection that knows of the end as well.
+      if (content) queueMicrotask(() => content.end());
     }
     return end;
   }
