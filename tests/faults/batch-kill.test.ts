@@ -140,28 +140,35 @@ test(
   long ? 1_800_000 : 120_000,
 );
 
-test("of two replicas both take lines, and what a killed one had is done by the other, once", async () => {
-  const databaseUrl = await freshDatabase();
-  const env = { HEADRACE_DATABASE_URL: databaseUrl, HEADRACE_SECRET: "ab".repeat(32) };
-  const args = ["--mode", "production", "--public-url", "http://127.0.0.1:7545"];
-  const start = (name: string): Promise<ServerProcess> =>
-    startServerProcess({ config, dataDir: join(directory, name), env, args });
-  await using killed = await start("killed");
-  const key = firstKey(join(directory, "killed"));
-  await using other = await start("other");
-  const client = openaiClient({ url: other.url, key });
-  const id = await begin(client);
-  const db = new SQL(databaseUrl);
-  const claims = async () => {
-    const rows: { claim: string }[] = await db`SELECT DISTINCT claim FROM batch_lines WHERE claim IS NOT NULL`;
-    return rows.length;
-  };
-  await until(async () => (await claims()) === 2, "both work on it");
-  killed.process.kill("SIGKILL");
-  await killed.process.exited;
-  // Nobody waits in a test for the time that has to pass before a process is taken for dead; one that lives says so again.
-  await db`UPDATE batch_lines SET claimed_until = claimed_until - 30 WHERE done_at IS NULL`;
-  const answers = await outputOf(client, id);
-  await expectCharged(answers, async () => await db`SELECT request_id, outcome, completion_tokens FROM usage_records`);
-  await db.close();
-}, 120_000);
+test(
+  "of two replicas both take lines, and what a killed one had is done by the other, once",
+  async () => {
+    const databaseUrl = await freshDatabase();
+    const env = { HEADRACE_DATABASE_URL: databaseUrl, HEADRACE_SECRET: "ab".repeat(32) };
+    const args = ["--mode", "production", "--public-url", "http://127.0.0.1:7545"];
+    const start = (name: string): Promise<ServerProcess> =>
+      startServerProcess({ config, dataDir: join(directory, name), env, args });
+    await using killed = await start("killed");
+    const key = firstKey(join(directory, "killed"));
+    await using other = await start("other");
+    const client = openaiClient({ url: other.url, key });
+    const id = await begin(client);
+    const db = new SQL(databaseUrl);
+    const claims = async () => {
+      const rows: { claim: string }[] = await db`SELECT DISTINCT claim FROM batch_lines WHERE claim IS NOT NULL`;
+      return rows.length;
+    };
+    await until(async () => (await claims()) === 2, "both work on it");
+    killed.process.kill("SIGKILL");
+    await killed.process.exited;
+    // Nobody waits in a test for the time that has to pass before a process is taken for dead; one that lives says so again.
+    await db`UPDATE batch_lines SET claimed_until = claimed_until - 30 WHERE done_at IS NULL`;
+    const answers = await outputOf(client, id);
+    await expectCharged(
+      answers,
+      async () => await db`SELECT request_id, outcome, completion_tokens FROM usage_records`,
+    );
+    await db.close();
+  },
+  long ? 900_000 : 120_000,
+);

@@ -1,6 +1,7 @@
 // What reads bytes from outside, each behind one function: the fuzzing and the tests of cost go through all of them.
 import { formTargets } from "./form-targets.ts";
 import { httpTargets } from "./http-targets.ts";
+import { lineTargets } from "./line-targets.ts";
 import { textTargets } from "./text-targets.ts";
 import { tunnelTargets } from "./tunnel-targets.ts";
 
@@ -21,7 +22,13 @@ export interface Target {
   whole?: boolean;
 }
 
-export const targets: readonly Target[] = [...formTargets, ...httpTargets, ...textTargets, ...tunnelTargets];
+export const targets: readonly Target[] = [
+  ...formTargets,
+  ...httpTargets,
+  ...lineTargets,
+  ...textTargets,
+  ...tunnelTargets,
+];
 
 export function targetNamed(name: string): Target {
   const target = targets.find((one) => one.name === name);

@@ -156,7 +156,7 @@ export interface BatchWork {
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
   /** Gives lines back, to be taken again from that time on; `failed`: after an attempt that failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
-  /** All that is claimed stays so for another lease. */
+  /** All that is claimed stays so for another lease, but for lines that are answered: whoever comes first puts these on the ledger. */
   renew(claim: Claim): Promise<void>;
   /** All that is claimed by processes that are gone is free; only where no other process works on it. */
   releaseAll(): Promise<void>;

@@ -7,7 +7,7 @@ export interface ByteRange {
 }
 
 export interface ObjectWriter {
-  /** Resolves once more may be written: what is held meanwhile is bounded. One write at a time. */
+  /** Resolves once more may be written, and the bytes are free: what is held meanwhile is bounded. One write at a time. */
   write(bytes: Uint8Array): Promise<void>;
   /** Resolves once all of it is there under its name, and stays. */
   finish(): Promise<void>;
@@ -19,7 +19,7 @@ export interface ObjectWriter {
 export interface ObjectStore {
   /** Replaces what has that name once it is finished. */
   create(name: string): Promise<ObjectWriter>;
-  /** Rejects with `not_found` where there is none. */
+  /** In pieces that are their taker's, each in a buffer of its own. Rejects with `not_found` where there is none. */
   read(name: string, range?: ByteRange): AsyncIterable<Uint8Array>;
   /** Also where there is none. */
   delete(name: string): Promise<void>;

@@ -320,3 +320,63 @@ test("of a declared length each piece is given back once it was copied, and the 
   expect([body.isCopied, first.length]).toEqual([true, 0]);
   expect((await whole).text).toBe("a".repeat(120_000) + "b".repeat(80_000));
 });
+
+describe("a body that is taken as it comes", () => {
+  /** Answers with what came of the body, once it has ended in whatever way. */
+  function flowing(taken: string[], onData: (source: ReturnType<IncomingRequest["flowBody"]>) => void = () => {}) {
+    return (request: IncomingRequest, reply: Reply) => {
+      const source = request.flowBody(1_000_000);
+      source.flow({
+        data(bytes) {
+          taken.push(bytes.text);
+          onData(source);
+        },
+        end: () => reply.send(200, {}, `${request.bodyRead}`),
+        fail: (error) => reply.send(400, {}, (error as RequestBodyError).fault),
+      });
+    };
+  }
+
+  test("comes without its framing, and leaves the connection for the next request", async () => {
+    const taken: string[] = [];
+    await using it = startTestServer(flowing(taken));
+    const connection = await it.open();
+    await connection.write(chunkedHead + chunk("ab"));
+    await until(() => taken.join("") === "ab", "the first piece");
+    await connection.write(`${chunk("cde")}0\r\n\r\n${upload(3)}x`);
+    await until(() => taken.join("") === "abcdex", "the next body begins");
+    await connection.write("yz");
+    const { answers } = await connection.answered(2);
+    expect([answers.map(({ body }) => body), taken.join("")]).toEqual([["true", "true"], "abcdexyz"]);
+    connection.socket.destroy();
+  });
+
+  test("gets the leave that its client waits for", async () => {
+    await using it = startTestServer(flowing([]));
+    const connection = await it.open();
+    await connection.write(upload(2, ["Expect: 100-continue"]));
+    await until(async () => (await connection.ended(1)).text === "HTTP/1.1 100 Continue\r\n\r\n", "leave is given");
+    await connection.write("ab");
+    expect((await connection.answered()).answers[0]?.body).toBe("true");
+    connection.socket.destroy();
+  });
+
+  test("fails where its client is silent, but not while its taker has it paused", async () => {
+    const taken: string[] = [];
+    await using it = startTestServer(
+      flowing(taken, (source) => {
+        if (taken.length > 1) return;
+        source.pause();
+        setTimeout(() => source.resume(), 300);
+      }),
+      { bodyIdleMs: 100 },
+    );
+    const connection = await it.open();
+    await connection.write(`${upload(9)}a`);
+    const startedMs = performance.now();
+    const { answers } = await connection.answered();
+    expect(answers.map(({ body }) => body)).toEqual(["incomplete"]);
+    expect(performance.now() - startedMs).toBeGreaterThan(300);
+    expect(taken.join("")).toBe("a");
+  });
+});

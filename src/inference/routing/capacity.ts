@@ -121,12 +121,19 @@ export class Capacity {
     return await this.#enlist(request, turn.order, options, remainingMs, cancellation);
   }
 
-  /** How many requests like this one the idle lane would get places for now, at all candidates together. */
+  /**
+   * How many requests like this one the idle lane would get places for now, at all candidates together. Where all of them are
+   * at rest, one is enough to see whether that is over.
+   */
   idlePlaces(candidates: readonly Deployment[], request: PlaceRequest): number {
-    const gates = new Set(candidates.map((deployment) => this.#gate(deployment, request)));
+    const isAtRest = !this.#anyWorks(candidates);
+    const gates = new Set<Gate>();
+    for (const deployment of candidates) {
+      if (isAtRest || !this.#options.router.resting(deployment)) gates.add(this.#gate(deployment, request));
+    }
     let places = 0;
     for (const gate of gates) places += gate.idlePlaces;
-    return places;
+    return isAtRest ? Math.min(1, places) : places;
   }
 
   /** One entry for each limit of this engine that was needed so far. */

@@ -1,5 +1,4 @@
 // Files in a directory: written beside their name, synced, and then renamed to it.
-import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
@@ -7,7 +6,7 @@ import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/ob
 
 /** One that is not written to for so long is nobody's any more. */
 const abandonedMs = 24 * 3_600_000;
-const readBytes = 256 * 1024;
+const readBytes = 64 * 1024;
 
 export class DiskObjects implements ObjectStore {
   readonly #directory: string;
@@ -34,15 +33,18 @@ export class DiskObjects implements ObjectStore {
   }
 
   async *read(name: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    if (range && range.end <= range.start) return;
-    const bounds = range && { start: range.start, end: range.end - 1 };
-    const path = join(this.#folderOf(name), name);
+    const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
+    const handle = await usable(open(join(this.#folderOf(name), name), "r"));
     try {
-      for await (const piece of createReadStream(path, { ...bounds, highWaterMark: readBytes })) {
-        yield piece as Uint8Array;
+      for (let at = start; at < end; ) {
+        const piece = Buffer.allocUnsafeSlow(Math.min(readBytes, end - at));
+        const { bytesRead } = await usable(handle.read(piece, 0, piece.length, at));
+        if (bytesRead === 0) return;
+        at += bytesRead;
+        yield piece.subarray(0, bytesRead);
       }
-    } catch (error) {
-      throw faultOf(error);
+    } finally {
+      await handle.close();
     }
   }
 

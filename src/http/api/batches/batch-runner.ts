@@ -62,8 +62,10 @@ const idleMs = 100;
 /** Batches of which lines are taken at a time. */
 const mostOpen = 1_000;
 /** Attempts after which the failure of model servers is the answer of a line. */
-const mostAttempts = 5;
+const mostAttempts = 8;
 const longestWaitSeconds = 60;
+/** How long a server that closes waits for what it has under way. */
+const closeMs = 3_000;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
@@ -87,6 +89,8 @@ export class BatchRunner {
   /** Those that have lines, as of the last look; of some of them nobody takes any until the next one. */
   #open: readonly Batch[] = [];
   readonly #empty = new Set<string>();
+  /** Batches that were told to wait, by a limit or for want of a place: monotonic milliseconds until which they do. */
+  readonly #resting = new Map<string, number>();
   /** Answers that are on the ledger, as the database is told soon. */
   #paid: Pick<BatchLine, "batchId" | "line">[] = [];
   #looking: Promise<void> | undefined;
@@ -125,9 +129,12 @@ export class BatchRunner {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
     for (const { stop } of this.#running.values()) stop(stoppingError());
-    await Promise.all([this.#looking, this.#stepping, this.#filling]);
-    while (this.#running.size > 0) await Bun.sleep(5);
-    await this.#tellPaid().catch(() => {});
+    const ended = async () => {
+      await Promise.all([this.#looking, this.#stepping, this.#filling]);
+      while (this.#running.size > 0) await Bun.sleep(5);
+      await this.#tellPaid().catch(() => {});
+    };
+    await Promise.race([ended(), Bun.sleep(closeMs)]);
   }
 
   async #look(): Promise<void> {
@@ -272,8 +279,10 @@ export class BatchRunner {
       for (const id of [batch.accountId, batch.id]) underWay.set(id, (underWay.get(id) ?? 0) + 1);
     }
     const load = ({ id, accountId }: Batch) => [underWay.get(accountId) ?? 0, underWay.get(id) ?? 0] as const;
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const [id, untilMs] of this.#resting) if (untilMs <= nowMs) this.#resting.delete(id);
     const waiting = this.#open
-      .filter(({ id }) => !this.#empty.has(id))
+      .filter(({ id }) => !this.#empty.has(id) && !this.#resting.has(id))
       .toSorted((a, b) => load(a)[0] - load(b)[0] || load(a)[1] - load(b)[1]);
     const isShared = new Set(waiting.map(({ accountId }) => accountId)).size > 1;
     for (const batch of waiting) {
@@ -330,6 +339,9 @@ export class BatchRunner {
       const error = toGatewayError(thrown);
       const again = this.#again(error, line, running);
       if (again) {
+        // What holds for one of its lines mostly holds for the others: they need not ask to be told the same.
+        const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
+        if (!again.failed) this.#resting.set(batch.id, untilMs);
         await work.releaseLine(line, this.#claim, again);
         return;
       }
@@ -375,7 +387,7 @@ export class BatchRunner {
   /** When the line is to be asked again; undefined where the error is its answer. */
   #again(error: GatewayError, { attempts }: ClaimedLine, { run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
-    const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 2 ** attempts));
+    const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
     if (passing.has(error.code)) return { inSeconds, failed: false };
     if (ofServers.has(error.code) && attempts + 1 < mostAttempts) return { inSeconds, failed: true };
     return undefined;

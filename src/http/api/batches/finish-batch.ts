@@ -10,7 +10,8 @@ export interface FinishDeps {
   nowSeconds(): number;
 }
 
-const linesAtOnce = 100;
+/** Few, as an answer may be long. */
+const linesAtOnce = 10;
 
 /**
  * What was begun by one that died is written anew, under the same names: answers that are there do not change any more. False

@@ -31,8 +31,10 @@ export interface FormReceipt {
 
 const longestField = 64 * 1024;
 const [mostFieldBytes, mostParts] = [256 * 1024, 256];
+/** What is written at once: of what comes in small pieces, the fewer calls. */
+const blockBytes = 256 * 1024;
 /** With more that is not written yet, the client waits; it goes on below the other. */
-const [mostWaiting, fewWaiting] = [1024 * 1024, 256 * 1024];
+const [mostWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
 /** Rejects with a GatewayError; whoever opened a file has to give it up then. */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
@@ -40,7 +42,7 @@ export async function receiveForm(request: IncomingRequest, receipt: FormReceipt
   if (codingOf(request.headers.get("content-encoding"))) {
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
-  // What waits is this long at most, and a piece more.
+  // What waits is this long at most, and what was on its way.
   const refusal = request.hold(2 * mostWaiting);
   if (refusal) throw refusal;
   // Around the file are the fields, and what stands between the parts.
@@ -68,6 +70,10 @@ class FormReceiver implements PartTaker {
   #parts = 0;
   /** What has to be done with the file, in its order. */
   #work: Promise<void> = Promise.resolve();
+  /** What is filled now, how far, and those that were written and may be filled again. */
+  #block: Buffer | undefined;
+  #filled = 0;
+  readonly #blocks: Buffer[] = [];
   #waiting = 0;
   #isPaused = false;
   #isOver = false;
@@ -105,33 +111,48 @@ class FormReceiver implements PartTaker {
   }
 
   content(all: Buffer, start: number, end: number): void {
-    // They are lent, and written later.
-    const bytes = Buffer.from(all.subarray(start, end));
+    const bytes = all.subarray(start, end);
     if (this.#head !== this.#file || !this.#file) {
       this.#fieldBytes += bytes.length;
       this.#allFieldBytes += bytes.length;
       if (this.#fieldBytes > longestField || this.#allFieldBytes > mostFieldBytes) {
         throw invalidRequest(`The field \`${this.#head?.name}\` of the form is longer than ${longestField} bytes.`);
       }
-      this.#field.push(bytes);
+      this.#field.push(Buffer.from(bytes));
       return;
     }
-    this.#waiting += bytes.length;
-    this.#do(async () => {
-      await this.#taker?.write(bytes);
-      this.#waiting -= bytes.length;
-      if (this.#isPaused && this.#waiting < fewWaiting) {
-        this.#isPaused = false;
-        this.#source.resume();
-      }
-    });
+    for (let at = 0; at < bytes.length; ) {
+      this.#block ??= this.#blocks.pop() ?? Buffer.allocUnsafeSlow(blockBytes);
+      const copied = bytes.copy(this.#block, this.#filled, at);
+      at += copied;
+      this.#filled += copied;
+      if (this.#filled === blockBytes) this.#writeBlock();
+    }
     if (this.#isPaused || this.#waiting < mostWaiting) return;
     this.#isPaused = true;
     this.#source.pause();
   }
 
+  #writeBlock(): void {
+    const block = this.#block;
+    const length = this.#filled;
+    this.#block = undefined;
+    this.#filled = 0;
+    if (!block || length === 0) return;
+    this.#waiting += length;
+    this.#do(async () => {
+      await this.#taker?.write(block.subarray(0, length));
+      this.#blocks.push(block);
+      this.#waiting -= length;
+      if (!this.#isPaused || this.#waiting >= fewWaiting) return;
+      this.#isPaused = false;
+      this.#source.resume();
+    });
+  }
+
   partEnd(): void {
-    if (this.#head && this.#head !== this.#file) {
+    if (this.#head === this.#file) this.#writeBlock();
+    else if (this.#head) {
       this.#fields.set(this.#head.name, Buffer.concat(this.#field).toString("utf8"));
     }
     this.#head = undefined;

@@ -1,5 +1,6 @@
 // Sends bytes that come from a store, at the pace of the client.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import { freeBytes } from "../../../base/bytes/free-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { Answer } from "../../exchange/route.ts";
 
@@ -18,6 +19,8 @@ export async function sendBytes(
   };
 }
 
+/** Bytes that are copied to where they leave from, without being made a text first. */
+const sentAtOnce = 16 * 1024;
 /** Longest that a client which takes nothing keeps the store waiting; its connection is cut sooner. */
 const behindMs = 120_000;
 
@@ -31,8 +34,12 @@ async function pump(
     for (let piece = first; !piece.done; piece = await pieces.next()) {
       left.throwIfCancelled();
       const { buffer, byteOffset, byteLength } = piece.value;
-      const view = Buffer.from(buffer, byteOffset, byteLength);
-      if (!client.writeAround("", view, 0, byteLength, "")) await caughtUp(client, left);
+      const bytes = Buffer.from(buffer, byteOffset, byteLength);
+      for (let at = 0; at < byteLength; at += sentAtOnce) {
+        const keepsUp = client.writeAround("", bytes, at, Math.min(byteLength, at + sentAtOnce), "");
+        if (!keepsUp) await caughtUp(client, left);
+      }
+      freeBytes(bytes);
     }
     client.end();
   } catch {

@@ -12,7 +12,7 @@ import type {
   UnpaidLine,
 } from "../../../domain/batches/batch.ts";
 import type { SealFor } from "../../../domain/seal.ts";
-import { adding, type Database, databaseSeconds, writing } from "../../sql/database.ts";
+import { adding, type Database, databaseSeconds, dialectOf, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { batches, batchLines } from "./batch-rows.ts";
 
@@ -119,13 +119,16 @@ export class SqlBatchWork implements BatchWork {
     const rows: (object & { attempts: number | string })[] = await available(
       adding(this.#db, async (tx) => {
         const now = databaseSeconds(tx);
+        // What another process is about to take is passed over, not waited for.
+        const passing = dialectOf(this.#db) === "postgres" ? tx`FOR UPDATE SKIP LOCKED` : tx``;
         return await tx`
-          UPDATE batch_lines SET claim = ${id}, claimed_until = ${now} + ${leaseSeconds}
-          WHERE batch_id = ${batchId} AND done_at IS NULL AND claimed_until <= ${now} AND line IN (
+          WITH next AS (
             SELECT line FROM batch_lines
             WHERE batch_id = ${batchId} AND done_at IS NULL AND claimed_until <= ${now} AND due_at <= ${now}
               AND model IN ${tx([...models])}
-            ORDER BY line LIMIT ${limit})
+            ORDER BY line LIMIT ${limit} ${passing})
+          UPDATE batch_lines SET claim = ${id}, claimed_until = ${now} + ${leaseSeconds}
+          WHERE batch_id = ${batchId} AND done_at IS NULL AND claimed_until <= ${now} AND line IN (SELECT line FROM next)
             AND EXISTS (SELECT 1 FROM batches WHERE id = ${batchId} AND status = 'in_progress')
           RETURNING *`;
       }),
@@ -180,7 +183,7 @@ export class SqlBatchWork implements BatchWork {
       adding(this.#db, async (tx) => {
         const until = tx`${databaseSeconds(tx)} + ${leaseSeconds}`;
         await tx`UPDATE batches SET claimed_until = ${until} WHERE claim = ${id} AND ended_at IS NULL`;
-        await tx`UPDATE batch_lines SET claimed_until = ${until} WHERE claim = ${id} AND paid = 0`;
+        await tx`UPDATE batch_lines SET claimed_until = ${until} WHERE claim = ${id} AND done_at IS NULL AND paid = 0`;
       }),
     );
   }

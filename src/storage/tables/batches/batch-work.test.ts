@@ -1,0 +1,172 @@
+// Work on batches that several processes share: each line is one process's at a time, and answered once.
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
+import { sealOf } from "../../../../tests/support/stored-responses.ts";
+import type { Batch, Claim, ClaimedLine, LineUsage } from "../../../domain/batches/batch.ts";
+import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
+import { SqlBatchStore } from "./batch-store.ts";
+import { SqlBatchWork } from "./batch-work.ts";
+
+const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };
+const claimOf = (id: string, leaseSeconds = 60): Claim => ({ id, leaseSeconds });
+const [one, two] = [claimOf("one"), claimOf("two")];
+
+function batchOf(id: string, more: Partial<Batch> = {}): Batch {
+  return {
+    ...{ id, accountId: "acct_1", environment: "live", keyId: "key_1", appId: null, personId: null, madeBy: null },
+    ...{ form: "openai", endpoint: "/v1/chat/completions", inputFileId: "file-1", status: "validating", ending: null },
+    ...{ createdAt: 1_000, expiresAt: 9_000, inProgressAt: null, finalizingAt: null, cancellingAt: null },
+    ...{ endedAt: null, models: [], total: 0, completed: 0, failed: 0 },
+    ...{ promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 },
+    ...{ outputFileId: null, errorFileId: null, keepSeconds: null, faults: [], metadata: { a: "b" } },
+    ...more,
+  };
+}
+
+const usage: LineUsage = {
+  begin: {
+    ...{ requestId: "req_1", at: 1, accountId: "acct_1", keyId: "key_1", appId: null, environment: "live" },
+    ...{ operation: "chat", model: "m", stream: false },
+  },
+  end: {
+    ...{ promptTokens: 3, completionTokens: 4, estimated: false, outcome: "completed", errorCode: null, nanoUsd: 5 },
+    parts: { cachedTokens: 1, cacheWriteTokens: 0, reasoningTokens: 2 },
+    ...{ capped: false, upstream: "up", durationMs: 1, firstTokenMs: null, queueMs: 0 },
+  },
+};
+
+onEachDatabase(({ open }) => {
+  let database: TestDatabase;
+  let store: SqlBatchStore;
+  let work: SqlBatchWork;
+  beforeEach(async () => {
+    database = await open();
+    store = new SqlBatchStore(database.db);
+    work = new SqlBatchWork(database.db, await sealOf(database.db));
+  });
+  afterEach(() => database.close());
+
+  /** A batch with so many lines, in progress. */
+  async function begun(id: string, total: number): Promise<void> {
+    await store.create(batchOf(id), 10);
+    expect((await work.claimBatch(one))?.id).toBe(id);
+    expect(await work.beginLines(id, one)).toBe(true);
+    const lines = Array.from({ length: total }, (_, n) => {
+      return { batchId: id, line: n + 1, customId: `c${n}`, model: n % 2 === 0 ? "even" : "odd", start: n, end: n + 1 };
+    });
+    await work.addLines(lines);
+    expect(await work.begin({ id, models: ["even", "odd"], total }, one, 2_000)).toBe(true);
+  }
+
+  const claim = (id: string, limit: number, by: Claim, models = ["even", "odd"]) =>
+    work.claimLines(id, models, limit, by);
+  const numbers = (lines: readonly { line: number }[]) => lines.map(({ line }) => line).toSorted((a, b) => a - b);
+
+  describe("a batch", () => {
+    test("is as it was made, and no more of an account are open than it may have", async () => {
+      expect(await store.create(batchOf("b1"), 2)).toBe(true);
+      expect(await store.create(batchOf("b2", { createdAt: 1_001 }), 2)).toBe(true);
+      expect(await store.create(batchOf("b3"), 2)).toBe(false);
+      expect(await store.find(owner, "b1")).toEqual(batchOf("b1"));
+      expect(await store.find({ ...owner, accountId: "acct_2" }, "b1")).toBeUndefined();
+      const page = { form: undefined, after: undefined, before: undefined, limit: 10 };
+      const ids = async (more: object) => (await store.list(owner, { ...page, ...more }))?.map(({ id }) => id);
+      expect(await ids({})).toEqual(["b2", "b1"]);
+      expect(await ids({ after: "b2" })).toEqual(["b1"]);
+      expect(await ids({ before: "b1" })).toEqual(["b2"]);
+      expect([await ids({ form: "anthropic" }), await ids({ after: "none" })]).toEqual([[], undefined]);
+    });
+
+    test("is validated by one process, until its lease is over", async () => {
+      await store.create(batchOf("b1"), 10);
+      const [first, second] = await Promise.all([work.claimBatch(one), work.claimBatch(two)]);
+      expect([first, second].filter((claimed) => claimed !== undefined).length).toBe(1);
+      await work.releaseAll();
+      expect((await work.claimBatch(claimOf("dead", 0)))?.id).toBe("b1");
+      expect((await work.claimBatch(two))?.id).toBe("b1");
+      expect(await work.begin({ id: "b1", models: [], total: 0 }, claimOf("dead"), 1)).toBe(false);
+      expect(await work.fail("b1", two, [{ code: "c", message: "m", line: 1, param: null }], 5)).toBe(true);
+      expect(await store.find(owner, "b1")).toMatchObject({ status: "failed", endedAt: 5, faults: [{ line: 1 }] });
+    });
+
+    test("that is cancelled is answered by nobody any more, and ends as that", async () => {
+      await begun("b1", 3);
+      const [line] = await claim("b1", 1, one);
+      expect(await store.cancel(owner, "b1", 7)).toMatchObject({ status: "finalizing", ending: "cancelled" });
+      expect(await work.answered(line as ClaimedLine, { text: "x", isError: false, usage }, one)).toBe(false);
+      expect(await claim("b1", 3, two)).toEqual([]);
+      expect((await work.claimBatch(two))?.ending).toBe("cancelled");
+      const ended = { id: "b1", ending: "cancelled" as const, outputFileId: null, errorFileId: "file-2" };
+      expect(await work.finish(ended, two, 8)).toBe(true);
+      expect(await store.cancel(owner, "b1", 9)).toMatchObject({ status: "cancelled", endedAt: 8 });
+      expect(await store.delete(owner, "b1")).toBe(false);
+      expect([await work.forgetLines(2), await work.forgetLines(2), await work.forgetLines(2)]).toEqual([2, 1, 0]);
+      expect([await store.deleteEnded(8, 10), await store.deleteEnded(9, 10)]).toEqual([0, 1]);
+    });
+
+    test("ends when all of its lines are answered, or its time is over", async () => {
+      await begun("b1", 2);
+      await begun("b2", 2);
+      for (const line of await claim("b1", 2, one))
+        await work.answered(line, { text: "x", isError: false, usage }, one);
+      await work.endDue(8_999);
+      expect(await store.find(owner, "b1")).toMatchObject({ status: "finalizing", ending: "completed" });
+      expect(await store.find(owner, "b2")).toMatchObject({ status: "in_progress", ending: null });
+      await work.endDue(9_000);
+      expect(await store.find(owner, "b2")).toMatchObject({ status: "finalizing", ending: "expired" });
+    });
+  });
+
+  describe("a line", () => {
+    test("is claimed by one of many who want it at the same time", async () => {
+      await begun("b1", 40);
+      const claims = await Promise.all(Array.from({ length: 8 }, (_, n) => claim("b1", 10, claimOf(String(n)))));
+      // None goes away with nothing while there is something to do.
+      expect(numbers(claims.flat())).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
+    });
+
+    test("is claimed for its model alone", async () => {
+      await begun("b1", 4);
+      expect(numbers(await claim("b1", 9, one, ["odd"]))).toEqual([2, 4]);
+      expect(await claim("b1", 9, one, ["none"])).toEqual([]);
+    });
+
+    test("is answered once: whoever lost it is not heard", async () => {
+      await begun("b1", 1);
+      const [lost] = await claim("b1", 1, claimOf("dead", 0));
+      const [line] = await claim("b1", 1, two);
+      const answer = (text: string, by: Claim) =>
+        work.answered(line as ClaimedLine, { text, isError: false, usage }, by);
+      expect(lost?.line).toBe(1);
+      expect([await answer("late", claimOf("dead")), await answer("good", two), await answer("again", two)]).toEqual([
+        ...[false, true, false],
+      ]);
+      expect(await work.lines("b1", 0, 9)).toEqual([
+        { line: 1, customId: "c0", answer: { text: "good", isError: false } },
+      ]);
+      expect(await store.find(owner, "b1")).toMatchObject({
+        ...{ completed: 1, failed: 0, promptTokens: 3, cachedTokens: 1, completionTokens: 4, reasoningTokens: 2 },
+      });
+    });
+
+    test("that is given back is taken again, later where it said so", async () => {
+      await begun("b1", 2);
+      for (const line of await claim("b1", 2, one)) {
+        await work.releaseLine(line, one, { inSeconds: line.line === 1 ? 0 : 60, failed: line.line === 1 });
+      }
+      expect(await claim("b1", 2, two)).toMatchObject([{ line: 1, attempts: 1 }]);
+    });
+
+    test("is owed to the ledger until that has it: to whoever has it, or to everybody after its lease", async () => {
+      await begun("b1", 2);
+      const lines = await claim("b1", 2, claimOf("dying", 60));
+      for (const line of lines) await work.answered(line, { text: "x", isError: false, usage }, claimOf("dying"));
+      expect(await work.unpaid(9)).toEqual([]);
+      await database.db`UPDATE batch_lines SET claimed_until = claimed_until - 60`;
+      await work.renew(claimOf("dying"));
+      expect(await work.unpaid(9)).toEqual(lines.map(({ batchId, line }) => ({ batchId, line, usage })));
+      await work.paid([{ batchId: "b1", line: 1 }]);
+      expect(numbers(await work.unpaid(9, "b1"))).toEqual([2]);
+    });
+  });
+});
