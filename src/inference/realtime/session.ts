@@ -155,11 +155,11 @@ export class RealtimeSession implements Stoppable {
     this.#server?.terminate();
   }
 
-  /** The process ends: nothing is waited for. */
+  /** The process ends: nothing is waited for, nor what was broken off before. */
   stop(): void {
     this.#fail(stoppingError(), closing.goingAway);
-    this.#settleAll("failed", stoppingError());
-    this.#server?.close(closing.goingAway, "the gateway is being stopped");
+    this.#settleAll(this.#ending.outcome, this.#ending.error);
+    this.#endIfAlone();
   }
 
   // Towards the server.
@@ -447,7 +447,6 @@ export class RealtimeSession implements Stoppable {
     this.#isOver = true;
     this.#ending = { outcome, error };
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#options.deps.stopping.remove(this);
     this.#fromClient.stop();
     this.#client = undefined;
     this.#fromServer.goOn();
@@ -468,6 +467,7 @@ export class RealtimeSession implements Stoppable {
   #endIfAlone(): void {
     if (!this.#isOver || this.#asked.length + this.#responses.size > 0) return;
     clearTimeout(this.#linger);
+    this.#options.deps.stopping.remove(this);
     this.#fromServer.stop();
     this.#server?.close(closing.normal, "");
   }
