@@ -242,6 +242,25 @@ describe("under TLS", () => {
     expect(proxy.heads[0]).toStartWith("CONNECT gateway.example:");
   });
 
+  test("a server that is kept waiting sends no more than was on its way, and all of it once it goes on", async () => {
+    using server = startSecure();
+    const url = `https://localhost:${server.port}`;
+    const { link, listener } = await connectTo(url, { ca: identity.cert, maxMessageBytes: 4_000_000 });
+    const [count, piece] = [120, Buffer.alloc(100_000, 7)];
+    listener.onMessage = () => {
+      if (listener.messages.length === 1) link.pause();
+    };
+    for (let sent = 0; sent < count; sent++) link.send(piece);
+    await until(() => listener.messages.length > 0, "the first echo");
+    await Bun.sleep(200);
+    // What had been received already is given; the rest stays with the kernel and the server.
+    expect(listener.messages.length).toBeLessThan(count * 0.75);
+    link.resume();
+    await until(() => listener.messages.length === count, "all echoes", 10_000);
+    link.close(1000, "");
+    await until(() => listener.end, "the end");
+  });
+
   test("a server under TLS that is not trusted, or is another, is sent nothing", async () => {
     using server = startSecure();
     using proxy = startProxy(server.port);

@@ -1,8 +1,10 @@
 // Realtime sessions: events both ways, models by their public names, and each response admitted, counted and charged by itself.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
-import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { bookedUsage } from "../support/booked-usage.ts";
+import { allWorkers, startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type RealtimeUpstream, startRealtimeUpstream, turn } from "../support/realtime-upstream.ts";
+import { ValueMaker } from "../support/value-maker.ts";
 
 type Json = Record<string, unknown>;
 
@@ -210,6 +212,38 @@ test("a client that leaves in the middle breaks the response off, and pays what 
   await until(() => upstream.connections.at(-1)?.closed, "the server's end is closed");
 });
 
+test("clients that leave at any moment pay exactly what a counting server has told, each response once", async () => {
+  const { id, key } = await keyWith({});
+  const first = upstream.told.length;
+  const begun = upstream.begun;
+  const maker = new ValueMaker(20_261_127);
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, index) => {
+      await Bun.sleep(maker.fraction() * 300);
+      const client = await connect({ key });
+      const responses = 1 + (index % 3);
+      for (let n = 0; n < responses; n++) client.send({ type: "response.create" });
+      // Some before the server has begun, some in the middle, some once it is over.
+      await Bun.sleep(maker.fraction() * 30);
+      client.socket.close(index % 5 === 0 ? 4000 : 1000);
+    }),
+  );
+  await until(() => upstream.connections.every(({ closed }) => closed !== undefined), "all have ended");
+  const told = upstream.told.slice(first);
+  expect(told.length).toBe(upstream.begun - begun);
+  expect(told.length).toBeGreaterThan(10);
+  const sumOf = (figures: readonly number[]) => figures.reduce((sum, figure) => sum + figure, 0);
+  const sums = [sumOf(told.map(({ inputTokens }) => inputTokens)), sumOf(told.map(({ outputTokens }) => outputTokens))];
+  const usage = await until(async () => {
+    await server.governance.ledger.flush();
+    const listed = await server.request(`/v1/requests?limit=100&key=${id}`);
+    const { data } = (await listed.json()) as { data: { prompt_tokens: number; completion_tokens: number }[] };
+    const found = [sumOf(data.map((one) => one.prompt_tokens)), sumOf(data.map((one) => one.completion_tokens))];
+    return found[0] === sums[0] ? found : undefined;
+  }, `${sums} tokens are booked`);
+  expect(usage).toEqual(sums);
+});
+
 test("a server that refuses a response charges nothing for it, and its refusal names the client's own event", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
@@ -332,6 +366,19 @@ test("a client that does not read keeps its server waiting, and nothing is piled
   client.destroy();
 });
 
+test("a client that has just left when the process ends has what it used booked", async () => {
+  upstream.speaks("endless");
+  const at = await startHeadrace({ yaml: yaml(upstream.url) });
+  const client = await connect({ key: at.key, at });
+  client.send({ type: "response.create" });
+  await client.until("response.output_text.delta");
+  client.socket.close();
+  await client.closed;
+  await at.close();
+  expect(bookedUsage(at.dataDir)).toMatchObject([{ operation: "realtime", outcome: "cancelled" }]);
+  await at[Symbol.asyncDispose]();
+});
+
 test("workers hand a session over to the primary process, which books it", async () => {
   await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
   for (let i = 0; i < 4; i++) {
@@ -342,14 +389,20 @@ test("workers hand a session over to the primary process, which books it", async
   await booked(undefined, 4, at);
 });
 
-test("the end of the process ends a session, and what is under way is booked", async () => {
-  upstream.speaks("endless");
-  const at = await startHeadrace({ yaml: yaml(upstream.url) });
-  const client = await connect({ key: at.key, at });
-  client.send({ type: "response.create" });
-  await client.until("response.output_text.delta");
-  await at.close();
-  expect((await client.until("error")).error?.code).toBe("service_unavailable");
-  expect(await client.closed).toBe(1001);
-  await at[Symbol.asyncDispose]();
-});
+test.skipIf(allWorkers !== undefined)(
+  "the end of the process ends a session, and what is under way is booked",
+  async () => {
+    upstream.speaks("endless");
+    const at = await startHeadrace({ yaml: yaml(upstream.url) });
+    const client = await connect({ key: at.key, at });
+    client.send({ type: "response.create" });
+    await client.until("response.output_text.delta");
+    await at.close();
+    expect((await client.until("error")).error?.code).toBe("service_unavailable");
+    expect(await client.closed).toBe(1001);
+    const [record] = bookedUsage(at.dataDir);
+    expect(record).toMatchObject({ operation: "realtime", outcome: "failed", error_code: "service_unavailable" });
+    expect(Number(record?.completion_tokens)).toBeGreaterThan(0);
+    await at[Symbol.asyncDispose]();
+  },
+);

@@ -1,6 +1,10 @@
 // The tokens of a text and the text of tokens, of servers that know them by vLLM's words or by llama-server's.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { rankingModel } from "../support/llama/ranking-model.ts";
 import { joinNode, startGateway } from "../support/nodes.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -149,5 +153,29 @@ test("the built-in engine makes tokens and scores texts, here and as a node, and
     expect((scored["data"] as { score: number }[])[0]?.score).toBeCloseTo(1, 3);
     const ranked = await post("/v1/rerank", { query: "a key", documents: ["a", "b"] });
     expect([ranked.status, (ranked.answer["error"] as Json)["param"]]).toEqual([400, "model"]);
+  }
+});
+
+test("a model file that was made to rank does so on the built-in engine, counted in documents, and nothing else", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-ranker-"));
+  try {
+    const file = join(directory, "ranker.gguf");
+    writeFileSync(file, rankingModel());
+    await using at = await startHeadrace({ flags: { model: [file] } });
+    const documents = ["one", "two!", "three"];
+    const body = { model: "ranker", query: "which?", documents, top_n: 2 };
+    const response = await at.request("/v1/rerank", { body });
+    const { results } = (await response.json()) as { results: { index: number }[] };
+    expect([response.status, results.map(({ index }) => index)]).toEqual([200, [1, 0]]);
+    const id = response.headers.get("x-request-id");
+    const record = await until(async () => {
+      const found = await at.request(`/v1/requests/${id}`);
+      return found.status === 200 ? ((await found.json()) as Json) : undefined;
+    }, "it is booked");
+    expect(record).toMatchObject({ operation: "rerank", prompt_tokens: 33, usage_details: { documents: 3 } });
+    const chat = { model: "ranker", messages: [{ role: "user", content: "Hi" }] };
+    expect((await at.request("/v1/chat/completions", { body: chat })).status).toBe(400);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
   }
 });

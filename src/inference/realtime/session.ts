@@ -1,99 +1,64 @@
-// A realtime session: events both ways between a client and the server of a model, and each response on the ledger.
+// A realtime session: events both ways between a client and the server of a model, until either ends, or it has to.
 import { nowhere } from "../../base/bag.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
-import { shown } from "../../base/text/shown.ts";
-import type { Deployment, Model } from "../../domain/models/model.ts";
-import type { Principal } from "../../domain/principal.ts";
-import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
-import { requireModel } from "../../policy/authorize.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceDeps } from "../call.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
-import { type BookedResponse, type BookingDeps, bookResponse, bookTold, type RequestLine } from "./booked-response.ts";
+import type { BookedResponse } from "./booked-response.ts";
+import { closing, eventIdOf, newEventId, readEvent, responseIdOf, serverFault, tokenLimitIn } from "./events.ts";
 import { mostHeldBytes, OneWay } from "./one-way.ts";
-import { forClient, forServer, type SessionModels } from "./realtime-models.ts";
-import { SaidSoFar } from "./said-so-far.ts";
-import { isJson, type Json, memberOf, toldUsage } from "./told-usage.ts";
+import { forClient, forServer } from "./realtime-models.ts";
+import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
+import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
+import { type Json, memberOf, toldUsage } from "./told-usage.ts";
 
-export interface RealtimeOptions {
-  deps: BookingDeps & Pick<InferenceDeps, "catalog" | "stopping">;
-  /** The name by which the client asked, the model, and the deployment that it is connected to. */
-  models: SessionModels;
-  /** The principal that the credential of the connection gives now; throws where it ended. */
-  principal(): Principal | Promise<Principal>;
-  /** A request of its own, for each response. */
-  line(): RequestLine;
-  /** Told of a response that was refused before it was on the ledger. */
-  refused(line: RequestLine, principal: Principal, error: GatewayError): void;
-  tagHeader: string | null;
+export interface RealtimeOptions extends SessionResponsesOptions {
+  deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;
   /** On whose account the messages of the client are held. */
   holder: Holder;
   /** The member `error` of an answer that tells it. */
   errorOf(error: GatewayError): Json;
-  toGatewayError(thrown: unknown): GatewayError;
-  times?: Partial<typeof realtimeTimes>;
+  times?: Partial<RealtimeTimes>;
 }
-
-/** `longest`: OpenAI ends a session after an hour as well. `linger`: for what a response that is broken off has used. */
-export const realtimeTimes = {
-  longestMs: 60 * 60_000,
-  idleMs: 10 * 60_000,
-  credentialMs: 400,
-  lingerMs: 3_000,
-};
 
 /** Responses at once that are asked for or under way. */
 const mostResponses = 8;
-/** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
-const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
-
-/** A response that the client asked for, until the server says that it begins. */
-interface Asked {
-  readonly eventId: string;
-  readonly isOurId: boolean;
-  readonly booked: BookedResponse;
-}
+/** Begins the ids of events whose client gave none. */
+const ownIds = "event_headrace_";
 
 export class RealtimeSession implements Stoppable {
   inBag = nowhere;
   readonly #options: RealtimeOptions;
-  readonly #times: typeof realtimeTimes;
-  readonly #said = new SaidSoFar();
-  readonly #asked: Asked[] = [];
-  readonly #responses = new Map<string, BookedResponse>();
+  readonly #times: RealtimeTimes;
+  readonly #responses: SessionResponses;
   readonly #fromClient: OneWay;
   readonly #fromServer: OneWay;
-  readonly #timers: ReturnType<typeof setTimeout>[] = [];
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
-  #transcriber: Model | undefined;
-  /** The most tokens of a response that does not say so itself. */
-  #maxTokens: number | undefined;
-  #lastMs = 0;
-  #checking = false;
-  #isOver = false;
-  /** How what is under way ends, once it is over. */
-  #ending: { outcome: UsageOutcome; error: GatewayError | undefined } = { outcome: "cancelled", error: undefined };
+  #watch: SessionWatch | undefined;
+  /** How it ended, once it has. */
+  #over: SessionEnd | undefined;
   /** The close code of the server, once it is gone. */
   #serverGone: number | undefined;
-  #lastPrincipal: Principal | undefined;
   #linger: ReturnType<typeof setTimeout> | undefined;
   #ids = 0;
 
   constructor(options: RealtimeOptions) {
     this.#options = options;
     this.#times = { ...realtimeTimes, ...options.times };
+    this.#responses = new SessionResponses(options);
     this.#fromClient = new OneWay({
       from: () => this.#client,
       hasRoom: () => (this.#server?.unsentBytes ?? 0) <= mostHeldBytes,
       take: (bytes) => this.#ofClient(bytes),
-      release: (bytes) => this.#options.holder.release("requests", bytes),
+      release: (bytes) => options.holder.release("requests", bytes),
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
       // What the server says first waits for the client; and what it says last is read without one.
-      hasRoom: () => (this.#client ? this.#client.unsentBytes <= mostHeldBytes : this.#isOver),
+      hasRoom: () => (this.#client ? this.#client.unsentBytes <= mostHeldBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
     });
   }
@@ -103,7 +68,7 @@ export class RealtimeSession implements Stoppable {
     this.#server = link;
     return {
       message: (bytes) => {
-        this.#lastMs = this.#nowMs();
+        this.#watch?.spoken();
         this.#fromServer.add(bytes);
       },
       drained: () => this.#fromClient.goOn(),
@@ -113,34 +78,24 @@ export class RealtimeSession implements Stoppable {
 
   /** The listener of the client's end; the session begins. */
   listenToClient(link: PausableLink): MessageLinkListener {
+    const { deps, principal, toGatewayError, holder } = this.#options;
     this.#client = link;
-    this.#lastMs = this.#nowMs();
-    const { longestMs, idleMs, credentialMs } = this.#times;
-    const minutes = Math.round(longestMs / 60_000);
-    this.#timers.push(
-      setTimeout(
-        () => this.#expire(`The session is ${minutes} minutes old, the most that it may be. Open another.`),
-        longestMs,
-      ),
-      setInterval(
-        () => {
-          if (this.#nowMs() - this.#lastMs < idleMs) return;
-          this.#expire(`Nobody has said anything for ${Math.round(idleMs / 60_000)} minutes. Open another session.`);
-        },
-        Math.min(idleMs, 15_000),
-      ),
-      setInterval(() => void this.#check(), credentialMs),
-    );
-    this.#options.deps.stopping.add(this);
+    this.#watch = new SessionWatch({
+      ...{ clock: deps.clock, times: this.#times, principal, toGatewayError },
+      expired: (message) => this.#expire(message),
+      credentialEnded: (error) => this.#fail(error, closing.refused),
+    });
+    deps.stopping.add(this);
+    // The link is not ready to send before this returns.
     queueMicrotask(() => {
-      if (this.#serverGone !== undefined) this.#serverClosed(this.#serverGone);
-      else this.#fromServer.goOn();
+      if (this.#serverGone === undefined) this.#fromServer.goOn();
+      else this.#serverClosed(this.#serverGone);
     });
     return {
       message: (bytes) => {
-        this.#lastMs = this.#nowMs();
-        if (this.#isOver) return;
-        const refusal = this.#options.holder.take("requests", bytes.byteLength);
+        if (this.#over) return;
+        this.#watch?.spoken();
+        const refusal = holder.take("requests", bytes.byteLength);
         if (refusal) this.#fail(refusal, closing.refused);
         else this.#fromClient.add(bytes);
       },
@@ -151,21 +106,21 @@ export class RealtimeSession implements Stoppable {
 
   /** The client never came. */
   abandon(): void {
-    this.#isOver = true;
+    this.#over = { outcome: "cancelled", error: undefined };
     this.#server?.terminate();
   }
 
-  /** The process ends: nothing is waited for. */
+  /** The process ends: nothing is waited for, nor what was broken off before. */
   stop(): void {
     this.#fail(stoppingError(), closing.goingAway);
-    this.#settleAll("failed", stoppingError());
-    this.#server?.close(closing.goingAway, "the gateway is being stopped");
+    if (this.#over) this.#responses.settleAll(this.#over);
+    this.#endIfAlone();
   }
 
   // Towards the server.
 
   #ofClient(bytes: Uint8Array): void | Promise<void> {
-    if (this.#isOver) return;
+    if (this.#over) return;
     let event: Json;
     try {
       event = readEvent(bytes);
@@ -180,7 +135,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   #pass(event: Json): void {
-    this.#said.heard(event);
+    this.#responses.said.heard(event);
     // Written anew: what one reader takes for another event than a second does is nobody's event.
     this.#server?.send(Buffer.from(JSON.stringify(event)));
   }
@@ -188,67 +143,35 @@ export class RealtimeSession implements Stoppable {
   async #update(event: Json): Promise<void> {
     try {
       const { models, deps } = this.#options;
-      const principal = await this.#options.principal();
       const told = memberOf(event, "session");
-      const { session, transcriber } = forServer(told, models, principal, deps);
-      this.#transcriber = transcriber ?? this.#transcriber;
-      this.#maxTokens = limitIn(told) ?? this.#maxTokens;
+      const { session, transcriber } = forServer(told, models, await this.#options.principal(), deps);
+      this.#responses.transcriber = transcriber ?? this.#responses.transcriber;
+      this.#responses.maxTokens = tokenLimitIn(told) ?? this.#responses.maxTokens;
       this.#pass({ ...event, session });
     } catch (error) {
-      this.#tell(this.#options.toGatewayError(error), idOf(event));
+      this.#tell(this.#options.toGatewayError(error), eventIdOf(event));
     }
   }
 
   async #create(event: Json): Promise<void> {
-    const own = idOf(event);
-    if (this.#asked.length + this.#responses.size >= mostResponses) {
+    const own = eventIdOf(event);
+    if (this.#responses.count >= mostResponses) {
       const message = `${mostResponses} responses of this session are under way. Wait for one to end.`;
       this.#tell(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
       return;
     }
-    const eventId = own ?? `event_headrace_${++this.#ids}`;
+    const eventId = own ?? `${ownIds}${++this.#ids}`;
     try {
-      const booked = await this.#book(limitIn(memberOf(event, "response")) ?? this.#maxTokens);
-      if (this.#isOver) {
-        await booked.settle("cancelled", nothingUsed);
-        return;
-      }
-      this.#asked.push({ eventId, isOurId: own === null, booked });
-      this.#pass({ ...event, event_id: eventId });
+      const limit = tokenLimitIn(memberOf(event, "response"));
+      const isAsked = await this.#responses.ask(eventId, limit, () => this.#over !== undefined);
+      if (isAsked) this.#pass({ ...event, event_id: eventId });
     } catch (error) {
       this.#fail(this.#options.toGatewayError(error), closing.refused, own);
     }
   }
 
-  async #book(maxTokens: number | undefined): Promise<BookedResponse> {
-    const { deps, models, tagHeader } = this.#options;
-    const line = this.#options.line();
-    let principal: Principal | undefined;
-    try {
-      principal = await this.#options.principal();
-      const model = this.#modelNow(principal);
-      const upstream = models.deployment.engine.name;
-      const { promptTokens } = this.#said;
-      return await bookResponse({ principal, model, upstream, tagHeader, promptTokens, maxTokens }, line, deps);
-    } catch (thrown) {
-      const error = this.#options.toGatewayError(thrown);
-      line.line["model"] = models.model.id;
-      if (principal && !line.isOnLedger) this.#options.refused(line, principal, error);
-      line.finish(error);
-      throw error;
-    }
-  }
-
-  /** The model with its price of now. Throws where the principal may not use it there any more. */
-  #modelNow(principal: Principal): Model {
-    const { deps, models } = this.#options;
-    const { id } = models.model;
-    const model = requireModel(principal, deps.catalog.get(id), id);
-    if (model.deployments.some((one) => isSame(one, models.deployment))) return model;
-    throw new GatewayError(
-      "service_unavailable",
-      `\`${shown(id)}\` no longer runs where this session is connected. Open another session.`,
-    );
+  #cancelAtServer(id?: string): void {
+    this.#server?.send(Buffer.from(JSON.stringify({ type: "response.cancel", response_id: id })));
   }
 
   // Towards the client.
@@ -261,17 +184,15 @@ export class RealtimeSession implements Stoppable {
       this.#fail(serverFault("The model server sent what is no event."), closing.serverFault);
       return;
     }
-    const type = String(event["type"]);
-    switch (type) {
+    switch (event["type"]) {
       case "session.created":
       case "session.updated":
-      case "transcription_session.updated":
       case "transcription_session.created":
-        this.#give({
-          ...event,
-          session: forClient(memberOf(event, "session"), this.#options.models, this.#transcriber),
-        });
+      case "transcription_session.updated": {
+        const session = memberOf(event, "session");
+        this.#give({ ...event, session: forClient(session, this.#options.models, this.#responses.transcriber) });
         return;
+      }
       // The limits of the operator at the server are none of the client's.
       case "rate_limits.updated":
         return;
@@ -293,14 +214,11 @@ export class RealtimeSession implements Stoppable {
     this.#client?.send(Buffer.from(JSON.stringify(event)));
   }
 
-  /** What somebody asked for begins, or what the server began by itself, as it heard that it was its turn. */
   async #created(event: Json): Promise<void> {
-    const id = responseId(event);
-    const asked = this.#asked.shift();
+    const id = responseIdOf(event);
     try {
-      const booked = asked?.booked ?? (await this.#book(this.#maxTokens));
-      this.#responses.set(id, booked);
-      if (this.#isOver) this.#cancelAtServer(id);
+      await this.#responses.begin(id);
+      if (this.#over) this.#cancelAtServer(id);
       this.#give(this.#named(event));
     } catch (error) {
       this.#cancelAtServer(id);
@@ -309,19 +227,7 @@ export class RealtimeSession implements Stoppable {
   }
 
   async #done(event: Json): Promise<void> {
-    const response = memberOf(event, "response");
-    const id = responseId(event);
-    const { status, usage } = response;
-    const booked = this.#responses.get(id) ?? this.#asked.shift()?.booked;
-    this.#responses.delete(id);
-    if (booked) {
-      const isFailed = status === "failed";
-      const told = toldUsage(usage) ?? (isFailed ? nothingUsed : booked.usageSoFar);
-      this.#said.answered(told);
-      if (isFailed) await booked.settle("failed", told, serverFault("The model server failed."));
-      else if (this.#isOver) await booked.settle(this.#ending.outcome, told, this.#ending.error);
-      else await booked.settle("completed", told);
-    }
+    await this.#responses.done(event, this.#over);
     this.#give(this.#named(event));
     this.#endIfAlone();
   }
@@ -335,29 +241,13 @@ export class RealtimeSession implements Stoppable {
 
   async #transcribed(event: Json): Promise<void> {
     const usage = toldUsage(event["usage"]);
-    if (usage) {
-      const refusal = await this.#bookTranscript(usage).catch((error: unknown) => error);
-      if (refusal !== undefined) {
-        this.#give(event);
-        this.#fail(this.#options.toGatewayError(refusal), closing.refused);
-        return;
-      }
-    }
+    const refusal = usage && (await this.#responses.transcribed(usage).catch((error: unknown) => error));
     this.#give(event);
-  }
-
-  async #bookTranscript(usage: TokenUsage): Promise<unknown> {
-    const { deps, models, tagHeader } = this.#options;
-    const principal = this.#lastPrincipal ?? (await this.#options.principal());
-    const model = this.#transcriber ?? deps.catalog.get(models.model.id) ?? models.model;
-    const upstream = models.deployment.engine.name;
-    const { promptTokens, completionTokens } = usage;
-    const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
-    return await bookTold(booking, usage, this.#options.line(), deps);
+    if (refusal !== undefined) this.#fail(this.#options.toGatewayError(refusal), closing.refused);
   }
 
   #goesOn(event: Json, bytes: Uint8Array): void | Promise<void> {
-    const booked = this.#responses.get(String(event["response_id"]));
+    const booked = this.#responses.of(event);
     this.#client?.send(bytes);
     const goesOn = booked?.says(event) ?? "goes_on";
     if (goesOn === "goes_on" || !booked) return;
@@ -375,165 +265,83 @@ export class RealtimeSession implements Stoppable {
   }
 
   #spent(event: Json): void {
-    this.#cancelAtServer(String(event["response_id"]));
+    this.#cancelAtServer(responseIdOf(event));
     const message = "A quota of this key or its account is spent: the response ends here. GET /v1/limits shows quotas.";
     this.#fail(new GatewayError("insufficient_quota", message), closing.refused);
   }
 
-  /** What it refused before it began costs nothing. */
   #failedAtServer(event: Json): void {
     const error = memberOf(event, "error");
-    const eventId = error["event_id"];
-    const at = this.#asked.findIndex((asked) => asked.eventId === eventId);
-    const [asked] = at < 0 ? [] : this.#asked.splice(at, 1);
-    if (asked) void asked.booked.settle("failed", nothingUsed, serverFault("The model server refused it."));
-    const own = asked?.isOurId ? { ...event, error: { ...error, event_id: null } } : event;
+    const id = error["event_id"];
+    this.#responses.refusedAtServer(id);
+    const isOurs = typeof id === "string" && id.startsWith(ownIds);
+    const told = isOurs ? { ...event, error: { ...error, event_id: null } } : event;
     const { engine } = this.#options.models.deployment;
-    this.#client?.send(Buffer.from(engine.redact(JSON.stringify(own))));
+    this.#client?.send(Buffer.from(engine.redact(JSON.stringify(told))));
     this.#endIfAlone();
+  }
+
+  #tell(error: GatewayError, eventId: string | null): void {
+    this.#giveError({ ...this.#options.errorOf(error), event_id: eventId });
+  }
+
+  #giveError(error: Json): void {
+    this.#give({ type: "error", event_id: newEventId(), error });
   }
 
   // The end.
 
-  /** What has ended since it was opened ends it. */
-  async #check(): Promise<void> {
-    if (this.#checking || this.#isOver) return;
-    this.#checking = true;
-    try {
-      this.#lastPrincipal = await this.#options.principal();
-    } catch (thrown) {
-      const error = this.#options.toGatewayError(thrown);
-      // A database that is away for a moment says nothing of a key.
-      if (endsSession.has(error.code)) this.#fail(error, closing.refused);
-    } finally {
-      this.#checking = false;
-    }
-  }
-
   #expire(message: string): void {
-    if (this.#isOver) return;
-    const error = { type: "invalid_request_error", code: "session_expired", message, param: null, event_id: null };
-    this.#give({ type: "error", event_id: this.#newId(), error });
-    this.#end(closing.normal, "the session has expired");
+    this.#giveError({ type: "invalid_request_error", code: "session_expired", message, param: null, event_id: null });
+    this.#client?.close(closing.normal, "the session has expired");
     this.#leave("cancelled", undefined);
   }
 
   #fail(error: GatewayError, code: number, eventId: string | null = null): void {
-    if (this.#isOver) return;
+    if (this.#over) return;
     this.#tell(error, eventId);
-    this.#end(code, error.code);
+    this.#client?.close(code, error.code);
     this.#leave("failed", error);
-  }
-
-  #tell(error: GatewayError, eventId: string | null): void {
-    this.#give({
-      type: "error",
-      event_id: this.#newId(),
-      error: { ...this.#options.errorOf(error), event_id: eventId },
-    });
-  }
-
-  #newId(): string {
-    return `event_${crypto.randomUUID().replaceAll("-", "")}`;
-  }
-
-  #end(code: number, reason: string): void {
-    this.#client?.close(code, reason);
   }
 
   /** The client is gone, or was told to go: what is under way is broken off, and its server may still tell what it used. */
   #leave(outcome: UsageOutcome, error: GatewayError | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#ending = { outcome, error };
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#options.deps.stopping.remove(this);
+    if (this.#over) return;
+    const over = { outcome, error };
+    this.#over = over;
+    this.#watch?.stop();
     this.#fromClient.stop();
     this.#client = undefined;
     this.#fromServer.goOn();
-    for (const id of this.#responses.keys()) this.#cancelAtServer(id);
-    if (this.#asked.length > 0) this.#server?.send(Buffer.from('{"type":"response.cancel"}'));
+    for (const id of this.#responses.idsUnderWay) this.#cancelAtServer(id);
+    if (this.#responses.areAsked) this.#cancelAtServer();
     this.#linger = setTimeout(() => {
-      this.#settleAll(outcome, error);
+      this.#responses.settleAll(over);
       this.#endIfAlone();
     }, this.#times.lingerMs);
     this.#endIfAlone();
   }
 
-  #cancelAtServer(id: string): void {
-    this.#server?.send(Buffer.from(JSON.stringify({ type: "response.cancel", response_id: id })));
-  }
-
-  /** A session without a client ends once nothing is under way. */
+  /** A session that is over ends its connection to the server once nothing is under way there. */
   #endIfAlone(): void {
-    if (!this.#isOver || this.#asked.length + this.#responses.size > 0) return;
+    if (!this.#over || this.#responses.count > 0) return;
     clearTimeout(this.#linger);
+    this.#options.deps.stopping.remove(this);
     this.#fromServer.stop();
     this.#server?.close(closing.normal, "");
   }
 
-  #settleAll(outcome: UsageOutcome, error: GatewayError | undefined): void {
-    const open = [...this.#responses.values(), ...this.#asked.map(({ booked }) => booked)];
-    this.#responses.clear();
-    this.#asked.length = 0;
-    for (const booked of open) void booked.settle(outcome, booked.usageSoFar, error);
-  }
-
   #serverClosed(code: number): void {
     this.#serverGone = code;
-    if (!this.#client && !this.#isOver) return;
-    const wasUnderWay = this.#responses.size + this.#asked.length > 0;
-    const isPlain = code === closing.normal || code === closing.goingAway;
+    // Told to the client once there is one.
+    if (!this.#client && !this.#over) return;
     const error = serverFault("The connection to the model server ended.");
-    if (this.#isOver) this.#settleAll(this.#ending.outcome, this.#ending.error);
-    else this.#settleAll("failed", error);
-    if (wasUnderWay || !isPlain) this.#fail(error, closing.serverFault);
-    else {
-      this.#end(code, "the model server ended the session");
-      this.#leave("cancelled", undefined);
-    }
-    this.#server = undefined;
+    const isPlain = code === closing.normal || code === closing.goingAway;
+    const isFault = this.#responses.count > 0 || !isPlain;
+    this.#responses.settleAll(this.#over ?? { outcome: "failed", error });
+    if (isFault) this.#fail(error, closing.serverFault);
+    this.#client?.close(code, "the model server ended the session");
+    this.#leave("cancelled", undefined);
     this.#endIfAlone();
   }
-
-  #nowMs(): number {
-    return this.#options.deps.clock.monotonicMs();
-  }
-}
-
-const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: true };
-const endsSession: ReadonlySet<string> = new Set(["invalid_api_key", "token_expired", "insufficient_scope"]);
-
-/** Throws `invalid_request`. */
-function readEvent(bytes: Uint8Array): Json {
-  let event: unknown;
-  try {
-    event = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    throw invalidRequest("A message must be an event: a JSON object with a type.");
-  }
-  if (isJson(event) && typeof event["type"] === "string") return event;
-  throw invalidRequest("A message must be an event: a JSON object with a type.");
-}
-
-function idOf({ event_id: id }: Json): string | null {
-  return typeof id === "string" && id.length <= 512 ? id : null;
-}
-
-function responseId(event: Json): string {
-  return String(memberOf(event, "response")["id"]);
-}
-
-/** By the name of now, and of the preview; `inf` says that there is none. */
-function limitIn({ max_output_tokens: limit, max_response_output_tokens: older }: Json): number | undefined {
-  const said = limit ?? older;
-  return typeof said === "number" && Number.isSafeInteger(said) && said > 0 ? said : undefined;
-}
-
-function isSame(one: Deployment, other: Deployment): boolean {
-  return one.engine === other.engine && one.model === other.model;
-}
-
-function serverFault(message: string): GatewayError {
-  return new GatewayError("upstream_error", message);
 }

@@ -1,0 +1,47 @@
+// Realtime events as far as the gateway reads them.
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { isJson, type Json, memberOf } from "./told-usage.ts";
+
+/** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
+export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
+
+const longestEventId = 512;
+
+/** Throws `invalid_request`. */
+export function readEvent(bytes: Uint8Array): Json {
+  let event: unknown;
+  try {
+    event = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no event.
+  }
+  if (isJson(event) && typeof event["type"] === "string") return event;
+  throw invalidRequest("A message must be an event: a JSON object with a type.");
+}
+
+/** The client's own id of an event; null where it has none. */
+export function eventIdOf({ event_id: id }: Json): string | null {
+  return typeof id === "string" && id.length <= longestEventId ? id : null;
+}
+
+export function newEventId(): string {
+  return `event_${crypto.randomUUID().replaceAll("-", "")}`;
+}
+
+/** The id of the response that an event is of. */
+export function responseIdOf(event: Json): string {
+  return String(event["response_id"] ?? memberOf(event, "response")["id"]);
+}
+
+/** The most tokens of a response, by the name of now, and of the preview; `inf` says that there is no such limit. */
+export function tokenLimitIn({
+  max_output_tokens: limit,
+  max_response_output_tokens: older,
+}: Json): number | undefined {
+  const said = limit ?? older;
+  return typeof said === "number" && Number.isSafeInteger(said) && said > 0 ? said : undefined;
+}
+
+export function serverFault(message: string): GatewayError {
+  return new GatewayError("upstream_error", message);
+}

@@ -1,0 +1,81 @@
+// Watches over a session that may last for long: its age, its silence, and whether its credential still holds.
+import type { Clock } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Principal } from "../../domain/principal.ts";
+
+/** `longest`: OpenAI ends a session after an hour as well. `linger`: for what a response that is broken off has used. */
+export const realtimeTimes = {
+  longestMs: 60 * 60_000,
+  idleMs: 10 * 60_000,
+  credentialMs: 400,
+  lingerMs: 3_000,
+};
+export type RealtimeTimes = typeof realtimeTimes;
+
+const mostIdleLookMs = 15_000;
+/** A store that is away for a moment says nothing of a key. */
+const endsSession: ReadonlySet<string> = new Set(["invalid_api_key", "token_expired", "insufficient_scope"]);
+
+export interface SessionWatchOptions {
+  clock: Pick<Clock, "monotonicMs">;
+  times: RealtimeTimes;
+  /** Gives who it is now; throws where the credential ended. */
+  principal(): Principal | Promise<Principal>;
+  toGatewayError(thrown: unknown): GatewayError;
+  /** `message`: why, for the client. */
+  expired(message: string): void;
+  credentialEnded(error: GatewayError): void;
+}
+
+export class SessionWatch {
+  readonly #options: SessionWatchOptions;
+  readonly #timers: ReturnType<typeof setTimeout>[];
+  #spokenMs: number;
+  #asking = false;
+  #stopped = false;
+
+  constructor(options: SessionWatchOptions) {
+    this.#options = options;
+    this.#spokenMs = options.clock.monotonicMs();
+    const { longestMs, idleMs, credentialMs } = options.times;
+    this.#timers = [
+      setTimeout(() => this.#tooOld(), longestMs),
+      setInterval(() => this.#lookForSilence(), Math.min(idleMs, mostIdleLookMs)),
+      setInterval(() => void this.#lookForCredential(), credentialMs),
+    ];
+  }
+
+  /** Somebody has said something. */
+  spoken(): void {
+    this.#spokenMs = this.#options.clock.monotonicMs();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  #tooOld(): void {
+    const minutes = Math.round(this.#options.times.longestMs / 60_000);
+    this.#options.expired(`The session is ${minutes} minutes old, the most that it may be. Open another one.`);
+  }
+
+  #lookForSilence(): void {
+    const { clock, times, expired } = this.#options;
+    if (clock.monotonicMs() - this.#spokenMs < times.idleMs) return;
+    expired(`Nobody has said anything for ${Math.round(times.idleMs / 60_000)} minutes. Open another session.`);
+  }
+
+  async #lookForCredential(): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
+    try {
+      await this.#options.principal();
+    } catch (thrown) {
+      const error = this.#options.toGatewayError(thrown);
+      if (endsSession.has(error.code) && !this.#stopped) this.#options.credentialEnded(error);
+    } finally {
+      this.#asking = false;
+    }
+  }
+}
