@@ -311,6 +311,7 @@ describe("transcriptions", () => {
 });
 
 describe("forms", () => {
+  // hardening: F38
   test("reach the server byte for byte, but for the model's id, wherever that stands, small ones and spooled ones", async () => {
     for (const seconds of [1, 20]) {
       for (const parts of [
@@ -421,6 +422,7 @@ describe("forms", () => {
   ];
 
   const rows = wrong.map(([what, body, words, type]) => ({ what, body, words, type }));
+  // hardening: F38
   test.each(rows)(
     "with $what are refused with what is wrong, and nothing is left of them",
     async ({ body, words, type }) => {
@@ -443,6 +445,7 @@ describe("forms", () => {
     },
   );
 
+  // hardening: F38
   test("cut anywhere are refused, or nobody is there to be told, and the next one passes", async () => {
     const body = formBody([{ name: "prompt", value: "x" }, file(0.01), model]);
     for (let end = 0; end < body.length - 4; end += 7) {
