@@ -175,7 +175,7 @@ test("more than a form or the disk may have is refused before it is sent", async
   expect(refused.headers["retry-after"]).toBeDefined();
   expect(refused.body).toContain("forms of this account");
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  expect(metrics).toContain(`headrace_form_disk_bytes_limit ${64 * mib}\n`);
-  expect(metrics).toMatch(/^headrace_form_disk_bytes 62\d{6}$/m);
+  expect(metrics).toContain(`headrace_form_spool_bytes_limit ${64 * mib}\n`);
+  expect(metrics).toMatch(/^headrace_form_spool_bytes 62\d{6}$/m);
   holding.socket.destroy();
 });
