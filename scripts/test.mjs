@@ -64,8 +64,8 @@ const workerTests = [
 // These compare times and memory: they have the machine to themselves.
 const measuring = [
   "bench",
-  ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "line-ends", "many-requests"].map(hostile),
-  ...["regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
+  ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "large-forms"].map(hostile),
+  ...["line-ends", "many-requests", "regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
   ...["notice-storm", "overload", "soak"].map(fault),
 ];
 // These mostly wait, for a browser, for other programs, for a disk: more files at a time than there are processors use

@@ -43,6 +43,7 @@ const content = fc
   .map((pieces) => pieces.join(""))
   .filter((text) => !`\r\n${text}\r\n`.includes("\r\n--b"));
 
+// hardening: F38
 test("parts of any content come out as they were put in, where they stand, however the form is cut", () => {
   const parts = fc.array(fc.record({ name: fc.constantFrom("a", "b[]", "ü"), content, isFile: fc.boolean() }), {
     maxLength: 5,

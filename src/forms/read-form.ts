@@ -120,6 +120,7 @@ class Reading implements BodySink, PartTaker {
   onEnd: ((error?: unknown) => void) | undefined;
   readonly #source: BodySource;
   readonly #bytes: SpooledBytes;
+  readonly #hold: FormOptions["hold"];
   readonly #reader: MultipartReader;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #part: Part | undefined;
@@ -127,8 +128,9 @@ class Reading implements BodySink, PartTaker {
   #parts = 0;
   #isPaused = false;
 
-  constructor(source: BodySource, bytes: SpooledBytes, { boundary }: FormOptions) {
+  constructor(source: BodySource, bytes: SpooledBytes, { boundary, hold }: FormOptions) {
     this.#source = source;
+    this.#hold = hold;
     this.#bytes = bytes;
     this.#reader = new MultipartReader(boundary, this);
   }
@@ -193,6 +195,9 @@ class Reading implements BodySink, PartTaker {
     if (kept > 0) part.text.push(Buffer.from(bytes.subarray(start, start + kept)));
     part.bytes += end - start;
     if (filename !== undefined) return;
+    // Until the request is over: they are the JSON that is made of it.
+    const refusal = this.#hold(end - start);
+    if (refusal) throw refusal;
     this.#textBytes += end - start;
     if (this.#textBytes > mostTextBytes) {
       throw invalidRequest(

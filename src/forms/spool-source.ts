@@ -1,6 +1,7 @@
 // Gives what was spooled, piece by piece, as fast as it is taken.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { GatewayError } from "../base/errors.ts";
 
 /** A part of what was spooled, or bytes in the place of one. */
 export type Segment = Stretch | { readonly bytes: Buffer };
@@ -11,6 +12,8 @@ interface Stretch {
 }
 
 export interface SpoolReader {
+  /** Counts bytes in memory, or gives the refusal; fewer than none are given back. */
+  hold(bytes: number): GatewayError | undefined;
   /** Fills `buffer` from what was spooled at `at` on; gives how many bytes it did. */
   read(buffer: Buffer, at: number): Promise<number>;
 }
@@ -49,6 +52,8 @@ export class SpoolSource implements BodySource {
   cancel(): void {
     this.#isOver = true;
     this.#sink = undefined;
+    if (this.#buffer) this.#reader.hold(-pieceBytes);
+    this.#buffer = undefined;
   }
 
   async #pump(): Promise<void> {
@@ -80,13 +85,21 @@ export class SpoolSource implements BodySource {
   }
 
   async #giveRead({ from, to }: Stretch): Promise<void> {
-    this.#buffer ??= Buffer.allocUnsafeSlow(pieceBytes);
-    const wanted = this.#buffer.subarray(0, Math.min(pieceBytes, to - from));
+    const buffer = this.#room();
+    const wanted = buffer.subarray(0, Math.min(pieceBytes, to - from));
     const read = await this.#reader.read(wanted, from);
     if (read <= 0) throw new Error("the spooled form is shorter than it was");
     if (from + read < to) this.#segments[0] = { from: from + read, to };
     else this.#segments.shift();
-    this.#sink?.data(new ByteSpan(this.#buffer, 0, read));
+    this.#sink?.data(new ByteSpan(buffer, 0, read));
+  }
+
+  #room(): Buffer {
+    if (this.#buffer) return this.#buffer;
+    const refusal = this.#reader.hold(pieceBytes);
+    if (refusal) throw refusal;
+    this.#buffer = Buffer.allocUnsafeSlow(pieceBytes);
+    return this.#buffer;
   }
 }
 

@@ -84,6 +84,7 @@ export class SpooledBytes {
   source(segments: readonly Segment[]): BodySource {
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);
     return new SpoolSource(segments, {
+      hold: this.#options.hold,
       read: async (buffer, at) => {
         if (pieces) return pieces.copy(buffer, 0, at);
         return await this.#read(buffer, at);

@@ -23,6 +23,8 @@ export const awayRetrySeconds = 2;
 export class NodeEngine implements Engine {
   readonly nodeId: string;
   readonly name: string;
+  /** A tunnel has messages, and no room for gigabytes beside them. */
+  readonly takesForms = false;
   readonly maxConcurrency: number | undefined;
   /** Left out where an operator set a limit, which is one for all of its models. */
   readonly concurrency?: (model: string, operation: Operation) => number | undefined;
@@ -61,7 +63,6 @@ export class NodeEngine implements Engine {
         new GatewayError("model_not_found", `The node does not serve \`${request.model}\` any more.`),
       );
     }
-    if (request.form) return Promise.reject(formless(this.name));
     return this.#ways.send(this.nodeId, request, cancellation);
   }
 
@@ -96,10 +97,4 @@ export function nodeIsAway(name: string): GatewayError {
     `The machine that serves this model is not connected at the moment. Retry in ${awayRetrySeconds} s.`,
     { detail: `${name}: node is not connected`, retryAfterSeconds: awayRetrySeconds },
   );
-}
-
-function formless(name: string): GatewayError {
-  const message =
-    "The model runs on a node, and forms with files are not sent to nodes. Ask for a model of an upstream.";
-  return new GatewayError("upstream_error", message, { detail: `${name}: form` });
 }

@@ -126,8 +126,8 @@ export class ServerMetrics {
     writeHttp(out, http());
     writeHeld(out);
     const { heldBytes: formBytes, mostBytes } = this.#options.formSpace;
-    out.gauge("headrace_form_disk_bytes", "Disk that is set aside for forms of requests under way.", formBytes);
-    out.gauge("headrace_form_disk_bytes_limit", "The most of it; more is refused.", mostBytes);
+    out.gauge("headrace_form_spool_bytes", "Disk that is set aside for forms of requests under way.", formBytes);
+    out.gauge("headrace_form_spool_bytes_limit", "The most of it; more is refused.", mostBytes);
     out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
     out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
   }

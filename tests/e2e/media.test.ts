@@ -21,6 +21,7 @@ import {
   startMediaServer,
   wavOf,
 } from "../support/media-server.ts";
+import { joinNode, startGateway } from "../support/nodes.ts";
 import { json } from "../support/scripted-upstream.ts";
 
 type Json = Record<string, unknown>;
@@ -311,6 +312,7 @@ describe("transcriptions", () => {
 });
 
 describe("forms", () => {
+  // hardening: F38
   test("reach the server byte for byte, but for the model's id, wherever that stands, small ones and spooled ones", async () => {
     for (const seconds of [1, 20]) {
       for (const parts of [
@@ -421,6 +423,7 @@ describe("forms", () => {
   ];
 
   const rows = wrong.map(([what, body, words, type]) => ({ what, body, words, type }));
+  // hardening: F38
   test.each(rows)(
     "with $what are refused with what is wrong, and nothing is left of them",
     async ({ body, words, type }) => {
@@ -443,6 +446,7 @@ describe("forms", () => {
     },
   );
 
+  // hardening: F38
   test("cut anywhere are refused, or nobody is there to be told, and the next one passes", async () => {
     const body = formBody([{ name: "prompt", value: "x" }, file(0.01), model]);
     for (let end = 0; end < body.length - 4; end += 7) {
@@ -481,4 +485,20 @@ test("a quota of spend holds for seconds, characters and images, before they are
   const speech = { model: "media", voice: "a", input: "x".repeat(100) };
   const spokenLong = await server.request("/v1/audio/speech", { body: speech, headers });
   expect([image.status, heardLong.status, spokenLong.status]).toEqual([403, 403, 403]);
+});
+
+test("a node serves speech and images, as bytes and as events; forms are not sent there, and neither is it at rest for one", async () => {
+  await using gateway = await startGateway();
+  const upstreams = `upstreams: [{ name: up, url: "${media.url}" }]\n`;
+  await using _ = await joinNode(gateway, { yaml: upstreams, models: [ownModel] });
+  const upload = await send("/v1/audio/transcriptions", formBody([file(), { ...model, value: ownModel }]), {}, gateway);
+  expect(upload.status).toBe(400);
+  expect(await upload.text()).toContain("forms with files are not sent to nodes");
+  expect(JSON.stringify((await gateway.admin("GET", "/upstreams")).body.data)).toContain('"state":"ok"');
+  const speech = await gateway.request("/v1/audio/speech", { body: { model: ownModel, input, voice: "alloy" } });
+  expect([speech.status, speech.headers.get("content-type")]).toEqual([200, "audio/mpeg"]);
+  expect(Buffer.from(await speech.arrayBuffer()).equals(sound)).toBe(true);
+  const body = { model: ownModel, prompt: "A mill", stream: true };
+  const images = await gateway.request("/v1/images/generations", { body });
+  expect(await images.text()).toContain("event: image_generation.completed");
 });

@@ -70,6 +70,7 @@ async function upload(server: { key: string }, connection: RawConnection, bytes:
   return hash.update(lastFor(ownModel)).digest("hex");
 }
 
+// hardening: F38
 test("a large form reaches its server unchanged but for the model, in little more memory than without it, and leaves nothing", async () => {
   const { media, server } = await start();
   // What is loaded and grows once is no part of it.
@@ -90,6 +91,7 @@ test("a large form reaches its server unchanged but for the model, in little mor
   expect(left(server)).toEqual([]);
 }, 600_000);
 
+// hardening: F38
 test("a worker passes it on to the primary as it comes: neither of them has more memory of it", async () => {
   const media = await startMediaServer();
   stack.push(media);
@@ -117,6 +119,7 @@ test("a worker passes it on to the primary as it comes: neither of them has more
   expect(readdirSync(join(home, "data", "forms"))).toEqual([]);
 }, 600_000);
 
+// hardening: F38
 test("one whose server takes it slowly costs no more", async () => {
   const { server, media } = await start();
   await server.beginAnew();
@@ -128,6 +131,7 @@ test("one whose server takes it slowly costs no more", async () => {
   expect((await server.figures()).peakRssBytes - before).toBeLessThan(mostMoreBytes);
 });
 
+// hardening: F38
 test("a client that leaves in the middle leaves no file and no room taken, and descriptors are given back", async () => {
   const { server, media } = await start(`limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`);
   const warm = await openRaw(server.url);
@@ -150,6 +154,7 @@ test("a client that leaves in the middle leaves no file and no room taken, and d
   expect(left(server)).toEqual([]);
 });
 
+// hardening: F38
 test("more than a form or the disk may have is refused before it is sent", async () => {
   const limits = `limits: { form_bytes: ${64 * mib}, form_disk_bytes: ${64 * mib} }\n`;
   const { server } = await start(limits);
@@ -170,7 +175,7 @@ test("more than a form or the disk may have is refused before it is sent", async
   expect(refused.headers["retry-after"]).toBeDefined();
   expect(refused.body).toContain("forms of this account");
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  expect(metrics).toContain(`headrace_form_disk_bytes_limit ${64 * mib}\n`);
-  expect(metrics).toMatch(/^headrace_form_disk_bytes 62\d{6}$/m);
+  expect(metrics).toContain(`headrace_form_spool_bytes_limit ${64 * mib}\n`);
+  expect(metrics).toMatch(/^headrace_form_spool_bytes 62\d{6}$/m);
   holding.socket.destroy();
 });

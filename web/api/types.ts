@@ -355,6 +355,10 @@ export type ChatMessage =
       [k: string]: unknown;
     };
 /**
+ * A file, sent with a filename.
+ */
+export type FormFile = string;
+/**
  * One message of the conversation.
  */
 export type MessageParam =
@@ -1956,13 +1960,6 @@ export interface TranscriptionRequest {
   include?: string[] | null;
   [k: string]: unknown;
 }
-/**
- * A file.
- */
-export interface FormFile {
-  bytes: number;
-  [k: string]: unknown;
-}
 export interface Transcription {
   text: string;
   /**
@@ -2095,7 +2092,10 @@ export interface ImageEditRequest {
    * One image or several; in JSON these are `images`.
    */
   image?: FormFile | FormFile[];
-  mask?: FormFile1;
+  /**
+   * A file, sent with a filename.
+   */
+  mask?: string;
   /**
    * In JSON: objects with `image_url` or `file_id`.
    *
@@ -2104,13 +2104,6 @@ export interface ImageEditRequest {
   images?: {
     [k: string]: unknown;
   }[];
-  [k: string]: unknown;
-}
-/**
- * A file.
- */
-export interface FormFile1 {
-  bytes: number;
   [k: string]: unknown;
 }
 export interface ImageVariationRequest {

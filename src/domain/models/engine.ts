@@ -124,6 +124,8 @@ export interface Engine {
   onDemandFor?(model: string, operation: Operation): OnDemand | undefined;
   /** The state of the process that serves a model, where that is started for requests; undefined: it is just there. */
   processState?(model: string): ModelProcessState | undefined;
+  /** False where forms with files cannot be sent to it. */
+  readonly takesForms?: boolean;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /**

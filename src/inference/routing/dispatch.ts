@@ -12,6 +12,7 @@ import type { Capacity, Turn } from "./capacity.ts";
 import type { Place, PlaceRequest } from "./gate.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Router } from "./route.ts";
+import { takesForms } from "./servable.ts";
 
 export interface DispatchDeps {
   router: Router;
@@ -157,7 +158,8 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     }
     const detour = this.#detour;
     const offered = detour?.offered ?? this.#wanted;
-    const ranked = router.order(offered, workload);
+    const all = router.order(offered, workload);
+    const ranked = this.#request.form ? all.filter(takesForms) : all;
     const candidates = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
     const refused = detour?.refused;
     if (candidates.length === 0) {

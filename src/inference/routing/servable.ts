@@ -1,6 +1,6 @@
 // Whether a model can serve a request, by what is known of it before anybody is asked.
 import { fieldError } from "../../base/errors.ts";
-import type { Model } from "../../domain/models/model.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { requireContext } from "../facts.ts";
 
@@ -8,6 +8,7 @@ import { requireContext } from "../facts.ts";
 export function requireServable(model: Model, request: DecodedRequest): void {
   requireCapability(model, request);
   requireContext(model, request);
+  if (request.form) requireFormsTaken(model);
 }
 
 export function isServable(model: Model, request: DecodedRequest): boolean {
@@ -27,4 +28,17 @@ function requireCapability(model: Model, { dialect }: DecodedRequest): void {
       `\`${model.id}\` does not support ${dialect.endpoint}. GET /v1/models shows the capabilities of each model.`,
     );
   }
+}
+
+/** It may not run anywhere at the moment: then that is what its client is told. */
+function requireFormsTaken({ id, deployments }: Model): void {
+  if (deployments.length === 0 || deployments.some(takesForms)) return;
+  throw fieldError(
+    "model",
+    `\`${id}\` runs on a node, and forms with files are not sent to nodes. Ask for a model of an upstream.`,
+  );
+}
+
+export function takesForms({ engine }: Deployment): boolean {
+  return engine.takesForms !== false;
 }
