@@ -58,13 +58,12 @@ export class QuotaWatch {
 
   /** A request has settled: all that this costs it is a place in a map. */
   used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
+    // With very many keys in use it is full for most of the time: then none of them is looked up.
+    if (this.#touched.size >= mostTouched) return;
     const name = limits.name ?? limits;
     const touched = this.#touched.get(name);
-    if (touched === undefined) {
-      if (this.#touched.size < mostTouched) this.#touched.set(name, { limits, accountId: account.id });
-    } else if (touched.limits !== limits) {
-      touched.limits = limits;
-    }
+    if (touched === undefined) this.#touched.set(name, { limits, accountId: account.id });
+    else if (touched.limits !== limits) touched.limits = limits;
   }
 
   look(): Promise<void> {
