@@ -170,7 +170,12 @@ const ggufHeaders = [
 
 const blanks = [" ", "\t", ";", ",", "=", "a ", "a=", "a;", " ;", ", ", "\xa0", '"', "q=0;"];
 
+const formHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+const forms = each(["a", "\r", "\r\n", "\r\n-", "\r\n--", "\r\n\r\n--a"], formHead, "\r\n--b--");
+
 export const scanners: readonly Scanner[] = [
+  { name: "forms", scan: read("forms"), inputs: forms, length: 400_000, cuts: anyCut },
+  { name: "forms", scan: read("forms"), inputs: forms, length: 32_000, cuts: byteByByte },
   { name: "events", scan: read("events"), inputs: eventInputs, length: 400_000, cuts: anyCut },
   { name: "events", scan: read("events"), inputs: eventInputs, length: 32_000, cuts: byteByByte },
   {
