@@ -395,3 +395,26 @@ test("a batch dies with its key: what it had not answered is refused", async () 
   expect(batch.request_counts?.failed).toBeGreaterThan(0);
   expect((await linesOf(batch.error_file_id))[0]).toMatchObject({ response: { status_code: 401 } });
 });
+
+test("a quota that opens before the batch expires is waited for, and one that does not is the answer", async () => {
+  const keyWith = async (per: string) => {
+    const quotas = [{ unit: "requests", amount: 2, per, window: "rolling" }];
+    const made = await server.request("/v1/keys", { body: { name: per, scopes: ["chat:read", "chat:write"], quotas } });
+    return openaiClient({ url: server.url, key: ((await made.json()) as { key: string }).key });
+  };
+  const lines = Array.from({ length: 4 }, (_, n) => line(`${n}`, chat(`${n}`)));
+  const hourly = await keyWith("hour");
+  const { id } = await begin(lines, undefined, hourly);
+  await until(async () => (await hourly.batches.retrieve(id)).request_counts?.completed === 2, "the quota is spent");
+  const monthly = await keyWith("month");
+  const other = await ended((await begin(lines, undefined, monthly)).id, monthly);
+  expect(other.request_counts).toEqual({ total: 4, completed: 2, failed: 2 });
+  expect(await linesOf(other.error_file_id, monthly)).toMatchObject(
+    Array.from({ length: 2 }, () => ({ response: { body: { error: { code: "insufficient_quota" } } } })),
+  );
+  expect(await hourly.batches.retrieve(id)).toMatchObject({
+    status: "in_progress",
+    request_counts: { total: 4, completed: 2, failed: 0 },
+  });
+  await hourly.batches.cancel(id);
+});

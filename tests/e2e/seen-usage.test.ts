@@ -16,6 +16,8 @@ interface User {
   chatId: string;
   responseId: string;
   conversationId: string;
+  fileId: string;
+  batchId: string;
   keyId: string;
 }
 
@@ -108,6 +110,17 @@ async function use(mark: string, headers: Headers): Promise<User> {
   const item = { type: "message", role: "user", content: `I am ${mark}` };
   const conversation = await post("/v1/conversations", { items: [item], metadata: { of: mark } });
   expect(conversation.status).toBe(200);
+  const form = new FormData();
+  form.set("purpose", "batch");
+  // A line that is wrong: nothing of it is used.
+  form.set("file", new File([`"${mark}"`], `${mark}.jsonl`));
+  const uploaded = await fetch(`${server.url}/v1/files`, { method: "POST", headers, body: form });
+  expect(uploaded.status).toBe(200);
+  const { id: fileId } = (await uploaded.json()) as { id: string };
+  const batch = await post("/v1/batches", {
+    ...{ input_file_id: fileId, endpoint: "/v1/chat/completions", completion_window: "24h", metadata: { of: mark } },
+  });
+  expect(batch.status).toBe(200);
   const key = await makeKey(headers, { name: mark, rate_limit: 1, rate_limit_window: 3_600 });
   const byKey = { authorization: `Bearer ${key.key}` };
   const messages = [{ role: "user", content: `I am ${mark}` }];
@@ -118,6 +131,7 @@ async function use(mark: string, headers: Headers): Promise<User> {
   expect((await post("/v1/chat/completions", { model: mark, messages })).status).toBe(400);
   return {
     ...{ mark, headers, requestId, chatId, responseId: response.body.id, conversationId: conversation.body.id },
+    ...{ fileId, batchId: batch.body.id },
     keyId: key.id,
   };
 }
@@ -141,6 +155,7 @@ const others = ({ sees }: { sees: readonly string[] }) => marks.filter((mark) =>
 /** For the names of paths. */
 const nobody: User = {
   ...{ mark: "mark", headers: {}, requestId: "{id}", chatId: "{id}", responseId: "{id}", conversationId: "{id}" },
+  ...{ fileId: "{id}", batchId: "{id}" },
   keyId: "{id}",
 };
 
@@ -186,6 +201,11 @@ const conversations: readonly ((user: User) => string)[] = [
   ({ responseId }) => `/v1/responses/${responseId}/input_items`,
   ({ conversationId }) => `/v1/conversations/${conversationId}`,
   ({ conversationId }) => `/v1/conversations/${conversationId}/items`,
+  () => "/v1/files",
+  ({ fileId }) => `/v1/files/${fileId}`,
+  ({ fileId }) => `/v1/files/${fileId}/content`,
+  () => "/v1/batches",
+  ({ batchId }) => `/v1/batches/${batchId}`,
 ];
 
 /** Routes that show nothing of what somebody used, or that are not for members at all. */
@@ -213,6 +233,8 @@ const elsewhere = [
   ],
   // WebSockets: each is one conversation.
   "/v1/responses",
+  // Batches, found as all others are, in another form.
+  ...["/v1/messages/batches", "/v1/messages/batches/{id}", "/v1/messages/batches/{id}/results"],
   // An item of a conversation, which is found first.
   "/v1/conversations/{id}/items/{item}",
   ...["/healthz", "/health", "/v1/health", "/ping", "/readyz", "/openapi.json", "/docs/api"],

@@ -9,6 +9,10 @@ const kindByPath: readonly [RegExp, string][] = [
   [/responses\/$/, "response"],
   [/conversations\/$/, "conversation"],
   [/items\/$/, "item"],
+  [/files\/$/, "file"],
+  [/uploads\/$/, "upload"],
+  [/messages\/batches\/$/, "message_batch"],
+  [/batches\/$/, "batch"],
   [/^\/v1\/models\/$/, "model"],
   [/^\/v1\/admin\/models\/$/, "declared_model"],
   [/accounts\/$/, "account"],
@@ -60,6 +64,15 @@ export async function openExisting(
   const make = async (method: string, path: string, body: unknown, member = "id") =>
     String((await madeBy(method, path, body))[member]);
 
+  async function madeFile(): Promise<string> {
+    const form = new FormData();
+    form.set("purpose", "batch");
+    form.set("file", new File(["{}"], "a.jsonl"));
+    const headers = headersOf("operator key");
+    const response = await fetch(`${server.url}/v1/files`, { method: "POST", headers, body: form });
+    return ((await response.json()) as { id: string }).id;
+  }
+
   return {
     idOf: (kind: string) => ids.get(kind) ?? "none",
 
@@ -87,6 +100,14 @@ export async function openExisting(
       const items = [{ id: `msg_made_${made}`, role: "user", content: "x" }];
       await set("conversation", make("POST", "/v1/conversations", { items }));
       ids.set("item", `msg_made_${made}`);
+      await set("file", madeFile());
+      const whole = { filename: "a", purpose: "batch", bytes: 1, mime_type: "text/plain" };
+      await set("upload", make("POST", "/v1/uploads", whole));
+      const window = { completion_window: "24h", endpoint: "/v1/chat/completions" };
+      await set("batch", make("POST", "/v1/batches", { input_file_id: ids.get("file"), ...window }));
+      const message = { model: "our-model", max_tokens: 1, messages: [{ role: "user", content: "x" }] };
+      const requests = [{ custom_id: "a", params: message }];
+      await set("message_batch", make("POST", "/v1/messages/batches", { requests }));
       if (made % 2 === 0) await set("account", make("POST", "/v1/admin/accounts", { name, tier: "pro" }));
       else ids.set("account", people.accountId);
       const figures = {

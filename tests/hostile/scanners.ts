@@ -195,6 +195,7 @@ export const scanners: readonly Scanner[] = [
   { name: "heads of requests", scan: read("requests"), inputs: requestHeads, length: 30_000, cuts: [...anyCut, 1] },
   { name: "targets of requests", scan: read("requests"), inputs: targets, length: 16_000, cuts: [...anyCut, 1] },
   { name: "forms", scan: read("forms"), inputs: formParts, length: 240_000, cuts: anyCut },
+  { name: "forms", scan: read("forms"), inputs: formParts, length: 32_000, cuts: byteByByte },
   { name: "heads of parts", scan: read("forms"), inputs: partHeads, length: 7_000, cuts: [...anyCut, 1] },
   { name: "answers", scan: read("answers"), inputs: answers, length: 240_000, cuts: anyCut },
   { name: "heads of answers", scan: read("answers"), inputs: answerHeads, length: 64_000, cuts: [...anyCut, 1] },

@@ -53,6 +53,12 @@ export interface GateOptions {
 /** Weight of the last time in the mean of how long places are held. */
 const holdWeight = 1 / 16;
 
+/**
+ * How long the idle lane takes nothing once it was asked for a place: where live requests come and go, it would begin again and
+ * again what it has to give up.
+ */
+const calmMs = 250;
+
 /** Index of whole answers of an operation; that of streamed ones is the next. */
 const kindIndex = Object.fromEntries(operations.map((name, index) => [name, 2 * index])) as Readonly<
   Record<Operation, number>
@@ -75,6 +81,8 @@ export class Gate {
   /** Places that the idle lane has, and those of them that it was asked for. */
   #idleInFlight = 0;
   #askedFor = 0;
+  /** Monotonic milliseconds until which the idle lane takes nothing. */
+  #calmUntilMs = 0;
   readonly #mostIdle: () => number;
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
@@ -114,7 +122,12 @@ export class Gate {
 
   /** Whether a request of the idle lane may have a place. */
   fitsIdle(width: number): boolean {
-    return this.queue.waiting === 0 && this.#idleInFlight < this.#mostIdle() && this.fits(width);
+    if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#mostIdle()) return false;
+    return this.fits(width);
+  }
+
+  get #isCalm(): boolean {
+    return this.#calmUntilMs > 0 && this.nowMs() < this.#calmUntilMs;
   }
 
   /**
@@ -122,7 +135,7 @@ export class Gate {
    * long as nobody else does.
    */
   get idlePlaces(): number {
-    if (this.queue.waiting > 0) return 0;
+    if (this.queue.waiting > 0 || this.#isCalm) return 0;
     if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
     const free = Math.min(this.limit - this.#inFlight, this.#mostIdle() - this.#idleInFlight);
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
@@ -137,6 +150,10 @@ export class Gate {
       this.#askedFor++;
       asked = true;
       place.wanted();
+    }
+    if (asked) {
+      this.#calmUntilMs = this.nowMs() + calmMs;
+      this.wakeLater(calmMs);
     }
     return asked;
   }

@@ -385,10 +385,13 @@ export class BatchRunner {
   }
 
   /** When the line is to be asked again; undefined where the error is its answer. */
-  #again(error: GatewayError, { attempts }: ClaimedLine, { run }: Running) {
+  #again(error: GatewayError, { attempts }: ClaimedLine, { batch, run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
     const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
     if (passing.has(error.code)) return { inSeconds, failed: false };
+    const resetsAt = error.quota?.resets_at ?? null;
+    // A quota that opens in time is waited for; one of a month that is spent is an answer.
+    if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: longestWaitSeconds, failed: false };
     if (ofServers.has(error.code) && attempts + 1 < mostAttempts) return { inSeconds, failed: true };
     return undefined;
   }
