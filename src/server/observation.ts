@@ -35,6 +35,7 @@ export interface ObservationOptions {
   routing: Pick<ModelRouting, "budget" | "catalog" | "router" | "capacity" | "commands" | "sources" | "network">;
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
+  batches: ServerMetricsOptions["batches"];
   notices: ServerMetricsOptions["notices"];
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
@@ -80,6 +81,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     nodes: network.directory,
     readiness: () => readinessNow(checked),
     http: options.http,
+    batches: options.batches,
     notices: options.notices,
     ofWorkers: options.ofWorkers,
     formSpace: options.formSpace,

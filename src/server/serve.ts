@@ -197,6 +197,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     http: (): Http1Server => server,
     formSpace,
     notices: () => notices.figures(),
+    batches: () => batches.batchRunner.figures,
     isDraining: () => draining,
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,

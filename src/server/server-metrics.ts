@@ -6,6 +6,7 @@ import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
 import type { SpoolSpace } from "../forms/spool-space.ts";
+import { type BatchFigures, lineEnds } from "../http/api/batches/batch-runner.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -53,6 +54,7 @@ export interface ServerMetricsOptions {
   /** Texts of the metrics of workers, as `WorkerMetrics` has them; left out: there are none. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   formSpace: Pick<SpoolSpace, "heldBytes" | "mostBytes">;
+  batches(): BatchFigures;
   notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
 }
 
@@ -109,6 +111,7 @@ export class ServerMetrics {
     writeModelProcesses(out, this.#options.commands.engines, this.#options.budget);
     this.#writeStores(out);
     this.#writeNotices(out);
+    writeBatches(out, this.#options.batches());
     const delay = "headrace_event_loop_delay_seconds";
     out.family(delay, "histogram", "How late a timer was, ten times a second: for so long, nothing could be answered.");
     out.lines(this.#loopDelay.lines(delay, ""));
@@ -249,6 +252,14 @@ export class ServerMetrics {
       for (const result of attemptEnds) out.sample(labelText({ way, result }), attempts[way][result]);
     }
   }
+}
+
+function writeBatches(out: Exposition, { open, running, ended }: BatchFigures): void {
+  out.gauge("headrace_batches_open", "Batches with work left, whichever replica does it.", open);
+  out.gauge("headrace_batch_lines_running", "Lines of batches that this process has under way.", running);
+  const attempts = "headrace_batch_line_attempts_total";
+  out.family(attempts, "counter", "Attempts at lines: `gave_way` to a live request, `again` is made another time.");
+  for (const result of lineEnds) out.sample(labelText({ result }), ended[result]);
 }
 
 export function writeHttp(

@@ -355,6 +355,9 @@ describe("the idle lane", () => {
     expect(booked.every(({ outcome }) => outcome === "completed")).toBe(true);
     const asked = upstream.requests.filter(({ body }) => textOf(body).startsWith("idle"));
     expect(asked.length).toBeGreaterThanOrEqual(8);
+    const metrics = await (await fetch(`${own.url}/metrics`)).text();
+    expect(metrics).toContain('headrace_batch_line_attempts_total{result="answered"} 6\n');
+    expect(metrics).toMatch(/^headrace_batch_line_attempts_total\{result="gave_way"\} [2-9]$/m);
   });
 
   test("is bounded where nobody says how many requests a server takes", async () => {

@@ -73,6 +73,18 @@ const forgottenAtOnce = 200;
 const passing = new Set(["rate_limit_exceeded", "service_unavailable"]);
 const ofServers = new Set(["upstream_error", "upstream_timeout", "internal_error"]);
 
+/** How an attempt at a line ends: with its answer, with a failure as its answer, or for another one later. */
+export const lineEnds = ["answered", "failed", "gave_way", "again"] as const;
+export type LineEnd = (typeof lineEnds)[number];
+
+/** What this process has of batches at the moment, and how its attempts at lines ended since its start. */
+export interface BatchFigures {
+  /** Batches with work left, whoever does it, as of the last look. */
+  open: number;
+  running: number;
+  ended: Readonly<Record<LineEnd, number>>;
+}
+
 interface Running {
   batch: Batch;
   model: string;
@@ -100,6 +112,7 @@ export class BatchRunner {
   #isClosed = false;
   #hasStarted = false;
   #isFailing = false;
+  readonly #ended: Record<LineEnd, number> = { answered: 0, failed: 0, gave_way: 0, again: 0 };
 
   constructor(options: BatchRunnerOptions) {
     this.#options = options;
@@ -110,9 +123,8 @@ export class BatchRunner {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Lines that this process has under way. */
-  get running(): number {
-    return this.#running.size;
+  get figures(): BatchFigures {
+    return { open: this.#open.length, running: this.#running.size, ended: this.#ended };
   }
 
   /** Looks for work now, as somebody brought some. */
@@ -339,6 +351,7 @@ export class BatchRunner {
       const error = toGatewayError(thrown);
       const again = this.#again(error, line, running);
       if (again) {
+        this.#ended[running.run?.gaveWay ? "gave_way" : "again"]++;
         // What holds for one of its lines mostly holds for the others: they need not ask to be told the same.
         const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
         if (!again.failed) this.#resting.set(batch.id, untilMs);
@@ -350,7 +363,9 @@ export class BatchRunner {
     }
     const usage = running.run?.usage;
     // The answer and what is charged for it are one write: whoever dies before it has done nothing, and after it all.
-    if (!(await work.answered(line, { text, isError, usage }, this.#claim)) || !usage) return;
+    if (!(await work.answered(line, { text, isError, usage }, this.#claim))) return;
+    this.#ended[isError ? "failed" : "answered"]++;
+    if (!usage) return;
     await this.#options.charge(usage.begin, usage.end);
     this.#paid.push(line);
   }
