@@ -335,7 +335,7 @@ export const scanners: readonly Scanner[] = [
     scan: text(decodeEmbedding),
     inputs: each(["AAAA", "=", " ", "-_"]),
     // What it makes of more is enough for garbage to be collected each time, of all that other tests have left.
-    length: 600_000,
+    length: 200_000,
     cuts: whole,
   },
 ];
