@@ -1,8 +1,9 @@
 // Work on batches that several processes share: each line is one process's at a time, and answered once.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { batchOf } from "../../../../tests/support/batches.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { sealOf } from "../../../../tests/support/stored-responses.ts";
-import type { Batch, Claim, ClaimedLine, LineUsage } from "../../../domain/batches/batch.ts";
+import type { Claim, ClaimedLine, LineUsage } from "../../../domain/batches/batch.ts";
 import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { SqlBatchStore } from "./batch-store.ts";
 import { SqlBatchWork } from "./batch-work.ts";
@@ -10,18 +11,6 @@ import { SqlBatchWork } from "./batch-work.ts";
 const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };
 const claimOf = (id: string, leaseSeconds = 60): Claim => ({ id, leaseSeconds });
 const [one, two] = [claimOf("one"), claimOf("two")];
-
-function batchOf(id: string, more: Partial<Batch> = {}): Batch {
-  return {
-    ...{ id, accountId: "acct_1", environment: "live", keyId: "key_1", appId: null, personId: null, madeBy: null },
-    ...{ form: "openai", endpoint: "/v1/chat/completions", inputFileId: "file-1", status: "validating", ending: null },
-    ...{ createdAt: 1_000, expiresAt: 9_000, inProgressAt: null, finalizingAt: null, cancellingAt: null },
-    ...{ endedAt: null, models: [], total: 0, completed: 0, failed: 0 },
-    ...{ promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 },
-    ...{ outputFileId: null, errorFileId: null, keepSeconds: null, faults: [], metadata: { a: "b" } },
-    ...more,
-  };
-}
 
 const usage: LineUsage = {
   begin: {

@@ -37,8 +37,6 @@ export class SqlFileStore implements FileStore {
     return available(
       writing(this.#db, async (tx) => {
         if ((await bytesOf(tx, file.accountId)) + file.bytes > mostBytes) return false;
-        // One that is made a second time, as after a death of whoever made it, takes the place of the first.
-        await tx`DELETE FROM stored_files WHERE id = ${file.id}`;
         await tx`INSERT INTO stored_files ${tx(row)}`;
         return true;
       }),
