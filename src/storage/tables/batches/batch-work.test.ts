@@ -107,6 +107,15 @@ onEachDatabase(({ open }) => {
   });
 
   describe("a line", () => {
+    test("that is answered once its batch has expired is neither counted nor owed: the output calls it expired", async () => {
+      await begun("b1", 2);
+      const [line] = await claim("b1", 1, one);
+      await work.endDue(9_000);
+      expect(await work.answered(line as ClaimedLine, { text: "x", isError: false, usage }, one)).toBe(false);
+      expect(await store.find(owner, "b1")).toMatchObject({ completed: 0, failed: 0, promptTokens: 0 });
+      expect([(await work.lines("b1", 0, 9))[0]?.answer, await work.unpaid(9, "b1")]).toEqual([null, []]);
+    });
+
     test("is claimed by one of many who want it at the same time", async () => {
       await begun("b1", 40);
       const claims = await Promise.all(Array.from({ length: 8 }, (_, n) => claim("b1", 10, claimOf(String(n)))));
