@@ -1,5 +1,7 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
 import { toFile } from "openai";
@@ -250,6 +252,21 @@ describe("OpenAI's SDK", () => {
     expect(await linesOf(batch.error_file_id)).toMatchObject([{ custom_id: "b", response: { status_code: 400 } }]);
     expect([seen.get("once"), seen.get("bad")]).toEqual([2, 1]);
   });
+});
+
+test("a batch whose file cannot be read holds up no other", async () => {
+  const input_file_id = await upload([line("a", chat("x"))]);
+  const path = join(server.dataDir, "files", input_file_id.slice(-2), input_file_id);
+  rmSync(path);
+  mkdirSync(path);
+  const stuck = await client.batches.create({
+    ...{ input_file_id, completion_window: "24h", endpoint: "/v1/chat/completions" },
+  });
+  const batch = await ended((await begin([line("a", chat("x"))])).id);
+  expect(batch.status).toBe("completed");
+  expect((await client.batches.retrieve(stuck.id)).status).toBe("validating");
+  await client.batches.cancel(stuck.id);
+  rmSync(path, { recursive: true });
 });
 
 describe("Anthropic's SDK", () => {

@@ -146,8 +146,8 @@ export interface BatchWork {
     claim: Claim,
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Gives a batch back. */
-  release(batchId: string, claim: Claim): Promise<void>;
+  /** Gives a batch back, to be taken again from that time on: meanwhile the others have their turn. */
+  release(batchId: string, claim: Claim, inSeconds: number): Promise<void>;
   /** Those with lines to be answered, oldest first. */
   open(limit: number): Promise<Batch[]>;
   /** Takes lines that ask for one of these models, first ones first. */

@@ -66,6 +66,8 @@ const mostAttempts = 8;
 const longestWaitSeconds = 60;
 /** How long a server that closes waits for what it has under way. */
 const closeMs = 3_000;
+/** How soon a batch is taken again that could not be validated or finalized. */
+const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
@@ -214,8 +216,7 @@ export class BatchRunner {
       await finishBatch(batch, this.#claim, { work, storedFiles, nowSeconds: () => clock.nowSeconds() });
     } catch (error) {
       log.error("batch_step_failed", { batch: batch.id, detail: detailOf(error) });
-      await Bun.sleep(1_000);
-      await work.release(batch.id, this.#claim);
+      await work.release(batch.id, this.#claim, stepAgainSeconds);
     }
   }
 

@@ -96,10 +96,12 @@ export class SqlBatchWork implements BatchWork {
     return this.#move(id, claim, { status: ending ?? "completed", ended_at: now, ...files });
   }
 
-  async release(batchId: string, { id }: Claim): Promise<void> {
+  async release(batchId: string, { id }: Claim, inSeconds: number): Promise<void> {
     await written(
       this.#db,
-      (tx) => tx`UPDATE batches SET claim = NULL, claimed_until = 0 WHERE id = ${batchId} AND claim = ${id}`,
+      (tx) => tx`
+        UPDATE batches SET claim = NULL, claimed_until = ${databaseSeconds(tx)} + ${inSeconds}
+        WHERE id = ${batchId} AND claim = ${id}`,
     );
   }
 
