@@ -152,7 +152,7 @@ export function tooLarge({ maxBytes }: FileBounds): GatewayError {
   );
 }
 
-function accountFull({ accountBytes }: FileBounds): GatewayError {
+export function accountFull({ accountBytes }: FileBounds): GatewayError {
   return new GatewayError(
     "request_too_large",
     `The files of this account would have more than ${accountBytes} bytes together (files.account_bytes). Delete some first.`,
