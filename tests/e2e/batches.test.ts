@@ -393,6 +393,22 @@ describe("the idle lane", () => {
   });
 });
 
+test("a line that needs more than a rate limit ever allows has that as its answer, and holds up no other", async () => {
+  const tier = { name: "enterprise", requests_per_minute: null, tokens_per_minute: 300 };
+  await using own = await startHeadrace({
+    flags: { mode: "production", publicUrl: "http://127.0.0.1:7545" },
+    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace("name: up", "name: up, max_concurrency: 1"),
+    batchTimes: { lookMs: 50 },
+  });
+  const ownClient = openaiClient(own);
+  const of = (content: string) => chat(content, { model: "upstream-model", max_tokens: 5 });
+  const { id } = await begin([line("long", of("word ".repeat(1_000))), line("a", of("x"))], undefined, ownClient);
+  const batch = await ended(id, ownClient);
+  expect(batch).toMatchObject({ status: "completed", request_counts: { total: 2, completed: 1, failed: 1 } });
+  const [refused] = await linesOf(batch.error_file_id, ownClient);
+  expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
+});
+
 test("a batch dies with its key: what it had not answered is refused", async () => {
   const made = (await (
     await server.request("/v1/keys", { body: { name: "short", scopes: ["chat:read", "chat:write"] } })

@@ -389,7 +389,9 @@ export class BatchRunner {
   #again(error: GatewayError, { attempts }: ClaimedLine, { run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
     const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
-    if (passing.has(error.code)) return { inSeconds, failed: false };
+    // A line that needs more than a limit ever allows would hold up its batch until that expires.
+    const neverFits = error.shouldRetry === false && error.retryAfterSeconds === undefined;
+    if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     if (ofServers.has(error.code) && attempts + 1 < mostAttempts) return { inSeconds, failed: true };
     return undefined;
   }
