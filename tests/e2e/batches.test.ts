@@ -173,6 +173,15 @@ describe("OpenAI's SDK", () => {
     expect(upstream.requests.filter(({ body }) => textOf(body) === "x").length).toBe(0);
   });
 
+  test("has a model that no database can keep answered as one that does not exist, and a custom_id like that refused", async () => {
+    const odd = ["chatter\0", "chatter\ud800"].map((model, n) => line(`${n}`, chat("x", { model })));
+    const batch = await ended((await begin([...odd, line("good", chat("x"))])).id);
+    expect(batch.request_counts).toEqual({ total: 3, completed: 1, failed: 2 });
+    for (const { response } of await linesOf(batch.error_file_id)) expect(response).toMatchObject({ status_code: 404 });
+    const refused = await ended((await begin([line("a\ud800", chat("x")), line("a\0", chat("x"))])).id);
+    expect(refused.errors?.data?.map(({ param }) => param)).toEqual(["custom_id", "custom_id"]);
+  });
+
   test.each([
     ["has no requests", ["", "  "], /no requests/],
     ["has too many", Array.from({ length: 501 }, (_, n) => line(`${n}`, chat("x"))), /at most 500/],
