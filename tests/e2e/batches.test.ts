@@ -315,6 +315,17 @@ describe("Anthropic's SDK", () => {
     expect(await refusal(batches.retrieve(made.id))).toMatch(/not_found_error/);
   });
 
+  test("is refused at once what would leave a batch without any results", async () => {
+    const create = (requests: { custom_id: string; params: never }[]) =>
+      refusal(anthropic().messages.batches.create({ requests }));
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ custom_id: `${n}`, params: params("x", { model: `m${n}` }) }));
+    const same = Array.from({ length: 501 }, (_, n) => ({ custom_id: `${n}`, params: params("x") }));
+    expect(await create(same)).toMatch(/400 .*at most 500 \(batches.max_requests/);
+    expect(await create(many(101))).toMatch(/400 .*at most 100 models/);
+    expect(await create([{ custom_id: "a\ud800", params: params("x") }])).toMatch(/400 .*requests\[0\].custom_id/);
+  });
+
   test("cancels one", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(() => gate.promise);

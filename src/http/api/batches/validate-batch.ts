@@ -18,7 +18,7 @@ export type Validated = { models: readonly string[]; total: number } | { faults:
 /** Faults that are told: whoever mends a hundred sends the file again anyway. */
 const mostFaults = 100;
 /** Models that one batch may ask for. */
-const mostModels = 100;
+export const mostModels = 100;
 const linesAtOnce = 200;
 
 /** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
