@@ -24,8 +24,6 @@ export interface StoredFilesOptions {
 
 /** What is known of a file before it is written. */
 export interface FileBegin {
-  /** Left out: a new one. */
-  id?: string;
   filename: string;
   purpose: FilePurpose;
   /** How many are announced; 0 where nobody knows. */
@@ -53,10 +51,11 @@ export class StoredFiles {
   }
 
   /** Rejects with `request_too_large` where there is no room for it. */
-  async begin(by: MadeBy, { id = newFileId(), filename, purpose, bytes }: FileBegin): Promise<NewFile> {
+  async begin(by: MadeBy, { filename, purpose, bytes }: FileBegin): Promise<NewFile> {
     const { files, objects, clock } = this.#options;
     const bounds = boundsFor(purpose, this.bounds);
     if (bytes > bounds.maxBytes) throw tooLarge(bounds);
+    const id = `file-${randomUUID().replaceAll("-", "")}`;
     const createdAt = clock.nowSeconds();
     const { accountId, environment, keyId, appId, personId, madeBy } = by;
     const file: StoredFile = {
@@ -135,10 +134,6 @@ export class NewFile {
   }
 }
 
-export function newFileId(): string {
-  return `file-${randomUUID().replaceAll("-", "")}`;
-}
-
 /** Answers that were given are not lost for want of room: their number is bounded by that of the requests. */
 function boundsFor(purpose: FilePurpose, bounds: FileBounds): FileBounds {
   if (purpose !== "batch_output") return bounds;
@@ -157,7 +152,7 @@ export function tooLarge({ maxBytes }: FileBounds): GatewayError {
   );
 }
 
-function accountFull({ accountBytes }: FileBounds): GatewayError {
+export function accountFull({ accountBytes }: FileBounds): GatewayError {
   return new GatewayError(
     "request_too_large",
     `The files of this account would have more than ${accountBytes} bytes together (files.account_bytes). Delete some first.`,

@@ -1,5 +1,7 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
 import { toFile } from "openai";
@@ -171,6 +173,15 @@ describe("OpenAI's SDK", () => {
     expect(upstream.requests.filter(({ body }) => textOf(body) === "x").length).toBe(0);
   });
 
+  test("has a model that no database can keep answered as one that does not exist, and a custom_id like that refused", async () => {
+    const odd = ["chatter\0", "chatter\ud800"].map((model, n) => line(`${n}`, chat("x", { model })));
+    const batch = await ended((await begin([...odd, line("good", chat("x"))])).id);
+    expect(batch.request_counts).toEqual({ total: 3, completed: 1, failed: 2 });
+    for (const { response } of await linesOf(batch.error_file_id)) expect(response).toMatchObject({ status_code: 404 });
+    const refused = await ended((await begin([line("a\ud800", chat("x")), line("a\0", chat("x"))])).id);
+    expect(refused.errors?.data?.map(({ param }) => param)).toEqual(["custom_id", "custom_id"]);
+  });
+
   test.each([
     ["has no requests", ["", "  "], /no requests/],
     ["has too many", Array.from({ length: 501 }, (_, n) => line(`${n}`, chat("x"))), /at most 500/],
@@ -252,6 +263,21 @@ describe("OpenAI's SDK", () => {
   });
 });
 
+test("a batch whose file cannot be read holds up no other", async () => {
+  const input_file_id = await upload([line("a", chat("x"))]);
+  const path = join(server.dataDir, "files", input_file_id.slice(-2), input_file_id);
+  rmSync(path);
+  mkdirSync(path);
+  const stuck = await client.batches.create({
+    ...{ input_file_id, completion_window: "24h", endpoint: "/v1/chat/completions" },
+  });
+  const batch = await ended((await begin([line("a", chat("x"))])).id);
+  expect(batch.status).toBe("completed");
+  expect((await client.batches.retrieve(stuck.id)).status).toBe("validating");
+  await client.batches.cancel(stuck.id);
+  rmSync(path, { recursive: true });
+});
+
 describe("Anthropic's SDK", () => {
   const anthropic = () => new Anthropic({ baseURL: server.url, apiKey: server.key, maxRetries: 0, logLevel: "off" });
   const params = (content: string, more: Json = {}) =>
@@ -287,6 +313,17 @@ describe("Anthropic's SDK", () => {
     }, "it is deleted");
     expect(deleted).toEqual({ id: made.id, type: "message_batch_deleted" });
     expect(await refusal(batches.retrieve(made.id))).toMatch(/not_found_error/);
+  });
+
+  test("is refused at once what would leave a batch without any results", async () => {
+    const create = (requests: { custom_id: string; params: never }[]) =>
+      refusal(anthropic().messages.batches.create({ requests }));
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ custom_id: `${n}`, params: params("x", { model: `m${n}` }) }));
+    const same = Array.from({ length: 501 }, (_, n) => ({ custom_id: `${n}`, params: params("x") }));
+    expect(await create(same)).toMatch(/400 .*at most 500 \(batches.max_requests/);
+    expect(await create(many(101))).toMatch(/400 .*at most 100 models/);
+    expect(await create([{ custom_id: "a\ud800", params: params("x") }])).toMatch(/400 .*requests\[0\].custom_id/);
   });
 
   test("cancels one", async () => {
@@ -377,6 +414,22 @@ describe("the idle lane", () => {
     expect((await ended((await begin(lines, undefined, ownClient)).id, ownClient)).status).toBe("completed");
     expect(most).toBe(3);
   });
+});
+
+test("a line that needs more than a rate limit ever allows has that as its answer, and holds up no other", async () => {
+  const tier = { name: "enterprise", requests_per_minute: null, tokens_per_minute: 300 };
+  await using own = await startHeadrace({
+    flags: { mode: "production", publicUrl: "http://127.0.0.1:7545" },
+    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace("name: up", "name: up, max_concurrency: 1"),
+    batchTimes: { lookMs: 50 },
+  });
+  const ownClient = openaiClient(own);
+  const of = (content: string) => chat(content, { model: "upstream-model", max_tokens: 5 });
+  const { id } = await begin([line("long", of("word ".repeat(1_000))), line("a", of("x"))], undefined, ownClient);
+  const batch = await ended(id, ownClient);
+  expect(batch).toMatchObject({ status: "completed", request_counts: { total: 2, completed: 1, failed: 1 } });
+  const [refused] = await linesOf(batch.error_file_id, ownClient);
+  expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
 });
 
 test("a batch dies with its key: what it had not answered is refused", async () => {

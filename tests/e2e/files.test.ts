@@ -194,6 +194,17 @@ test("the files of an account have a bound together", async () => {
   for (const id of made) await client.files.delete(id);
 });
 
+test("uploads that are under way are within the bound of an account, and outside it once they are given up", async () => {
+  const create = () =>
+    client.uploads.create({ filename: "a", purpose: "batch", mime_type: "text/plain", bytes: 8_000_000 });
+  const made: string[] = [];
+  for (let n = 0; n < 2; n++) made.push((await create()).id);
+  expect(await refusal(create())).toMatch(/413 .*account_bytes/);
+  await client.uploads.cancel(made.pop() ?? "");
+  made.push((await create()).id);
+  for (const id of made) await client.uploads.cancel(id);
+});
+
 test("whoever is not its owner finds no file", async () => {
   const made = await client.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
   const key = async (scopes: string[]) => {

@@ -146,13 +146,13 @@ export interface BatchWork {
     claim: Claim,
     nowSeconds: number,
   ): Promise<boolean>;
-  /** Gives a batch back. */
-  release(batchId: string, claim: Claim): Promise<void>;
+  /** Gives a batch back, to be taken again from that time on: meanwhile the others have their turn. */
+  release(batchId: string, claim: Claim, inSeconds: number): Promise<void>;
   /** Those with lines to be answered, oldest first. */
   open(limit: number): Promise<Batch[]>;
   /** Takes lines that ask for one of these models, first ones first. */
   claimLines(batchId: string, models: readonly string[], limit: number, claim: Claim): Promise<ClaimedLine[]>;
-  /** Keeps an answer, and counts it. False where the line is claimed no more: then the answer is nobody's. */
+  /** Keeps an answer, and counts it. False where the line is claimed no more, or its batch is to end: then the answer is nobody's. */
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
   /** Gives lines back, to be taken again from that time on; `failed`: after an attempt that failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;

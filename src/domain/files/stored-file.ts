@@ -77,7 +77,8 @@ export interface UploadPart {
 }
 
 export interface UploadStore {
-  create(upload: Upload): Promise<void>;
+  /** False where the files of its account and what it is uploading would have more than `mostBytes` together. */
+  create(upload: Upload, mostBytes: number): Promise<boolean>;
   /** Expired ones are found for as long as they are there. */
   find(owner: ResponseOwner, id: string): Promise<Upload | undefined>;
   /** Before its first byte is written. False where it is pending no more, or its parts would have more bytes than it. */

@@ -515,6 +515,35 @@ describe("the idle lane", () => {
     expect(third.place).toBeDefined();
   });
 
+  test("gives as many places as a wide live request needs, one after the other", async () => {
+    const engine = engineWith({ concurrency: () => 3 });
+    for (let n = 0; n < 3; n++) {
+      const line: PlaceRequest = { ...requestOf("a"), onWanted: () => setImmediate(() => place?.release()) };
+      const place = capacity.take(on(engine), line);
+    }
+    const wide = watch(on(engine), requestOf("l", 2));
+    await settle();
+    await settle();
+    await settle();
+    expect(wide.place).toBeDefined();
+    expect(figures(engine)).toEqual({ limit: 3, inFlight: 3, waiting: 0 });
+  });
+
+  test("gives its places to live requests also where none may wait", async () => {
+    bounds.maxWaiting = 0;
+    const engine = engineWith({ maxConcurrency: 1 });
+    const line = idle("a");
+    const place = capacity.take(on(engine), line);
+    const live = watch(on(engine), requestOf("l"));
+    expect(line.wanted).toBe(1);
+    place?.release();
+    await live.settled;
+    expect([live.place !== undefined, live.error]).toEqual([true, undefined]);
+    const late = watch(on(engine), requestOf("l"));
+    await late.settled;
+    expect(late.error?.code).toBe("service_unavailable");
+  });
+
   test("waits behind every live request, and is no part of their queue", async () => {
     bounds.maxWaiting = 1;
     const engine = engineWith({ maxConcurrency: 1 });

@@ -239,7 +239,11 @@ export class Capacity {
         const deployment = next.options.get(gate);
         if (!deployment) return;
         const othersWork = this.#anyWorks(next.options.values());
-        if (!this.#isFree(gate, deployment, next.request, othersWork)) return;
+        if (!this.#isFree(gate, deployment, next.request, othersWork)) {
+          // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.
+          if (queue === gate.queue && !gate.fits(next.request.width)) gate.makeWay();
+          return;
+        }
         next.grant(this.#place(gate, deployment, next.request));
       }
     }
@@ -306,8 +310,9 @@ function mayTake(gate: Gate, { width, onWanted }: PlaceRequest): boolean {
 
 /** Where the queue is full, the account with the longest one gives way to those with fewer. */
 function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
-  const { queue } = gate;
-  if (queue.waiting < maxWaiting) return true;
+  const { queue, idleInFlight } = gate;
+  // Whoever gets the place of a request of the idle lane does not wait for an answer to end.
+  if (queue.waiting < maxWaiting + idleInFlight) return true;
   const yielding = queue.yielding(accountId);
   if (!yielding) return false;
   gate.delist(yielding);

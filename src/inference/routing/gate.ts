@@ -106,6 +106,11 @@ export class Gate {
     return this.#inFlight;
   }
 
+  /** Requests of the idle lane that have places. */
+  get idleInFlight(): number {
+    return this.#idleInFlight;
+  }
+
   /** Mean time between two places that become free while all are taken; undefined before the first answer. */
   get turnMs(): number | undefined {
     return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;

@@ -32,6 +32,7 @@ export interface Batches {
   batches: SqlBatchStore;
   batchRunner: BatchRunner;
   openBatches(): number;
+  mostRequests(): number;
 }
 
 const secondsPerDay = 86_400;
@@ -59,5 +60,9 @@ export function openBatches(options: BatchesOptions): Batches {
     deleteExpired: (now: number, limit: number) => batches.deleteEnded(now - keptSeconds, limit),
   };
   opened.add(new ExpirySweep({ what: "batch", store, deletionClock, log }));
-  return { batches, batchRunner, openBatches: () => current().batches.openBatches };
+  return {
+    ...{ batches, batchRunner },
+    openBatches: () => current().batches.openBatches,
+    mostRequests: () => current().batches.maxRequests,
+  };
 }

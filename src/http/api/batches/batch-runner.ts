@@ -66,6 +66,8 @@ const mostAttempts = 8;
 const longestWaitSeconds = 60;
 /** How long a server that closes waits for what it has under way. */
 const closeMs = 3_000;
+/** How soon a batch is taken again that could not be validated or finalized. */
+const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
 const forgottenAtOnce = 200;
 
@@ -226,8 +228,7 @@ export class BatchRunner {
       await finishBatch(batch, this.#claim, { work, storedFiles, nowSeconds: () => clock.nowSeconds() });
     } catch (error) {
       log.error("batch_step_failed", { batch: batch.id, detail: detailOf(error) });
-      await Bun.sleep(1_000);
-      await work.release(batch.id, this.#claim);
+      await work.release(batch.id, this.#claim, stepAgainSeconds);
     }
   }
 
@@ -403,7 +404,9 @@ export class BatchRunner {
   #again(error: GatewayError, { attempts }: ClaimedLine, { batch, run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
     const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
-    if (passing.has(error.code)) return { inSeconds, failed: false };
+    // A line that needs more than a limit ever allows would hold up its batch until that expires.
+    const neverFits = error.shouldRetry === false && error.retryAfterSeconds === undefined;
+    if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     const resetsAt = error.quota?.resets_at ?? null;
     // A quota that opens in time is waited for; one of a month that is spent is an answer.
     if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: longestWaitSeconds, failed: false };

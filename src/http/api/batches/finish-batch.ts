@@ -1,5 +1,4 @@
 // Writes the answers of a batch, in the order of its lines, into the files that its owner reads.
-import { createHash } from "node:crypto";
 import type { AnsweredLine, Batch, BatchWork, Claim } from "../../../domain/batches/batch.ts";
 import type { NewFile, StoredFiles } from "../../../files/stored-files.ts";
 import { unansweredLine, unreadableLine } from "./output-lines.ts";
@@ -14,8 +13,8 @@ export interface FinishDeps {
 const linesAtOnce = 10;
 
 /**
- * What was begun by one that died is written anew, under the same names: answers that are there do not change any more. False
- * where the batch is claimed no more.
+ * What was begun by one that died is written anew, into files of its own: one that was only slow, and lost its lease, must
+ * touch nothing of whoever finishes in its place. False where the batch is claimed no more; then nothing stays of its files.
  */
 export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps): Promise<boolean> {
   const { work } = deps;
@@ -32,12 +31,13 @@ export async function finishBatch(batch: Batch, claim: Claim, deps: FinishDeps):
     }
     const outputFileId = await output.finish();
     const errorFileId = errors === output ? null : await errors.finish();
-    return await work.finish(
-      { id: batch.id, ending: batch.ending, outputFileId, errorFileId },
-      claim,
-      deps.nowSeconds(),
-    );
+    const { id, ending } = batch;
+    if (await work.finish({ id, ending, outputFileId, errorFileId }, claim, deps.nowSeconds())) return true;
+    await output.discard();
+    await errors.discard();
+    return false;
   } catch (error) {
+    // Where nobody can say whether the batch has them, those that are finished stay.
     await output.abandon();
     await errors.abandon();
     throw error;
@@ -60,7 +60,6 @@ class Output {
 
   async write(text: string): Promise<void> {
     this.#file ??= await this.#deps.storedFiles.begin(this.#batch, {
-      id: this.#id,
       ...{ filename: this.#filename, purpose: "batch_output", bytes: 0 },
     });
     await this.#file.write(Buffer.from(`${text}\n`));
@@ -70,18 +69,18 @@ class Output {
   async finish(): Promise<string | null> {
     if (!this.#file) return null;
     const { keepSeconds } = this.#batch;
-    await this.#file.finish({ filename: this.#filename, purpose: "batch_output", keepSeconds });
+    const { id } = await this.#file.finish({ filename: this.#filename, purpose: "batch_output", keepSeconds });
     this.#isFinished = true;
-    return this.#id;
+    return id;
   }
 
   async abandon(): Promise<void> {
-    if (!this.#isFinished) await this.#file?.abandon();
+    if (!this.#isFinished) await this.discard();
   }
 
-  get #id(): string {
-    const digest = createHash("sha256").update(`${this.#batch.id} ${this.#what}`).digest("hex");
-    return `file-${digest.slice(0, 32)}`;
+  /** Also one that is finished. */
+  async discard(): Promise<void> {
+    await this.#file?.abandon();
   }
 
   get #filename(): string {

@@ -73,14 +73,22 @@ export interface LineFrame {
   body: Readonly<Record<string, unknown>>;
 }
 
+/** Whether a database gives the text back as it was. */
+export function isKeepable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
 /** Throws a GatewayError whose `param` is the member of the line that is wrong. */
 export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: RequestLimits): LineFrame {
   if (!bytes) {
     throw invalidRequest(`The line has more than the ${limits.bodyBytes} bytes that a request may have.`);
   }
   const { custom_id: customId, method = "POST", url, body } = parsed(bytes);
-  if (typeof customId !== "string" || customId === "" || customId.length > longestCustomId || customId.includes("\0")) {
-    throw fieldError("custom_id", `must be a text of 1 to ${longestCustomId} characters, without U+0000.`);
+  if (typeof customId !== "string" || customId === "" || customId.length > longestCustomId || !isKeepable(customId)) {
+    throw fieldError(
+      "custom_id",
+      `must be a text of 1 to ${longestCustomId} characters, without U+0000 and halves of characters.`,
+    );
   }
   if (method !== "POST") throw fieldError("method", "must be POST.");
   if (url !== endpoint) {

@@ -19,9 +19,13 @@ import { madeBy } from "../files/file-routes.ts";
 import { sendBytes } from "../files/send-bytes.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type BatchRouteDeps, batchNotFound, begin, newBatch } from "./batch-routes.ts";
+import { isKeepable } from "./input-lines.ts";
+import { mostModels } from "./validate-batch.ts";
 
 export interface MessageBatchRouteDeps extends BatchRouteDeps {
   storedFiles: StoredFiles;
+  /** The most requests of a batch; a reload may change it. */
+  mostRequests(): number;
   /** The address that clients use, without `/v1`. */
   installationUrl(): string;
 }
@@ -58,6 +62,7 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
       validate(messageBatchRequest, body);
       const { requests } = body as z.infer<typeof messageBatchRequest>;
       requireOwnIds(requests);
+      requireFew(requests, deps.mostRequests());
       const inputFileId = await keepLines(requests, principal, deps);
       const batch = newBatch(principal, deps.clock, {
         ...{ form: "anthropic", endpoint, inputFileId, metadata: null, keepSeconds: null },
@@ -172,11 +177,25 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
 function requireOwnIds(requests: readonly { custom_id: string }[]): void {
   const seen = new Map<string, number>();
   for (const [index, { custom_id: id }] of requests.entries()) {
+    if (!isKeepable(id)) {
+      throw fieldError(`requests[${index}].custom_id`, "must be without U+0000 and halves of characters.");
+    }
     const before = seen.get(id);
     if (before !== undefined) {
       throw fieldError(`requests[${index}].custom_id`, `is that of requests[${before}] already; give each its own.`);
     }
     seen.set(id, index);
+  }
+}
+
+/** A batch of this form has no fault of its own to tell later: what is wrong with all of it is refused here. */
+function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], mostRequests: number): void {
+  if (requests.length > mostRequests) {
+    throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);
+  }
+  const models = new Set(requests.map(({ params }) => params["model"]));
+  if (models.size > mostModels) {
+    throw fieldError("requests", `must ask for at most ${mostModels} models together (got ${models.size}).`);
   }
 }
 

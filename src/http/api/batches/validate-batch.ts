@@ -4,7 +4,7 @@ import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../../../do
 import { longestModelId } from "../../../domain/models/model-entry.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
 import type { RequestLimits } from "../../decode/decode-request.ts";
-import { type FoundLine, type LineFrame, linesOf, readFrame, requestOf } from "./input-lines.ts";
+import { type FoundLine, isKeepable, type LineFrame, linesOf, readFrame, requestOf } from "./input-lines.ts";
 
 export interface ValidateDeps {
   work: Pick<BatchWork, "beginLines" | "addLines">;
@@ -18,7 +18,7 @@ export type Validated = { models: readonly string[]; total: number } | { faults:
 /** Faults that are told: whoever mends a hundred sends the file again anyway. */
 const mostFaults = 100;
 /** Models that one batch may ask for. */
-const mostModels = 100;
+export const mostModels = 100;
 const linesAtOnce = 200;
 
 /** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
@@ -66,7 +66,9 @@ class Reading {
         });
       }
       this.#ids.set(customId, line);
-      const model = this.#modelOf(frame);
+      const asked = this.#modelOf(frame);
+      // What cannot be kept names no model: the line is told so when it is asked.
+      const model = isKeepable(asked) ? asked : "";
       this.#models.add(model);
       if (this.#faults.length === 0) this.#lines.push({ batchId, line, customId, model, start, end });
     } catch (error) {
@@ -91,7 +93,7 @@ class Reading {
     } catch (error) {
       if (this.#batch.form !== "anthropic") throw error;
       const { model } = frame.body;
-      return typeof model === "string" && !model.includes("\0") ? model.slice(0, longestModelId) : "";
+      return typeof model === "string" ? model.slice(0, longestModelId) : "";
     }
   }
 

@@ -5,7 +5,7 @@ import { shown } from "../../../base/text/shown.ts";
 import type { ObjectStore, ObjectWriter } from "../../../domain/files/object-store.ts";
 import type { StoredFile, Upload, UploadPart, UploadStore } from "../../../domain/files/stored-file.ts";
 import type { Principal } from "../../../domain/principal.ts";
-import { type NewFile, tooLarge } from "../../../files/stored-files.ts";
+import { accountFull, type NewFile, tooLarge } from "../../../files/stored-files.ts";
 import {
   partForm,
   partToWire,
@@ -62,7 +62,8 @@ function createRoute(deps: UploadRouteDeps): ScopedRoute {
         ...{ status: "pending", createdAt, expiresAt: createdAt + uploadSeconds },
         ...{ keepSeconds: body.expires_after?.seconds ?? null, fileId: null },
       };
-      await uploads.create(upload);
+      const { bounds } = storedFiles;
+      if (!(await uploads.create(upload, bounds.accountBytes))) throw accountFull(bounds);
       return Response.json(uploadToWire(upload, undefined, createdAt));
     },
   );

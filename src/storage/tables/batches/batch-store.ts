@@ -51,12 +51,11 @@ export class SqlBatchStore implements BatchStore {
     const mine = madeFor(this.#db, owner);
     return available(
       writing(this.#db, async (tx) => {
-        const [row] = await tx`
+        // The lines stay as they are, however many: none of a batch that is to end is claimed or answered any more.
+        await tx`
           UPDATE batches AS c SET status = 'finalizing', ending = 'cancelled', cancelling_at = ${nowSeconds},
             finalizing_at = ${nowSeconds}, claim = NULL, claimed_until = 0
-          WHERE id = ${id} AND ${mine} AND status IN ('validating', 'in_progress') RETURNING id`;
-        // What is under way is nobody's from now on, wherever that is.
-        if (row) await tx`UPDATE batch_lines SET claim = NULL WHERE batch_id = ${id} AND done_at IS NULL`;
+          WHERE id = ${id} AND ${mine} AND status IN ('validating', 'in_progress')`;
         return await batches.first(tx`SELECT * FROM batches AS c WHERE id = ${id} AND ${mine}`);
       }),
     );

@@ -1,8 +1,9 @@
 // Work on batches that several processes share: each line is one process's at a time, and answered once.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { batchOf } from "../../../../tests/support/batches.ts";
 import { onEachDatabase, type TestDatabase } from "../../../../tests/support/databases.ts";
 import { sealOf } from "../../../../tests/support/stored-responses.ts";
-import type { Batch, Claim, ClaimedLine, LineUsage } from "../../../domain/batches/batch.ts";
+import type { Claim, ClaimedLine, LineUsage } from "../../../domain/batches/batch.ts";
 import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { SqlBatchStore } from "./batch-store.ts";
 import { SqlBatchWork } from "./batch-work.ts";
@@ -10,18 +11,6 @@ import { SqlBatchWork } from "./batch-work.ts";
 const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };
 const claimOf = (id: string, leaseSeconds = 60): Claim => ({ id, leaseSeconds });
 const [one, two] = [claimOf("one"), claimOf("two")];
-
-function batchOf(id: string, more: Partial<Batch> = {}): Batch {
-  return {
-    ...{ id, accountId: "acct_1", environment: "live", keyId: "key_1", appId: null, personId: null, madeBy: null },
-    ...{ form: "openai", endpoint: "/v1/chat/completions", inputFileId: "file-1", status: "validating", ending: null },
-    ...{ createdAt: 1_000, expiresAt: 9_000, inProgressAt: null, finalizingAt: null, cancellingAt: null },
-    ...{ endedAt: null, models: [], total: 0, completed: 0, failed: 0 },
-    ...{ promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 },
-    ...{ outputFileId: null, errorFileId: null, keepSeconds: null, faults: [], metadata: { a: "b" } },
-    ...more,
-  };
-}
 
 const usage: LineUsage = {
   begin: {
@@ -118,6 +107,15 @@ onEachDatabase(({ open }) => {
   });
 
   describe("a line", () => {
+    test("that is answered once its batch has expired is neither counted nor owed: the output calls it expired", async () => {
+      await begun("b1", 2);
+      const [line] = await claim("b1", 1, one);
+      await work.endDue(9_000);
+      expect(await work.answered(line as ClaimedLine, { text: "x", isError: false, usage }, one)).toBe(false);
+      expect(await store.find(owner, "b1")).toMatchObject({ completed: 0, failed: 0, promptTokens: 0 });
+      expect([(await work.lines("b1", 0, 9))[0]?.answer, await work.unpaid(9, "b1")]).toEqual([null, []]);
+    });
+
     test("is claimed by one of many who want it at the same time", async () => {
       await begun("b1", 40);
       const claims = await Promise.all(Array.from({ length: 8 }, (_, n) => claim("b1", 10, claimOf(String(n)))));

@@ -96,10 +96,12 @@ export class SqlBatchWork implements BatchWork {
     return this.#move(id, claim, { status: ending ?? "completed", ended_at: now, ...files });
   }
 
-  async release(batchId: string, { id }: Claim): Promise<void> {
+  async release(batchId: string, { id }: Claim, inSeconds: number): Promise<void> {
     await written(
       this.#db,
-      (tx) => tx`UPDATE batches SET claim = NULL, claimed_until = 0 WHERE id = ${batchId} AND claim = ${id}`,
+      (tx) => tx`
+        UPDATE batches SET claim = NULL, claimed_until = ${databaseSeconds(tx)} + ${inSeconds}
+        WHERE id = ${batchId} AND claim = ${id}`,
     );
   }
 
@@ -148,6 +150,10 @@ export class SqlBatchWork implements BatchWork {
     };
     return available(
       adding(this.#db, async (tx) => {
+        // Whoever ends the batch waits for this answer, or is waited for: it is counted, charged and in the output, or none of it.
+        const alone = dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
+        const [open] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${alone}`;
+        if (!open) return false;
         const [row] = await tx`
           UPDATE batch_lines SET ${tx(columns)}, done_at = ${databaseSeconds(tx)}
           WHERE batch_id = ${batchId} AND line = ${line} AND claim = ${id} AND done_at IS NULL RETURNING line`;

@@ -37,8 +37,6 @@ export class SqlFileStore implements FileStore {
     return available(
       writing(this.#db, async (tx) => {
         if ((await bytesOf(tx, file.accountId)) + file.bytes > mostBytes) return false;
-        // One that is made a second time, as after a death of whoever made it, takes the place of the first.
-        await tx`DELETE FROM stored_files WHERE id = ${file.id}`;
         await tx`INSERT INTO stored_files ${tx(row)}`;
         return true;
       }),
@@ -121,7 +119,8 @@ export function madeFor(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-async function bytesOf(tx: Database, accountId: string): Promise<number> {
+/** Of all files of an account, those on their way included. */
+export async function bytesOf(tx: Database, accountId: string): Promise<number> {
   const [row]: { bytes: number | string | null }[] = await tx`
     SELECT SUM(bytes) AS bytes FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
   return Number(row?.bytes ?? 0);

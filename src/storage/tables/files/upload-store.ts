@@ -4,7 +4,7 @@ import type { ResponseOwner } from "../../../domain/models/stored-response.ts";
 import { type Database, writing } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { integer, table, text } from "../../sql/table.ts";
-import { madeFor, makerColumns } from "./file-store.ts";
+import { bytesOf, madeFor, makerColumns } from "./file-store.ts";
 
 const uploads = table<Upload>({
   id: text,
@@ -31,8 +31,18 @@ export class SqlUploadStore implements UploadStore {
     this.#db = db;
   }
 
-  async create(upload: Upload): Promise<void> {
-    await written(this.#db, (tx) => tx`INSERT INTO uploads ${tx(uploads.row(upload))}`);
+  create(upload: Upload, mostBytes: number): Promise<boolean> {
+    return available(
+      writing(this.#db, async (tx) => {
+        const { accountId, createdAt, bytes } = upload;
+        const [pending]: { bytes: number | string | null }[] = await tx`
+          SELECT SUM(bytes) AS bytes FROM uploads
+          WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${createdAt}`;
+        if ((await bytesOf(tx, accountId)) + Number(pending?.bytes ?? 0) + bytes > mostBytes) return false;
+        await tx`INSERT INTO uploads ${tx(uploads.row(upload))}`;
+        return true;
+      }),
+    );
   }
 
   find(owner: ResponseOwner, id: string): Promise<Upload | undefined> {

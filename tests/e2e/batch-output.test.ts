@@ -1,0 +1,65 @@
+// The files of a batch that several processes finish, as one lost its lease: what its owner reads is whole.
+import { afterAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import type { AnsweredLine } from "../../src/domain/batches/batch.ts";
+import { StoredFiles } from "../../src/files/stored-files.ts";
+import { finishBatch } from "../../src/http/api/batches/finish-batch.ts";
+import { DiskObjects } from "../../src/storage/objects/disk-objects.ts";
+import { SqlFileStore } from "../../src/storage/tables/files/file-store.ts";
+import { SqlUploadStore } from "../../src/storage/tables/files/upload-store.ts";
+import { batchOf } from "../support/batches.ts";
+import { sqliteDatabases } from "../support/databases.ts";
+import { now, owner } from "../support/stored-responses.ts";
+
+const database = await sqliteDatabases().open();
+afterAll(() => database.close());
+const objects = new DiskObjects(join(database.directory, "files"));
+await objects.open(now * 1_000);
+const clock = { ...systemClock, nowSeconds: () => now };
+const files = new SqlFileStore(database.db);
+const storedFiles = new StoredFiles({
+  ...{ files, uploads: new SqlUploadStore(database.db), objects, clock },
+  bounds: { maxBytes: 1_000, accountBytes: 10_000, retentionDays: 30 },
+});
+const batch = batchOf("batch_1", { ending: "completed" });
+const answered = (line: number): AnsweredLine => {
+  return { line, customId: `c${line}`, answer: { text: `{"line":${line}}`, isError: false } };
+};
+
+/** One who finishes the batch: how its lines are read, and whether the batch is still claimed by it. */
+function finisher(isMine: boolean, lines: (after: number) => Promise<AnsweredLine[]>) {
+  const given: (string | null)[] = [];
+  const work = {
+    lines: (_: string, after: number) => lines(after),
+    async finish({ outputFileId }: { outputFileId: string | null }) {
+      given.push(outputFileId);
+      return isMine;
+    },
+  };
+  const finished = finishBatch(batch, { id: "x", leaseSeconds: 30 }, { work, storedFiles, nowSeconds: () => now });
+  return { given, finished };
+}
+
+test("one that lost its lease while it wrote changes nothing of the output of whoever finished in its place", async () => {
+  const stalled = Promise.withResolvers<AnsweredLine[]>();
+  const wrote = Promise.withResolvers<void>();
+  const slow = finisher(false, (after) => {
+    if (after === 0) return Promise.resolve([answered(1)]);
+    wrote.resolve();
+    return stalled.promise;
+  });
+  await wrote.promise;
+  const quick = finisher(true, async (after) => (after === 0 ? [answered(1), answered(2)] : []));
+  expect(await quick.finished).toBe(true);
+  // By now the lines are deleted, as the batch has ended.
+  stalled.resolve([]);
+  expect(await slow.finished).toBe(false);
+  const id = quick.given[0] ?? "";
+  const kept = await files.find(owner, id, now);
+  expect(kept).toMatchObject({ filename: "batch_1_output.jsonl", bytes: 22 });
+  const pieces = await Array.fromAsync(storedFiles.read({ id }));
+  expect(Buffer.concat(pieces).toString()).toBe('{"line":1}\n{"line":2}\n');
+  const page = { after: undefined, limit: 10, order: "asc" as const, purpose: undefined };
+  expect((await files.list(owner, page, now))?.map((one) => one.id)).toEqual([id]);
+});
