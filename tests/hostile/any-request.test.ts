@@ -106,7 +106,8 @@ function undocumented(operation: Operation, response: Response, text: string): s
   if (!documented) return [`status ${status} is not documented`];
   const type = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   if (Object.keys(documented).length === 0) return [];
-  const media = documented[type];
+  // What is bytes has the type that its server told.
+  const media = documented[type] ?? documented["application/octet-stream"];
   if (!media) return [`${type} is not documented for ${status}`];
   if (type !== "application/json" || !media.schema) return [];
   return mismatches(JSON.parse(text), media.schema, described.resolve);
