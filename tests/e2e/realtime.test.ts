@@ -138,6 +138,22 @@ test("the session has the model's public name, whatever its server calls it, and
   expect(upstream.connections.at(-1)?.events).toHaveLength(1);
 });
 
+test("what a server tells of a response is booked, whatever limit its client has asked for before", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  // Servers refuse some of these, know others by another name, and may have said more at any rate.
+  client.send({ type: "session.update", session: { max_output_tokens: 1 } });
+  client.send({ type: "response.create", response: { max_output_tokens: "inf" } });
+  await client.until("response.done");
+  client.send({ type: "response.create" });
+  await client.until("response.done", 2);
+  const records = await booked(id, 2);
+  expect(records.map((record) => [record["completion_tokens"], record["capped"]])).toEqual([
+    [13, false],
+    [13, false],
+  ]);
+});
+
 test("a transcript is booked as its server tells it, at the price of the model that made it", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });

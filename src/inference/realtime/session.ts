@@ -68,7 +68,7 @@ export class RealtimeSession implements Stoppable {
   #client: PausableLink | undefined;
   #server: PausableLink | undefined;
   #transcriber: Model | undefined;
-  /** The most tokens of a response that does not say so itself. */
+  /** The most tokens of a response that does not say so itself, as the client last asked for it. */
   #maxTokens: number | undefined;
   #lastMs = 0;
   #checking = false;
@@ -192,7 +192,7 @@ export class RealtimeSession implements Stoppable {
       const told = memberOf(event, "session");
       const { session, transcriber } = forServer(told, models, principal, deps);
       this.#transcriber = transcriber ?? this.#transcriber;
-      this.#maxTokens = limitIn(told) ?? this.#maxTokens;
+      this.#maxTokens = limitIn(told, this.#maxTokens);
       this.#pass({ ...event, session });
     } catch (error) {
       this.#tell(this.#options.toGatewayError(error), idOf(event));
@@ -208,7 +208,7 @@ export class RealtimeSession implements Stoppable {
     }
     const eventId = own ?? `event_headrace_${++this.#ids}`;
     try {
-      const booked = await this.#book(limitIn(memberOf(event, "response")) ?? this.#maxTokens);
+      const booked = await this.#book(limitIn(memberOf(event, "response"), this.#maxTokens));
       if (this.#isOver) {
         await booked.settle("cancelled", nothingUsed);
         return;
@@ -524,9 +524,13 @@ function responseId(event: Json): string {
   return String(memberOf(event, "response")["id"]);
 }
 
-/** By the name of now, and of the preview; `inf` says that there is none. */
-function limitIn({ max_output_tokens: limit, max_response_output_tokens: older }: Json): number | undefined {
+/** By the name of now, and of the preview; `usual` where it names neither. `inf`, and what is no limit, says that there is none. */
+function limitIn(
+  { max_output_tokens: limit, max_response_output_tokens: older }: Json,
+  usual: number | undefined,
+): number | undefined {
   const said = limit ?? older;
+  if (said === undefined || said === null) return usual;
   return typeof said === "number" && Number.isSafeInteger(said) && said > 0 ? said : undefined;
 }
 
