@@ -257,6 +257,34 @@ test("a server that ends in the middle of a response is told as its fault, and w
   expect(Number(record?.["completion_tokens"])).toBeGreaterThan(0);
 });
 
+test("what a server says right before it ends reaches the client, and is booked; what it has only begun is settled", async () => {
+  const { id, key } = await keyWith({});
+  using whole = await connect({ key });
+  const response = { id: "resp_last", status: "completed" };
+  const usage = { input_tokens: 70, output_tokens: 5 };
+  await whole.until("session.created");
+  const first = upstream.connections.at(-1);
+  first?.send({ type: "response.created", response });
+  first?.send({ type: "response.output_text.delta", response_id: "resp_last", delta: "all" });
+  first?.send({ type: "response.done", response: { ...response, usage } });
+  first?.close(1000);
+  expect(await whole.closed).toBe(1000);
+  expect(whole.events.at(-1)).toMatchObject({ type: "response.done", response: { usage } });
+
+  using begun = await connect({ key });
+  await begun.until("session.created");
+  const second = upstream.connections.at(-1);
+  for (let i = 0; i < 2; i++) second?.send({ type: "response.created", response: { id: "resp_twice" } });
+  second?.close(1000);
+  expect(await begun.closed).toBe(1011);
+  const records = await booked(id, 3);
+  expect(records.map((record) => [record["outcome"], record["completion_tokens"], record["estimated"]])).toEqual([
+    ["failed", 0, true],
+    ["failed", 0, true],
+    ["completed", 5, false],
+  ]);
+});
+
 test("what is no event is refused and does not reach the server; the session goes on", async () => {
   using client = await connect();
   client.socket.send("hello");

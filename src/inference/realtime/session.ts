@@ -75,8 +75,7 @@ export class RealtimeSession implements Stoppable {
   #isOver = false;
   /** How what is under way ends, once it is over. */
   #ending: { outcome: UsageOutcome; error: GatewayError | undefined } = { outcome: "cancelled", error: undefined };
-  /** The close code of the server, once it is gone. */
-  #serverGone: number | undefined;
+  #isServerGone = false;
   #lastPrincipal: Principal | undefined;
   #linger: ReturnType<typeof setTimeout> | undefined;
   #ids = 0;
@@ -107,7 +106,11 @@ export class RealtimeSession implements Stoppable {
         this.#fromServer.add(bytes);
       },
       drained: () => this.#fromClient.goOn(),
-      closed: (code) => this.#serverClosed(code),
+      closed: (code) => {
+        this.#isServerGone = true;
+        // What it said last may be what a response has used.
+        this.#fromServer.end(() => this.#serverClosed(code));
+      },
     };
   }
 
@@ -132,10 +135,7 @@ export class RealtimeSession implements Stoppable {
       setInterval(() => void this.#check(), credentialMs),
     );
     this.#options.deps.stopping.add(this);
-    queueMicrotask(() => {
-      if (this.#serverGone !== undefined) this.#serverClosed(this.#serverGone);
-      else this.#fromServer.goOn();
-    });
+    queueMicrotask(() => this.#fromServer.goOn());
     return {
       message: (bytes) => {
         this.#lastMs = this.#nowMs();
@@ -165,7 +165,7 @@ export class RealtimeSession implements Stoppable {
   // Towards the server.
 
   #ofClient(bytes: Uint8Array): void | Promise<void> {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isServerGone) return;
     let event: Json;
     try {
       event = readEvent(bytes);
@@ -299,7 +299,10 @@ export class RealtimeSession implements Stoppable {
     const asked = this.#asked.shift();
     try {
       const booked = asked?.booked ?? (await this.#book(this.#maxTokens));
+      const forgotten = this.#responses.get(id);
       this.#responses.set(id, booked);
+      // A server that begins one twice tells the usage of one alone.
+      await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
       if (this.#isOver) this.#cancelAtServer(id);
       this.#give(this.#named(event));
     } catch (error) {
@@ -480,8 +483,6 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
-    this.#serverGone = code;
-    if (!this.#client && !this.#isOver) return;
     const wasUnderWay = this.#responses.size + this.#asked.length > 0;
     const isPlain = code === closing.normal || code === closing.goingAway;
     const error = serverFault("The connection to the model server ended.");
