@@ -165,6 +165,44 @@ test("a transcript is booked as its server tells it, at the price of the model t
   expect(record?.["cost"]).toBeCloseTo(57e-6, 9);
 });
 
+test("what vLLM writes down is booked by what it tells at its end, or as an estimate where nobody hears that", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "session.update", model: "talker" });
+  await client.until("session.updated");
+  const server = upstream.connections.at(-1);
+  expect(server?.events).toEqual([{ type: "session.update", model: "rt-own-name" }]);
+  client.send({ type: "session.update", event_id: "mine", model: "gpt-other" });
+  expect((await client.until("error")).error).toMatchObject({ param: "model", event_id: "mine" });
+
+  server?.send({ type: "transcription.delta", delta: "The mill" });
+  server?.send({ type: "transcription.done", text: "The mill", usage: { prompt_tokens: 40, completion_tokens: 2 } });
+  await client.until("transcription.done");
+  client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(48_000).toString("base64") });
+  server?.send({ type: "transcription.done", text: "It runs by itself.", usage: null });
+  await client.until("transcription.done", 2);
+  client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(9_600).toString("base64") });
+  server?.send({ type: "transcription.delta", delta: "It runs" });
+  await client.until("transcription.delta", 2);
+  client.socket.close();
+  const records = await booked(id, 3);
+  expect(records.map((record) => [record["prompt_tokens"], record["estimated"]])).toEqual([
+    [2, true],
+    [10, true],
+    [40, false],
+  ]);
+  expect(records.map((record) => Number(record["completion_tokens"]) > 0)).toEqual([true, true, true]);
+});
+
+test("a spent quota ends a session in which only transcripts are made", async () => {
+  const { key } = await keyWith({ quotas: [{ unit: "tokens", amount: 10, per: "day" }] });
+  using client = await connect({ key });
+  await client.until("session.created");
+  for (let i = 0; i < 2; i++) upstream.connections.at(-1)?.send({ type: "transcription.done", text: "A".repeat(200) });
+  expect((await client.until("error")).error?.code).toBe("insufficient_quota");
+  expect(await client.closed).toBe(1008);
+});
+
 test("a response that the server begins by itself, as somebody stopped speaking, is admitted and booked as well", async () => {
   const { id, key } = await keyWith({ rate_limit: 1, rate_limit_window: 3600 });
   using client = await connect({ key });

@@ -12,7 +12,7 @@ import type { InferenceDeps } from "../call.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { type BookedResponse, type BookingDeps, bookResponse, bookTold, type RequestLine } from "./booked-response.ts";
 import { mostHeldBytes, OneWay } from "./one-way.ts";
-import { forClient, forServer, type SessionModels } from "./realtime-models.ts";
+import { forClient, forServer, type SessionModels, withOwnModel } from "./realtime-models.ts";
 import { SaidSoFar } from "./said-so-far.ts";
 import { isJson, type Json, memberOf, toldUsage } from "./told-usage.ts";
 
@@ -191,9 +191,11 @@ export class RealtimeSession implements Stoppable {
       const principal = await this.#options.principal();
       const told = memberOf(event, "session");
       const { session, transcriber } = forServer(told, models, principal, deps);
+      // vLLM has it here.
+      const named = withOwnModel(event, "model", models);
       this.#transcriber = transcriber ?? this.#transcriber;
       this.#maxTokens = limitIn(told, this.#maxTokens);
-      this.#pass({ ...event, session });
+      this.#pass("session" in event ? { ...named, session } : named);
     } catch (error) {
       this.#tell(this.#options.toGatewayError(error), idOf(event));
     }
@@ -279,8 +281,15 @@ export class RealtimeSession implements Stoppable {
         return this.#created(event);
       case "response.done":
         return this.#done(event);
+      case "conversation.item.input_audio_transcription.delta":
+      case "transcription.delta":
+        this.#said.wrote(event["delta"]);
+        this.#client?.send(bytes);
+        return;
       case "conversation.item.input_audio_transcription.completed":
-        return this.#transcribed(event);
+        return this.#transcribed(event, event["transcript"]);
+      case "transcription.done":
+        return this.#transcribed(event, event["text"]);
       case "error":
         this.#failedAtServer(event);
         return;
@@ -336,27 +345,26 @@ export class RealtimeSession implements Stoppable {
     return { ...event, response: { ...response, model: this.#options.models.name } };
   }
 
-  async #transcribed(event: Json): Promise<void> {
-    const usage = toldUsage(event["usage"]);
-    if (usage) {
-      const refusal = await this.#bookTranscript(usage).catch((error: unknown) => error);
-      if (refusal !== undefined) {
-        this.#give(event);
-        this.#fail(this.#options.toGatewayError(refusal), closing.refused);
-        return;
-      }
-    }
+  async #transcribed(event: Json, text: unknown): Promise<void> {
+    const estimate = this.#said.transcribed(text);
+    const refusal = await this.#bookTranscript(toldUsage(event["usage"]) ?? estimate);
     this.#give(event);
+    if (refusal !== undefined) this.#fail(this.#options.toGatewayError(refusal), closing.refused);
   }
 
+  /** Resolves with what ends the session: its limits do not admit it, or it could not be written. */
   async #bookTranscript(usage: TokenUsage): Promise<unknown> {
     const { deps, models, tagHeader } = this.#options;
-    const principal = this.#lastPrincipal ?? (await this.#options.principal());
-    const model = this.#transcriber ?? deps.catalog.get(models.model.id) ?? models.model;
-    const upstream = models.deployment.engine.name;
-    const { promptTokens, completionTokens } = usage;
-    const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
-    return await bookTold(booking, usage, this.#options.line(), deps);
+    try {
+      const principal = this.#lastPrincipal ?? (await this.#options.principal());
+      const model = this.#transcriber ?? deps.catalog.get(models.model.id) ?? models.model;
+      const upstream = models.deployment.engine.name;
+      const { promptTokens, completionTokens } = usage;
+      const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
+      return await bookTold(booking, usage, this.#options.line(), deps);
+    } catch (error) {
+      return error;
+    }
   }
 
   #goesOn(event: Json, bytes: Uint8Array): void | Promise<void> {
@@ -483,6 +491,8 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
+    // A server that writes for as long as it hears tells the usage at the end alone.
+    if (this.#said.isWriting) void this.#bookTranscript(this.#said.transcribed(undefined));
     const wasUnderWay = this.#responses.size + this.#asked.length > 0;
     const isPlain = code === closing.normal || code === closing.goingAway;
     const error = serverFault("The connection to the model server ended.");
