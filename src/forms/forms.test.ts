@@ -1,11 +1,13 @@
 // What is kept of a form: in memory or on the disk, for as long as somebody needs it, within bounds; and how long its sound is.
+
+import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wavOf } from "../../tests/support/media-server.ts";
 import { type BodySource, bodyOf } from "../base/bytes/body-source.ts";
-import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
 import { audioSeconds } from "./audio-length.ts";
 import { boundaryOf, isForm } from "./boundary.ts";
@@ -99,6 +101,28 @@ test("the file of a form has no name while it is there, and what a killed proces
   writeFileSync(left, "x");
   spaceOf();
   expect(existsSync(left)).toBe(false);
+});
+
+test("a form that comes in single bytes is kept in a few blocks, in memory as on the disk, and comes out as it was", async () => {
+  const all = form(Buffer.alloc(40_000, "x"), "y".repeat(40_000));
+  const buffers = () => Object.values(heapStats().objectTypeCounts).reduce((sum, count) => sum + count, 0);
+  for (const memoryBytes of [1_000_000, 1_000]) {
+    let most = 0;
+    const source: BodySource = {
+      flow(sink) {
+        const before = buffers();
+        for (let i = 0; i < all.length; i++) sink.data(ByteSpan.of(all.subarray(i, i + 1)));
+        Bun.gc(true);
+        most = buffers() - before;
+        sink.end();
+      },
+      ...{ pause() {}, resume() {}, cancel() {} },
+    };
+    const kept = await read(all, spaceOf(), { memoryBytes, source });
+    expect(most).toBeLessThan(20_000);
+    expect(await taken(kept.sentFor("y".repeat(40_000)).open())).toEqual(all);
+    kept.release();
+  }
 });
 
 test("an account has half of the disk, or one form; what is given back can be had again", async () => {
