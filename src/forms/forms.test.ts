@@ -215,10 +215,30 @@ describe("the length of sound", () => {
   test("is estimated from the bytes of what says nothing, or what cannot be", () => {
     expect(audioSeconds(Buffer.from("ID3"), 160_000)).toBe(10);
     const wav = wavOf(1);
-    wav.writeUInt32LE(0, 28);
+    wav.writeUInt32LE(0, 24);
     expect(audioSeconds(wav, 160_000)).toBe(10);
-    // It would take a gigabyte a second, and be next to nothing.
-    wav.writeUInt32LE(0x40000000, 28);
+    // It would take two gigabytes a second, and be next to nothing.
+    wav.writeUInt32LE(0x40000000, 24);
     expect(audioSeconds(wav, 61_440_000)).toBe(10);
+  });
+
+  test("is not made short by a header of which no decoder takes notice", () => {
+    const wav = wavOf(100);
+    const start = wav.subarray(0, 4_096);
+    wav.writeUInt32LE(6_000_000, 28);
+    expect(audioSeconds(start, wav.length)).toBe(100);
+    // The first of several pieces of samples.
+    wav.writeUInt32LE(2, 40);
+    expect(audioSeconds(start, wav.length)).toBe(100);
+    // Samples of a format that is packed.
+    wav.writeUInt16LE(0x55, 20);
+    expect(audioSeconds(start, 160_044)).toBe(10);
+
+    const flac = Buffer.alloc(42);
+    flac.write("fLaC", 0, "latin1");
+    flac.writeUIntBE((16_000 << 4) | 0x00, 18, 3);
+    flac[21] = 0xf0;
+    flac.writeUInt32BE(1, 22);
+    expect(audioSeconds(flac, 320_000)).toBe(10);
   });
 });

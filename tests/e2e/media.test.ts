@@ -262,6 +262,20 @@ describe("transcriptions", () => {
     expect((await booked(told.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
   });
 
+  test("of which a server tells what cannot be are counted by the length of the file, as an estimate", async () => {
+    const audio = new File([wavOf(7.5)], "a.wav");
+    for (const told of [{ duration: 1e308 }, { usage: { type: "duration", seconds: 9e15 } }, { duration: -5 }]) {
+      media.script((_, response) => json(response, 200, { text: "The mill.", ...told }));
+      const { data, response } = await client.audio.transcriptions
+        .create({ model: "media", file: audio })
+        .withResponse();
+      expect(data.text).toBe("The mill.");
+      expect(await booked(response.headers.get("x-request-id"))).toMatchObject({
+        ...{ estimated: true, usage_details: { seconds: 8 } },
+      });
+    }
+  });
+
   test("whose server tells nothing are counted by the length of the file, as an estimate", async () => {
     const upload = await toFile(wavOf(3), "a.wav");
     const { data, response } = await client.audio.transcriptions
