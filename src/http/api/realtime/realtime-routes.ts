@@ -86,7 +86,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
     headers: { ...checked.headers, ...spoken },
     upgrade(channel) {
       new WebSocketLink(channel, {
-        ...{ role: "server", kind: "text", maxMessageBytes },
+        ...{ role: "server", kind: "text", maxMessageBytes, holder: req.holder },
         listen: (link) => session.listenToClient(link),
       });
     },
