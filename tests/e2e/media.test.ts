@@ -150,12 +150,15 @@ describe("speech", () => {
   });
 
   test("of a type that a browser would show is not said to be that, and an error in JSON is one", async () => {
-    media.script((_, res) => {
-      res.writeHead(200, { "content-type": "text/html" });
-      res.end("<script>alert(1)</script>");
-    });
-    const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
-    expect(page.headers.get("content-type")).toBe("application/octet-stream");
+    for (const type of ["text/html", "audio/mpeg; a=b, text/html", "audio/mpeg, text/html", "text/plain;, text/html"]) {
+      media.script((_, res) => {
+        res.writeHead(200, { "content-type": type });
+        res.end("<script>alert(1)</script>");
+      });
+      const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+      expect(page.headers.get("content-type")).toBe("application/octet-stream");
+      expect(page.headers.get("x-content-type-options")).toBe("nosniff");
+    }
     media.script((_, res) => json(res, 200, { error: { message: "no voice" } }));
     const failed = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
     expect(failed.status).toBe(502);

@@ -21,7 +21,7 @@ export class SaidSoFar {
   #tokens = 0;
   #instructions = 0;
   #audioBytes = 0;
-  /** Of the transcript that is on its way: what was heard for it, and bytes of its text. */
+  /** Bytes that were heard for the transcript that is on its way, and those of its text. */
   #unwrittenBytes = 0;
   #writtenBytes = 0;
 
