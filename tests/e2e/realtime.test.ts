@@ -247,6 +247,17 @@ test("a key that is revoked ends its session within a second, and what it had us
   });
 });
 
+test("a key that may not use the model any more ends its session within a second, also where it asks for nothing", async () => {
+  const { id, key } = await keyWith({ models: ["talker"] });
+  using client = await connect({ key });
+  await client.until("session.created");
+  const since = performance.now();
+  await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { models: ["scribe"] } });
+  expect((await client.until("error")).error?.code).toBe("model_not_found");
+  expect(await client.closed).toBe(1008);
+  expect(performance.now() - since).toBeLessThan(1_000);
+});
+
 test("a client that leaves in the middle breaks the response off, and pays what the server counted until then", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({});

@@ -411,7 +411,13 @@ export class RealtimeSession implements Stoppable {
     if (this.#checking || this.#isOver) return;
     this.#checking = true;
     try {
-      this.#lastPrincipal = await this.#options.principal();
+      const principal = await this.#options.principal();
+      this.#lastPrincipal = principal;
+      const { deps, models } = this.#options;
+      const { id } = models.model;
+      // One that nobody has at the moment says nothing of who may use it.
+      const model = deps.catalog.get(id);
+      if (model) requireModel(principal, model, id);
     } catch (thrown) {
       const error = this.#options.toGatewayError(thrown);
       // A database that is away for a moment says nothing of a key.
@@ -513,7 +519,10 @@ export class RealtimeSession implements Stoppable {
 }
 
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: true };
-const endsSession: ReadonlySet<string> = new Set(["invalid_api_key", "token_expired", "insufficient_scope"]);
+const endsSession: ReadonlySet<string> = new Set([
+  ...["invalid_api_key", "token_expired", "insufficient_scope"],
+  ...["model_not_found", "permission_denied"],
+]);
 
 /** Throws `invalid_request`. */
 function readEvent(bytes: Uint8Array): Json {
