@@ -425,6 +425,20 @@ test("a client that does not read keeps its server waiting, and nothing is piled
   client.destroy();
 });
 
+test("a key has no more sessions open than requests, and each gives its place back", async () => {
+  await using few = await startHeadrace({ yaml: `${yaml(upstream.url)}limits: { open_requests_per_key: 3 }\n` });
+  const before = upstream.connections.length;
+  const open = async () => await connect({ at: few, key: few.key });
+  const sessions = [await open(), await open()];
+  await expect(open()).rejects.toThrow();
+  expect(upstream.connections.length - before).toBe(2);
+  const url = "/v1/realtime?model=mute";
+  for (let i = 0; i < 4; i++) expect((await few.request(url)).status).toBe(426);
+  sessions[0]?.socket.close();
+  const again = await until(async () => await open().catch(() => undefined), "the place is given back");
+  for (const one of [...sessions, again]) one.socket.close();
+});
+
 test("workers hand a session over to the primary process, which books it", async () => {
   await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
   for (let i = 0; i < 4; i++) {

@@ -26,6 +26,8 @@ export interface RealtimeOptions {
   line(): RequestLine;
   /** Told of a response that was refused before it was on the ledger. */
   refused(line: RequestLine, principal: Principal, error: GatewayError): void;
+  /** Called once the server's end is gone. */
+  over(): void;
   tagHeader: string | null;
   /** On whose account the messages of the client are held. */
   holder: Holder;
@@ -511,6 +513,7 @@ export class RealtimeSession implements Stoppable {
     }
     this.#server = undefined;
     this.#endIfAlone();
+    this.#options.over();
   }
 
   #nowMs(): number {
