@@ -345,6 +345,21 @@ test("what is no event is refused and does not reach the server; the session goe
   expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["conversation.item.create"]);
 });
 
+test("an event that is nested too deeply is refused, from the client as from the server, and nothing is left of it", async () => {
+  const deepText = "[".repeat(50_000) + "]".repeat(50_000);
+  const nested = (type: string) => `{"type":"${type}","deep":${deepText}}`;
+  using client = await connect();
+  await client.until("session.created");
+  for (const type of ["conversation.item.create", "response.create", "session.update"]) client.socket.send(nested(type));
+  await client.until("error", 3);
+  client.send({ type: "response.create" });
+  await client.until("response.done");
+  expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["response.create"]);
+  const deep = JSON.parse(deepText.slice(45_000, -45_000)) as Json;
+  upstream.connections.at(-1)?.send({ type: "session.updated", session: { deep } });
+  expect(await client.closed).toBe(1011);
+});
+
 test("a browser names its key as a subprotocol; a wrong one opens nothing", async () => {
   using client = await connect({ protocols: ["realtime", `openai-insecure-api-key.${server.key}`] });
   expect(client.socket.protocol).toBe("realtime");

@@ -47,6 +47,8 @@ export const realtimeTimes = {
 
 /** Responses at once that are asked for or under way. */
 const mostResponses = 8;
+/** Levels of an event: what is nested more deeply can be read, and not written again. Schemas of tools have a dozen. */
+const mostDepth = 100;
 /** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
@@ -535,8 +537,16 @@ function readEvent(bytes: Uint8Array): Json {
   } catch {
     throw invalidRequest("A message must be an event: a JSON object with a type.");
   }
-  if (isJson(event) && typeof event["type"] === "string") return event;
-  throw invalidRequest("A message must be an event: a JSON object with a type.");
+  if (!isJson(event) || typeof event["type"] !== "string") {
+    throw invalidRequest("A message must be an event: a JSON object with a type.");
+  }
+  if (isDeeper(event, mostDepth)) throw invalidRequest(`An event must be nested at most ${mostDepth} levels deep.`);
+  return event;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1));
 }
 
 function idOf({ event_id: id }: Json): string | null {
