@@ -345,13 +345,17 @@ test("what is no event is refused and does not reach the server; the session goe
   expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["conversation.item.create"]);
 });
 
-test("an event that is nested too deeply is refused, from the client as from the server, and nothing is left of it", async () => {
+test("an event that is nested too deeply, or of too much, is refused, from the client as from the server, and nothing is left of it", async () => {
   const deepText = "[".repeat(50_000) + "]".repeat(50_000);
+  const many = `{"type":"response.create","many":[${"[],".repeat(300_000)}1]}`;
   const nested = (type: string) => `{"type":"${type}","deep":${deepText}}`;
   using client = await connect();
   await client.until("session.created");
-  for (const type of ["conversation.item.create", "response.create", "session.update"]) client.socket.send(nested(type));
-  await client.until("error", 3);
+  for (const type of ["conversation.item.create", "response.create", "session.update"])
+    client.socket.send(nested(type));
+  client.socket.send(many);
+  await client.until("error", 4);
+  expect(client.events.at(-1)?.error?.message).toContain("cannot be used");
   client.send({ type: "response.create" });
   await client.until("response.done");
   expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["response.create"]);

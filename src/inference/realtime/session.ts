@@ -3,6 +3,7 @@ import { nowhere } from "../../base/bag.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -47,7 +48,7 @@ export const realtimeTimes = {
 
 /** Responses at once that are asked for or under way. */
 const mostResponses = 8;
-/** Levels of an event: what is nested more deeply can be read, and not written again. Schemas of tools have a dozen. */
+/** Levels of an event: the schemas of tools have a dozen. */
 const mostDepth = 100;
 /** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
@@ -529,24 +530,22 @@ const endsSession: ReadonlySet<string> = new Set([
   ...["model_not_found", "permission_denied"],
 ]);
 
-/** Throws `invalid_request`. */
+/**
+ * Throws `invalid_request`. What is nested too deeply can be read, and not written again; and millions of values would hold up
+ * everybody while they are: both are seen before the event is parsed.
+ */
 function readEvent(bytes: Uint8Array): Json {
   let event: unknown;
   try {
-    event = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    throw invalidRequest("A message must be an event: a JSON object with a type.");
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+    scanObject(text, { depth: mostDepth, ...bodyMass });
+    event = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
+    throw invalidRequest(`A message must be an event: a JSON object with a type.${why}`);
   }
-  if (!isJson(event) || typeof event["type"] !== "string") {
-    throw invalidRequest("A message must be an event: a JSON object with a type.");
-  }
-  if (isDeeper(event, mostDepth)) throw invalidRequest(`An event must be nested at most ${mostDepth} levels deep.`);
-  return event;
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1));
+  if (isJson(event) && typeof event["type"] === "string") return event;
+  throw invalidRequest("A message must be an event: a JSON object with a type.");
 }
 
 function idOf({ event_id: id }: Json): string | null {
