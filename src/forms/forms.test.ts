@@ -1,11 +1,13 @@
 // What is kept of a form: in memory or on the disk, for as long as somebody needs it, within bounds; and how long its sound is.
+
+import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wavOf } from "../../tests/support/media-server.ts";
 import { type BodySource, bodyOf } from "../base/bytes/body-source.ts";
-import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
 import { audioSeconds } from "./audio-length.ts";
 import { boundaryOf, isForm } from "./boundary.ts";
@@ -103,6 +105,28 @@ test("the file of a form has no name while it is there, and what a killed proces
   expect(existsSync(left)).toBe(false);
 });
 
+test("a form that comes in single bytes is kept in a few blocks, in memory as on the disk, and comes out as it was", async () => {
+  const all = form(Buffer.alloc(40_000, "x"), "y".repeat(40_000));
+  const buffers = () => Object.values(heapStats().objectTypeCounts).reduce((sum, count) => sum + count, 0);
+  for (const memoryBytes of [1_000_000, 1_000]) {
+    let most = 0;
+    const source: BodySource = {
+      flow(sink) {
+        const before = buffers();
+        for (let i = 0; i < all.length; i++) sink.data(ByteSpan.of(all.subarray(i, i + 1)));
+        Bun.gc(true);
+        most = buffers() - before;
+        sink.end();
+      },
+      ...{ pause() {}, resume() {}, cancel() {} },
+    };
+    const kept = await read(all, spaceOf(), { memoryBytes, source });
+    expect(most).toBeLessThan(20_000);
+    expect(await taken(kept.sentFor("y".repeat(40_000)).open())).toEqual(all);
+    kept.release();
+  }
+});
+
 test("an account has half of the disk, or one form; what is given back can be had again", async () => {
   const space = spaceOf(100_000);
   const small = form(Buffer.alloc(30_000));
@@ -193,10 +217,30 @@ describe("the length of sound", () => {
   test("is estimated from the bytes of what says nothing, or what cannot be", () => {
     expect(audioSeconds(Buffer.from("ID3"), 160_000)).toBe(10);
     const wav = wavOf(1);
-    wav.writeUInt32LE(0, 28);
+    wav.writeUInt32LE(0, 24);
     expect(audioSeconds(wav, 160_000)).toBe(10);
-    // It would take a gigabyte a second, and be next to nothing.
-    wav.writeUInt32LE(0x40000000, 28);
+    // It would take two gigabytes a second, and be next to nothing.
+    wav.writeUInt32LE(0x40000000, 24);
     expect(audioSeconds(wav, 61_440_000)).toBe(10);
+  });
+
+  test("is not made short by a header of which no decoder takes notice", () => {
+    const wav = wavOf(100);
+    const start = wav.subarray(0, 4_096);
+    wav.writeUInt32LE(6_000_000, 28);
+    expect(audioSeconds(start, wav.length)).toBe(100);
+    // The first of several pieces of samples.
+    wav.writeUInt32LE(2, 40);
+    expect(audioSeconds(start, wav.length)).toBe(100);
+    // Samples of a format that is packed.
+    wav.writeUInt16LE(0x55, 20);
+    expect(audioSeconds(start, 160_044)).toBe(10);
+
+    const flac = Buffer.alloc(42);
+    flac.write("fLaC", 0, "latin1");
+    flac.writeUIntBE((16_000 << 4) | 0x00, 18, 3);
+    flac[21] = 0xf0;
+    flac.writeUInt32BE(1, 22);
+    expect(audioSeconds(flac, 320_000)).toBe(10);
   });
 });

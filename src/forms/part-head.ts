@@ -10,6 +10,10 @@ export interface PartHead {
 
 /** One parameter of Content-Disposition; sticky, and read one behind the other. */
 const parameter = /;[ \t]*([\w!#$&+.^`|~*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";\\]+))[ \t]*/y;
+/** What readers take for a name by themselves: some know no quotes, others go by RFC 2231, or by the first quote of two. */
+const naming = /;[^\w;]*name[^a-z;=]*=/gi;
+/** Names that all readers read alike: in others some take off blanks, `<>` or `%`. */
+const plainName = /^[\w.[\]-]+$/;
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Others change what the bytes mean, and not all servers know them. */
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
@@ -48,8 +52,9 @@ function named(disposition: string): Pick<PartHead, "name" | "filename"> {
   }
   const name = parameters.get("name");
   if (name === undefined || name === "") throw badHead("it has no name");
-  if (name.includes("\\") || parameters.has("name*"))
-    throw badHead("its name is written in a way that servers differ in");
+  if (!plainName.test(name) || disposition.match(naming)?.length !== 1) {
+    throw badHead("its name is written in a way that servers differ in; send letters, digits, _, -, . and [] alone");
+  }
   return { name, filename: parameters.get("filename") ?? parameters.get("filename*") };
 }
 

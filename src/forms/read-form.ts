@@ -1,6 +1,7 @@
 // Reads the form of a request: its texts, and of its files what is told of them; all of it is kept until the request is over.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
+import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
 import { invalidRequest } from "../base/errors.ts";
 import type { KeptForm, SentForm } from "../domain/models/sent-form.ts";
 import { audioSeconds, audioStartBytes } from "./audio-length.ts";
@@ -109,7 +110,8 @@ interface Found {
 interface Part {
   readonly head: PartHead;
   readonly at: number;
-  readonly text: Buffer[];
+  /** All of a text; of a file its beginning. */
+  readonly text: GatheredBytes;
   bytes: number;
 }
 
@@ -185,14 +187,14 @@ class Reading implements BodySink, PartTaker {
     if (head.name === modelField && head.filename !== undefined) {
       throw invalidRequest("model: must be a text, and no file: send it without a filename.", { param: modelField });
     }
-    this.#part = { head, at, text: [], bytes: 0 };
+    this.#part = { head, at, text: new GatheredBytes(), bytes: 0 };
   }
 
   content(bytes: Buffer, start: number, end: number): void {
     const part = this.#part as Part;
     const { filename } = part.head;
     const kept = filename === undefined ? end - start : Math.min(end - start, audioStartBytes - part.bytes);
-    if (kept > 0) part.text.push(Buffer.from(bytes.subarray(start, start + kept)));
+    if (kept > 0) part.text.add(bytes.subarray(start, start + kept));
     part.bytes += end - start;
     if (filename !== undefined) return;
     // Until the request is over: they are the JSON that is made of it.
@@ -211,7 +213,7 @@ class Reading implements BodySink, PartTaker {
     const { head, text, bytes, at: from } = this.#part as Part;
     this.#part = undefined;
     const { name, filename, contentType } = head;
-    const all = Buffer.concat(text);
+    const all = text.bytes;
     if (filename !== undefined) {
       this.files.push({ name, filename, contentType, bytes, seconds: audioSeconds(all, bytes) });
       return;

@@ -17,6 +17,8 @@ export interface SpoolOptions {
 
 /** Bytes that wait to be written: with more than that the sender is to pause. */
 const behindBytes = 1024 * 1024;
+/** Small pieces are gathered in blocks: the least and the most of one. */
+const [leastBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
 /** By so many bytes a form of no declared length takes room on the disk. */
 const roomBytes = 16 * 1024 * 1024;
 
@@ -29,6 +31,9 @@ export class SpooledBytes {
   readonly #options: SpoolOptions;
   /** In memory for good, or on their way to the file. */
   #pieces: Buffer[] = [];
+  /** The last of them, which has room for more, and how much of it is filled. */
+  #block: Buffer | undefined;
+  #blockBytes = 0;
   #heldBytes = 0;
   #room = 0;
   #isSpooled = false;
@@ -63,9 +68,7 @@ export class SpooledBytes {
     }
     this.#heldBytes += bytes.byteLength;
     this.length += bytes.byteLength;
-    const piece = Buffer.allocUnsafeSlow(bytes.byteLength);
-    piece.set(bytes);
-    this.#pieces.push(piece);
+    this.#keep(bytes);
     if (!this.#isSpooled && this.length <= this.#options.memoryBytes) return;
     this.#isSpooled = true;
     if (this.length > this.#room) this.#takeRoom(Math.max(roomBytes, this.length - this.#room));
@@ -82,6 +85,7 @@ export class SpooledBytes {
 
   /** The bytes of these segments, one behind the other. */
   source(segments: readonly Segment[]): BodySource {
+    this.#closeBlock();
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);
     return new SpoolSource(segments, {
       hold: this.#options.hold,
@@ -100,6 +104,28 @@ export class SpooledBytes {
     this.#close();
   }
 
+  /** A sender may cut what it sends into single bytes: an object for each would be much more than what is counted. */
+  #keep(bytes: Uint8Array): void {
+    if (!this.#block || this.#blockBytes + bytes.byteLength > this.#block.length) {
+      this.#closeBlock();
+      const wanted = Math.min(Math.max(leastBlockBytes, this.length), mostBlockBytes);
+      this.#block = Buffer.allocUnsafeSlow(Math.max(wanted, bytes.byteLength));
+    }
+    this.#block.set(bytes, this.#blockBytes);
+    this.#blockBytes += bytes.byteLength;
+  }
+
+  #closeBlock(): void {
+    if (this.#block) this.#pieces.push(this.#block.subarray(0, this.#blockBytes));
+    this.#block = undefined;
+    this.#blockBytes = 0;
+  }
+
+  #nextPiece(): Buffer | undefined {
+    if (this.#pieces.length === 0) this.#closeBlock();
+    return this.#pieces.shift();
+  }
+
   async #read(buffer: Buffer, at: number): Promise<number> {
     const file = this.#file;
     if (!file || this.#isReleased) throw new Error("the form was released");
@@ -115,10 +141,11 @@ export class SpooledBytes {
   async #write(): Promise<void> {
     try {
       this.#file ??= await this.#options.space.file();
-      for (let piece = this.#pieces.shift(); piece && !this.#isReleased; piece = this.#pieces.shift()) {
+      for (let piece = this.#nextPiece(); piece && !this.#isReleased; piece = this.#nextPiece()) {
         await this.#writePiece(this.#file, piece);
         const { length } = piece;
-        freeBytes(piece);
+        // All of its block, of which it may be a part.
+        freeBytes(Buffer.from(piece.buffer));
         this.#giveBack(length);
         if (!this.isBehind) this.onRoom?.();
       }
@@ -165,6 +192,7 @@ export class SpooledBytes {
   /** What is in memory. */
   #drop(): void {
     this.#pieces = [];
+    this.#block = undefined;
     if (this.#heldBytes > 0) this.#giveBack(this.#heldBytes);
   }
 

@@ -20,6 +20,7 @@ export const closeCodes = {
   invalidText: 1007,
   policyViolation: 1008,
   tooBig: 1009,
+  tryAgainLater: 1013,
 } as const;
 
 /** Whether it may stand in a close frame (RFC 6455, 7.4.2, and the IANA registry). */

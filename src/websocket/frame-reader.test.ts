@@ -1,6 +1,7 @@
 // The frame codec: what RFC 6455 forbids fails the connection with the right code, and cuts and fragments change nothing.
 import { describe, expect, test } from "bun:test";
 import { seeded } from "../../tests/support/seeded.ts";
+import { GatewayError } from "../base/errors.ts";
 import { applyMask, FrameError, putFrameHead } from "./frame-format.ts";
 import { FrameReader } from "./frame-reader.ts";
 
@@ -268,4 +269,62 @@ test("a flood of empty fragments holds no memory", () => {
   const before = process.memoryUsage().rss;
   for (let index = 0; index < 200; index++) reader.push(Buffer.from(empty));
   expect(process.memoryUsage().rss - before).toBeLessThan(100e6);
+});
+
+describe("a message that is not whole", () => {
+  function held(mostBytes: number) {
+    const ledger = { bytes: 0 };
+    const messages: number[] = [];
+    const ignored = () => {};
+    const reader = new FrameReader(
+      // Whoever takes it counts it from here on.
+      {
+        message: ({ length }) => void messages.push(length, ledger.bytes),
+        ping: ignored,
+        pong: ignored,
+        closeFrame: ignored,
+      },
+      ...([true, 1_000, "text"] as const),
+      {
+        take(_, bytes) {
+          if (ledger.bytes + bytes > mostBytes) return new GatewayError("rate_limit_exceeded", "too much");
+          ledger.bytes += bytes;
+          return undefined;
+        },
+        release: (_, bytes) => {
+          ledger.bytes -= bytes;
+        },
+      },
+    );
+    return { ledger, messages, reader };
+  }
+
+  const payload = Buffer.alloc(600, "x");
+
+  test("is on the account of its sender, by the length that its head says, and in fragments by what came", () => {
+    const { ledger, messages, reader } = held(1_500);
+    const whole = frame({ opcode: 1, payload });
+    reader.push(Buffer.from(whole.subarray(0, 10)));
+    expect(ledger.bytes).toBe(600);
+    reader.push(Buffer.from(whole.subarray(10)));
+    reader.push(frame({ opcode: 1, payload, final: false }));
+    expect(ledger.bytes).toBe(600);
+    reader.push(frame({ opcode: 0, payload: payload.subarray(300) }));
+    expect(messages).toEqual([600, 0, 900, 0]);
+    reader.push(frame({ opcode: 1, payload, final: false }));
+    reader.stop();
+    expect(ledger.bytes).toBe(0);
+  });
+
+  test("for which there is no room fails the connection, and is held by nobody", () => {
+    const { ledger, reader } = held(500);
+    let fault: unknown;
+    try {
+      reader.push(Buffer.from(frame({ opcode: 1, payload }).subarray(0, 10)));
+    } catch (error) {
+      fault = error;
+    }
+    expect((fault as FrameError).closeCode).toBe(1013);
+    expect(ledger.bytes).toBe(0);
+  });
 });

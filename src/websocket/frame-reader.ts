@@ -1,4 +1,5 @@
 // Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
+import type { Holder } from "../base/bytes/held-bytes.ts";
 import {
   applyMask,
   closeCodes,
@@ -41,10 +42,21 @@ export class FrameReader {
   /** Fragments of the message that is under way. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
+  readonly #holder: Holder | undefined;
+  /** Bytes of which the holder knows. */
+  #heldBytes = 0;
   #ended = false;
 
-  constructor(listener: FrameListener, masked: boolean, maxMessageBytes: number, kind: MessageKind = "binary") {
+  /** `holder`: on whose account a message is that is not whole; left out: nobody's. */
+  constructor(
+    listener: FrameListener,
+    masked: boolean,
+    maxMessageBytes: number,
+    kind: MessageKind = "binary",
+    holder?: Holder,
+  ) {
     this.#listener = listener;
+    this.#holder = holder;
     this.#kind = kind;
     this.#masked = masked;
     this.maxMessageBytes = maxMessageBytes;
@@ -69,6 +81,17 @@ export class FrameReader {
     this.#ended = true;
     this.#payload = undefined;
     this.#fragments = undefined;
+    this.#hold(-this.#heldBytes);
+  }
+
+  /** Takes so many bytes more; fewer than none are given back. */
+  #hold(bytes: number): void {
+    if (!this.#holder || bytes === 0) return;
+    if (bytes < 0) this.#holder.release("requests", -bytes);
+    else if (this.#holder.take("requests", bytes)) {
+      throw new FrameError(closeCodes.tryAgainLater, "too much is held for this key; send the message in a moment");
+    }
+    this.#heldBytes += bytes;
   }
 
   #readHead(bytes: Buffer, start: number): number {
@@ -83,6 +106,7 @@ export class FrameReader {
     this.#checkSize(length);
     if (bytes.length - at < length) {
       // All of its length is set aside at once, which the limit bounds: it comes in as many pieces as its sender likes.
+      this.#hold(length);
       this.#payload = Buffer.allocUnsafeSlow(length);
       this.#payloadLength = 0;
       return this.#fill(this.#payload, bytes, at);
@@ -151,6 +175,7 @@ export class FrameReader {
     this.#payloadLength += end - at;
     if (this.#payloadLength === payload.length) {
       this.#payload = undefined;
+      this.#hold(-payload.length);
       this.#take(payload);
     }
     return end;
@@ -175,13 +200,17 @@ export class FrameReader {
     const length = this.#fragmentsLength + payload.length;
     let all = this.#fragments ?? nothing;
     if (length > all.length) {
-      all = Buffer.allocUnsafeSlow(Math.min(this.maxMessageBytes, Math.max(2 * all.length, length)));
+      const room = Math.min(this.maxMessageBytes, Math.max(2 * all.length, length));
+      this.#hold(room - all.length);
+      all = Buffer.allocUnsafeSlow(room);
       this.#fragments?.copy(all, 0, 0, this.#fragmentsLength);
     }
     payload.copy(all, this.#fragmentsLength);
     this.#fragments = final ? undefined : all;
     this.#fragmentsLength = final ? 0 : length;
-    if (final) this.#listener.message(all.subarray(0, length));
+    if (!final) return;
+    this.#hold(-all.length);
+    this.#listener.message(all.subarray(0, length));
   }
 
   #takeClose(payload: Buffer): void {

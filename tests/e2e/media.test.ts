@@ -151,12 +151,15 @@ describe("speech", () => {
   });
 
   test("of a type that a browser would show is not said to be that, and an error in JSON is one", async () => {
-    media.script((_, res) => {
-      res.writeHead(200, { "content-type": "text/html" });
-      res.end("<script>alert(1)</script>");
-    });
-    const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
-    expect(page.headers.get("content-type")).toBe("application/octet-stream");
+    for (const type of ["text/html", "audio/mpeg; a=b, text/html", "audio/mpeg, text/html", "text/plain;, text/html"]) {
+      media.script((_, res) => {
+        res.writeHead(200, { "content-type": type });
+        res.end("<script>alert(1)</script>");
+      });
+      const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+      expect(page.headers.get("content-type")).toBe("application/octet-stream");
+      expect(page.headers.get("x-content-type-options")).toBe("nosniff");
+    }
     media.script((_, res) => json(res, 200, { error: { message: "no voice" } }));
     const failed = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
     expect(failed.status).toBe(502);
@@ -261,6 +264,20 @@ describe("transcriptions", () => {
     media.script((_, res) => json(res, 200, { text: "x", usage: { type: "duration", seconds: 9 } }));
     const told = await client.audio.transcriptions.create({ model: "media", file: await upload() }).withResponse();
     expect((await booked(told.response.headers.get("x-request-id")))["usage_details"]).toEqual({ seconds: 9 });
+  });
+
+  test("of which a server tells what cannot be are counted by the length of the file, as an estimate", async () => {
+    const audio = new File([wavOf(7.5)], "a.wav");
+    for (const told of [{ duration: 1e308 }, { usage: { type: "duration", seconds: 9e15 } }, { duration: -5 }]) {
+      media.script((_, response) => json(response, 200, { text: "The mill.", ...told }));
+      const { data, response } = await client.audio.transcriptions
+        .create({ model: "media", file: audio })
+        .withResponse();
+      expect(data.text).toBe("The mill.");
+      expect(await booked(response.headers.get("x-request-id"))).toMatchObject({
+        ...{ estimated: true, usage_details: { seconds: 8 } },
+      });
+    }
   });
 
   test("whose server tells nothing are counted by the length of the file, as an estimate", async () => {

@@ -140,6 +140,22 @@ test("the session has the model's public name, whatever its server calls it, and
   expect(upstream.connections.at(-1)?.events).toHaveLength(1);
 });
 
+test("what a server tells of a response is booked, whatever limit its client has asked for before", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  // Servers refuse some of these, know others by another name, and may have said more at any rate.
+  client.send({ type: "session.update", session: { max_output_tokens: 1 } });
+  client.send({ type: "response.create", response: { max_output_tokens: "inf" } });
+  await client.until("response.done");
+  client.send({ type: "response.create" });
+  await client.until("response.done", 2);
+  const records = await booked(id, 2);
+  expect(records.map((record) => [record["completion_tokens"], record["capped"]])).toEqual([
+    [13, false],
+    [13, false],
+  ]);
+});
+
 test("a transcript is booked as its server tells it, at the price of the model that made it", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });
@@ -149,6 +165,44 @@ test("a transcript is booked as its server tells it, at the price of the model t
   const [record] = await booked(id, 1);
   expect(record).toMatchObject({ model: "scribe", prompt_tokens: 50, completion_tokens: 7, outcome: "completed" });
   expect(record?.["cost"]).toBeCloseTo(57e-6, 9);
+});
+
+test("what vLLM writes down is booked by what it tells at its end, or as an estimate where nobody hears that", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  client.send({ type: "session.update", model: "talker" });
+  await client.until("session.updated");
+  const server = upstream.connections.at(-1);
+  expect(server?.events).toEqual([{ type: "session.update", model: "rt-own-name" }]);
+  client.send({ type: "session.update", event_id: "mine", model: "gpt-other" });
+  expect((await client.until("error")).error).toMatchObject({ param: "model", event_id: "mine" });
+
+  server?.send({ type: "transcription.delta", delta: "The mill" });
+  server?.send({ type: "transcription.done", text: "The mill", usage: { prompt_tokens: 40, completion_tokens: 2 } });
+  await client.until("transcription.done");
+  client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(48_000).toString("base64") });
+  server?.send({ type: "transcription.done", text: "It runs by itself.", usage: null });
+  await client.until("transcription.done", 2);
+  client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(9_600).toString("base64") });
+  server?.send({ type: "transcription.delta", delta: "It runs" });
+  await client.until("transcription.delta", 2);
+  client.socket.close();
+  const records = await booked(id, 3);
+  expect(records.map((record) => [record["prompt_tokens"], record["estimated"]])).toEqual([
+    [2, true],
+    [10, true],
+    [40, false],
+  ]);
+  expect(records.map((record) => Number(record["completion_tokens"]) > 0)).toEqual([true, true, true]);
+});
+
+test("a spent quota ends a session in which only transcripts are made", async () => {
+  const { key } = await keyWith({ quotas: [{ unit: "tokens", amount: 10, per: "day" }] });
+  using client = await connect({ key });
+  await client.until("session.created");
+  for (let i = 0; i < 2; i++) upstream.connections.at(-1)?.send({ type: "transcription.done", text: "A".repeat(200) });
+  expect((await client.until("error")).error?.code).toBe("insufficient_quota");
+  expect(await client.closed).toBe(1008);
 });
 
 test("a response that the server begins by itself, as somebody stopped speaking, is admitted and booked as well", async () => {
@@ -193,6 +247,17 @@ test("a key that is revoked ends its session within a second, and what it had us
     completion_tokens: told?.outputTokens,
     estimated: false,
   });
+});
+
+test("a key that may not use the model any more ends its session within a second, also where it asks for nothing", async () => {
+  const { id, key } = await keyWith({ models: ["talker"] });
+  using client = await connect({ key });
+  await client.until("session.created");
+  const since = performance.now();
+  await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { models: ["scribe"] } });
+  expect((await client.until("error")).error?.code).toBe("model_not_found");
+  expect(await client.closed).toBe(1008);
+  expect(performance.now() - since).toBeLessThan(1_000);
 });
 
 test("a client that leaves in the middle breaks the response off, and pays what the server counted until then", async () => {
@@ -275,6 +340,34 @@ test("a server that ends in the middle of a response is told as its fault, and w
   expect(Number(record?.["completion_tokens"])).toBeGreaterThan(0);
 });
 
+test("what a server says right before it ends reaches the client, and is booked; what it has only begun is settled", async () => {
+  const { id, key } = await keyWith({});
+  using whole = await connect({ key });
+  const response = { id: "resp_last", status: "completed" };
+  const usage = { input_tokens: 70, output_tokens: 5 };
+  await whole.until("session.created");
+  const first = upstream.connections.at(-1);
+  first?.send({ type: "response.created", response });
+  first?.send({ type: "response.output_text.delta", response_id: "resp_last", delta: "all" });
+  first?.send({ type: "response.done", response: { ...response, usage } });
+  first?.close(1000);
+  expect(await whole.closed).toBe(1000);
+  expect(whole.events.at(-1)).toMatchObject({ type: "response.done", response: { usage } });
+
+  using begun = await connect({ key });
+  await begun.until("session.created");
+  const second = upstream.connections.at(-1);
+  for (let i = 0; i < 2; i++) second?.send({ type: "response.created", response: { id: "resp_twice" } });
+  second?.close(1000);
+  expect(await begun.closed).toBe(1011);
+  const records = await booked(id, 3);
+  expect(records.map((record) => [record["outcome"], record["completion_tokens"], record["estimated"]])).toEqual([
+    ["failed", 0, true],
+    ["failed", 0, true],
+    ["completed", 5, false],
+  ]);
+});
+
 test("what is no event is refused and does not reach the server; the session goes on", async () => {
   using client = await connect();
   client.socket.send("hello");
@@ -284,6 +377,25 @@ test("what is no event is refused and does not reach the server; the session goe
   client.send({ type: "conversation.item.create", item: { type: "message", role: "user" } });
   await client.until("conversation.item.added");
   expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["conversation.item.create"]);
+});
+
+test("an event that is nested too deeply, or of too much, is refused, from the client as from the server, and nothing is left of it", async () => {
+  const deepText = "[".repeat(50_000) + "]".repeat(50_000);
+  const many = `{"type":"response.create","many":[${"[],".repeat(300_000)}1]}`;
+  const nested = (type: string) => `{"type":"${type}","deep":${deepText}}`;
+  using client = await connect();
+  await client.until("session.created");
+  for (const type of ["conversation.item.create", "response.create", "session.update"])
+    client.socket.send(nested(type));
+  client.socket.send(many);
+  await client.until("error", 4);
+  expect(client.events.at(-1)?.error?.message).toContain("cannot be used");
+  client.send({ type: "response.create" });
+  await client.until("response.done");
+  expect(upstream.connections.at(-1)?.events.map(({ type }) => type)).toEqual(["response.create"]);
+  const deep = JSON.parse(deepText.slice(45_000, -45_000)) as Json;
+  upstream.connections.at(-1)?.send({ type: "session.updated", session: { deep } });
+  expect(await client.closed).toBe(1011);
 });
 
 test("a browser names its key as a subprotocol; a wrong one opens nothing", async () => {
@@ -377,6 +489,20 @@ test("a client that has just left when the process ends has what it used booked"
   await at.close();
   expect(bookedUsage(at.dataDir)).toMatchObject([{ operation: "realtime", outcome: "cancelled" }]);
   await at[Symbol.asyncDispose]();
+});
+
+test("a key has no more sessions open than requests, and each gives its place back", async () => {
+  await using few = await startHeadrace({ yaml: `${yaml(upstream.url)}limits: { open_requests_per_key: 3 }\n` });
+  const before = upstream.connections.length;
+  const open = async () => await connect({ at: few, key: few.key });
+  const sessions = [await open(), await open()];
+  await expect(open()).rejects.toThrow();
+  expect(upstream.connections.length - before).toBe(2);
+  const url = "/v1/realtime?model=mute";
+  for (let i = 0; i < 4; i++) expect((await few.request(url)).status).toBe(426);
+  sessions[0]?.socket.close();
+  const again = await until(async () => await open().catch(() => undefined), "the place is given back");
+  for (const one of [...sessions, again]) one.socket.close();
 });
 
 test("workers hand a session over to the primary process, which books it", async () => {

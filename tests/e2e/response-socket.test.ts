@@ -50,6 +50,7 @@ async function connect(key = server.key) {
     events,
     closed,
     send: (message: object) => socket.send(JSON.stringify(message)),
+    sendText: (text: string) => socket.send(text),
     /** The id of the response that ended last. */
     get lastId() {
       return events.findLast(({ type }) => type === "response.completed")?.response?.id ?? "";
@@ -96,6 +97,18 @@ test("what cannot be answered is told with its status, and the connection goes o
     { status: 404, error: { code: "model_not_found" } },
     { status: 400, error: { code: "invalid_request" } },
   ]);
+});
+
+test("a message that is nested too deeply, or of too much, is told as that before it is parsed", async () => {
+  using client = await connect();
+  for (const input of ["[".repeat(50_000) + "]".repeat(50_000), `[${"[],".repeat(300_000)}1]`]) {
+    client.sendText(`{"type":"response.create","model":"${model}","input":${input}}`);
+  }
+  await client.until("error", 2);
+  expect(client.events.map(({ status }) => status)).toEqual([400, 400]);
+  expect(JSON.stringify(client.events[0])).toContain("levels deep");
+  client.send(create("Hello"));
+  await client.until("response.completed");
 });
 
 test("a client that leaves in the middle of a response stops its engine", async () => {

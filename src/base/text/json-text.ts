@@ -35,6 +35,9 @@ export interface JsonLimits {
   containers: number;
 }
 
+/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
+export const bodyMass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
+
 const unlimited: JsonLimits = {
   depth: Number.POSITIVE_INFINITY,
   members: Number.POSITIVE_INFINITY,

@@ -23,6 +23,7 @@ import { readJsonBytes } from "../content/body.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
 import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
 import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
+import { contentTypeOptions } from "../exchange/browser-headers.ts";
 import { renderError, toGatewayError } from "../exchange/errors.ts";
 import { HandedOver } from "../exchange/handed-over.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
@@ -283,7 +284,10 @@ class HttpCall implements InferenceCall<Answer> {
   answer(answer: InferenceAnswer): Answer {
     if (typeof answer === "object" && "contentType" in answer) {
       this.#log = this.#exchange.defer();
-      const headers = { "content-type": answer.contentType, "x-accel-buffering": "no" };
+      const headers = {
+        ...{ "content-type": answer.contentType, "x-accel-buffering": "no" },
+        "x-content-type-options": contentTypeOptions,
+      };
       return { status: 200, headers, begin: (client) => answer.begin(client) };
     }
     if (typeof answer !== "function") return { status: 200, headers: jsonType, body: answer };

@@ -3,7 +3,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { countNames, findRepeatedName } from "../../base/text/json-names.ts";
-import { JsonTextError, type Members, scanObject } from "../../base/text/json-text.ts";
+import { bodyMass, JsonTextError, type Members, scanObject } from "../../base/text/json-text.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
 import { formatPath } from "../decode/validation-text.ts";
 import { type BodyCoding, codingOf, unpacked } from "./content-encoding.ts";
@@ -22,8 +22,6 @@ export interface JsonBody {
   body: Record<string, unknown>;
 }
 
-/** Several times what any request has; more is an attempt to keep the parser, and with it the process, busy. */
-export const mass = { members: 1_000, names: 100_000, values: 2_000_000, containers: 200_000 } as const;
 const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -113,7 +111,7 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   let members: Members;
   let body: unknown;
   try {
-    members = scanObject(text, { depth: limits.depth, ...mass });
+    members = scanObject(text, { depth: limits.depth, ...bodyMass });
     body = JSON.parse(text);
     requireNamesOnce(text, members, body);
   } catch (error) {

@@ -3,12 +3,13 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import { load } from "../../base/text/json-bytes.ts";
+import { bodyMass } from "../../base/text/json-text.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/dialects.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { marksOf, type RequestMarks } from "../../inference/facts.ts";
-import { type BodyLimits, mass, parseBody } from "../content/body.ts";
+import { type BodyLimits, parseBody } from "../content/body.ts";
 import { notes } from "./body-notes.ts";
 import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
@@ -142,7 +143,7 @@ export function memberRuleOf(operation: Operation, name: string): ValueRule | un
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
-  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, mass);
+  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
   if (marks !== undefined && dialect.isConversation && marks.promptItems > limits.messages) return undefined;
   return marks;
 }

@@ -16,8 +16,12 @@ import type { RelayedRequest } from "./relayed-answer.ts";
 
 /** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
 const stalledReaderMs = 60_000;
-/** What is of another kind is not said to be that: nothing of a model server is to be shown as a page. */
-const passedTypes = /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))\s*(?:;|$)/i;
+/**
+ * What is of another kind is not said to be that: nothing of a model server is to be shown as a page. All of the field is
+ * looked at, as browsers go by the last of several types in it.
+ */
+const passedTypes =
+  /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))(?:[ \t]*;[ \t]*[\w-]+=(?:[\w.+-]+|"[\w.+, -]*"))*$/i;
 const unknownType = "application/octet-stream";
 
 export class PassedAnswer implements PassedBytes {

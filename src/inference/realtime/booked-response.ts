@@ -37,12 +37,15 @@ export interface Booking {
   tagHeader: string | null;
   /** Tokens that it reads, estimated. */
   promptTokens: number;
-  /** The most tokens that it may have; undefined where nobody says. */
+  /** The most tokens that it is asked to have, which are set aside; undefined where nobody says. */
   maxTokens: number | undefined;
 }
 
-/** No request of it has a body: what it can have used is bounded by the context alone. */
-const unbounded = { bodyBytes: 0, hasMedia: true, width: 1 };
+/**
+ * No request of it has a body, and what a client asks for last is not what its server goes by, where that refused it or knows
+ * it by another name: what it can have used is bounded by the context alone.
+ */
+const unbounded = { bodyBytes: 0, hasMedia: true, width: 1, maxCompletionTokens: undefined };
 const noTiers: readonly string[] = [];
 /** A transcript is told of once it is made: what its limits do not admit is booked all the same. */
 const nothingSetAside: Pick<Granted, "lease" | "reservedTokens" | "stop"> = {
@@ -113,7 +116,7 @@ export class BookedResponse {
     line: RequestLine,
     deps: BookingDeps,
   ) {
-    const { principal, model, maxTokens } = booking;
+    const { principal, model } = booking;
     this.#booking = booking;
     this.#line = line;
     this.#deps = deps;
@@ -129,7 +132,7 @@ export class BookedResponse {
       stream: true,
       tags,
     };
-    const bounds = usageBounds(model, { ...unbounded, maxCompletionTokens: maxTokens });
+    const bounds = usageBounds(model, unbounded);
     this.#meter = new Meter(deps, granted, this.#begin, model.price, bounds);
     line.line["model"] = model.id;
     line.line["stream"] = true;

@@ -1,19 +1,25 @@
 // Realtime events as far as the gateway reads them.
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
 /** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
 const longestEventId = 512;
+/** Levels of objects and arrays; a schema of a tool has some ten. */
+const mostDepth = 100;
 
 /** Throws `invalid_request`. */
 export function readEvent(bytes: Uint8Array): Json {
   let event: unknown;
   try {
-    event = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-  } catch {
-    // Falls through: the same refusal for what is no JSON and what is no event.
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+    scanObject(text, { depth: mostDepth, ...bodyMass });
+    event = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
+    throw invalidRequest(`A message must be an event: a JSON object with a type.${why}`);
   }
   if (isJson(event) && typeof event["type"] === "string") return event;
   throw invalidRequest("A message must be an event: a JSON object with a type.");
@@ -33,12 +39,16 @@ export function responseIdOf(event: Json): string {
   return String(event["response_id"] ?? memberOf(event, "response")["id"]);
 }
 
-/** The most tokens of a response, by the name of now, and of the preview; `inf` says that there is no such limit. */
-export function tokenLimitIn({
-  max_output_tokens: limit,
-  max_response_output_tokens: older,
-}: Json): number | undefined {
+/**
+ * The most tokens of a response, by the name of now, and of the preview; `usual` where it names neither. `inf`, and what is
+ * no limit, says that there is none.
+ */
+export function tokenLimitIn(
+  { max_output_tokens: limit, max_response_output_tokens: older }: Json,
+  usual: number | undefined,
+): number | undefined {
   const said = limit ?? older;
+  if (said === undefined || said === null) return usual;
   return typeof said === "number" && Number.isSafeInteger(said) && said > 0 ? said : undefined;
 }
 

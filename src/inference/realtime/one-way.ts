@@ -22,6 +22,8 @@ export class OneWay {
   #busy = false;
   #paused = false;
   #stopped = false;
+  /** Called once everything is done with, where nothing more comes. */
+  #onEnd: (() => void) | undefined;
 
   constructor(options: OneWayOptions) {
     this.#options = options;
@@ -53,6 +55,13 @@ export class OneWay {
       });
     }
     this.#press();
+    this.#endIfDone();
+  }
+
+  /** Nothing more comes: `then` is called once, behind the last of what came before, and once there is room. */
+  end(then: () => void): void {
+    this.#onEnd = then;
+    this.goOn();
   }
 
   /** Takes nothing more, and forgets what waits. */
@@ -60,6 +69,14 @@ export class OneWay {
     this.#stopped = true;
     for (const { byteLength } of this.#waiting.splice(0)) this.#options.release?.(byteLength);
     this.#bytes = 0;
+    this.#endIfDone();
+  }
+
+  #endIfDone(): void {
+    if (!this.#onEnd || this.#busy || this.#waiting.length > 0 || !this.#options.hasRoom()) return;
+    const then = this.#onEnd;
+    this.#onEnd = undefined;
+    then();
   }
 
   #press(): void {

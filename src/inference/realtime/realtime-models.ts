@@ -24,21 +24,12 @@ const transcriptionPaths = [["audio", "input", "transcription"], ["input_audio_t
  */
 export function forServer(
   session: Json,
-  { name, model, deployment }: SessionModels,
+  models: SessionModels,
   principal: Principal,
   { catalog }: Pick<InferenceDeps, "catalog">,
 ): { session: Json; transcriber: Model | undefined } {
-  let changed = session;
-  const asked = session["model"];
-  if (asked !== undefined && asked !== null) {
-    if (asked !== name && asked !== model.id) {
-      throw fieldError(
-        "session.model",
-        `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`,
-      );
-    }
-    changed = { ...changed, model: deployment.model };
-  }
+  const { name, deployment } = models;
+  let changed = withOwnModel(session, "session.model", models);
   let transcriber: Model | undefined;
   for (const path of transcriptionPaths) {
     const said = at(changed, path)?.["model"];
@@ -55,6 +46,14 @@ export function forServer(
     changed = withAt(changed, [...path, "model"], there.model);
   }
   return { session: changed, transcriber };
+}
+
+/** `member`, which may name the model, with its server's own name for it. Throws `invalid_request` for another model. */
+export function withOwnModel(member: Json, field: string, { name, model, deployment }: SessionModels): Json {
+  const asked = member["model"];
+  if (asked === undefined || asked === null) return member;
+  if (asked === name || asked === model.id) return { ...member, model: deployment.model };
+  throw fieldError(field, `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`);
 }
 
 /** The session as the client is told it: without a secret by which it could go past the gateway. */

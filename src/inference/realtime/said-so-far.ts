@@ -1,5 +1,6 @@
 // How much has been said in a realtime session, estimated from texts and from the length of audio, for what no server tells.
 import { estimateTokens } from "../../dialects/prompt-tokens.ts";
+import { detailsOf, partsOf } from "../../dialects/told-parts.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
@@ -20,6 +21,9 @@ export class SaidSoFar {
   #tokens = 0;
   #instructions = 0;
   #audioBytes = 0;
+  /** Bytes that were heard for the transcript that is on its way, and those of its text. */
+  #unwrittenBytes = 0;
+  #writtenBytes = 0;
 
   /** The tokens that a response reads that begins now. */
   get promptTokens(): number {
@@ -34,14 +38,37 @@ export class SaidSoFar {
         break;
       case "input_audio_buffer.append":
         this.#audioBytes += bytesOfBase64(event["audio"]);
+        this.#unwrittenBytes += bytesOfBase64(event["audio"]);
         break;
       case "input_audio_buffer.clear":
         this.#audioBytes = 0;
+        this.#unwrittenBytes = 0;
         break;
       case "conversation.item.create":
         this.#tokens += tokensOfItem + tokensIn(memberOf(event, "item"));
         break;
     }
+  }
+
+  /** Whether some of a transcript was delivered, and not its end. */
+  get isWriting(): boolean {
+    return this.#writtenBytes > 0;
+  }
+
+  /** A piece of a transcript was delivered. */
+  wrote(piece: unknown): void {
+    if (typeof piece === "string") this.#writtenBytes += Buffer.byteLength(piece);
+  }
+
+  /** A transcript is over, whose whole text this is where it is known: an estimate of what it used. */
+  transcribed(text: unknown): TokenUsage {
+    const heard = Math.ceil(this.#unwrittenBytes / bytesOfHeardToken);
+    const written = typeof text === "string" ? Buffer.byteLength(text) : 0;
+    const completionTokens = estimateTokens(Math.max(written, this.#writtenBytes));
+    this.#unwrittenBytes = 0;
+    this.#writtenBytes = 0;
+    const parts = partsOf({ details: detailsOf({ inputAudioTokens: heard }) });
+    return { promptTokens: heard, completionTokens, estimated: true, parts };
   }
 
   /** A response is over: what it read and said is part of what the next one reads. */

@@ -40,13 +40,15 @@ const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimate
 
 export class SessionResponses {
   readonly said = new SaidSoFar();
-  /** The most tokens of a response that does not say so itself. */
+  /** The most tokens of a response that does not say so itself, as the client last asked for it. */
   maxTokens: number | undefined;
   /** The model that makes texts of what is heard, where the session names one. */
   transcriber: Model | undefined;
   readonly #options: SessionResponsesOptions;
   readonly #asked: Asked[] = [];
   readonly #underWay = new Map<string, BookedResponse>();
+  /** Who it was when the credential was last looked at. */
+  #lastPrincipal: Principal | undefined;
 
   constructor(options: SessionResponsesOptions) {
     this.#options = options;
@@ -67,7 +69,7 @@ export class SessionResponses {
 
   /** The client asks for one. Rejects with the refusal; resolves with whether it may be asked for still. */
   async ask(eventId: string, maxTokens: number | undefined, isOver: () => boolean): Promise<boolean> {
-    const booked = await this.#book(maxTokens ?? this.maxTokens);
+    const booked = await this.#book(maxTokens);
     if (isOver()) {
       await booked.settle("cancelled", nothingUsed);
       return false;
@@ -79,7 +81,10 @@ export class SessionResponses {
   /** The server begins what was asked for first, or one by itself, as it heard that it was its turn. Rejects with the refusal. */
   async begin(id: string): Promise<void> {
     const booked = this.#asked.shift()?.booked ?? (await this.#book(this.maxTokens));
+    const forgotten = this.#underWay.get(id);
     this.#underWay.set(id, booked);
+    // A server that begins one twice tells the usage of one alone.
+    await forgotten?.settle("failed", forgotten.usageSoFar, serverFault("The model server began a response twice."));
   }
 
   /** The response that an event is of. */
@@ -107,15 +112,38 @@ export class SessionResponses {
     void asked?.booked.settle("failed", nothingUsed, serverFault("The model server refused it."));
   }
 
-  /** Resolves with the refusal where limits do not admit it; it is booked all the same. */
-  async transcribed(usage: TokenUsage): Promise<unknown> {
-    const { deps, models, tagHeader } = this.#options;
+  /**
+   * A transcript is over; `text`: the whole of it, where it is known. What its server tells of its usage is booked, else an
+   * estimate. Resolves with what ends the session: its limits do not admit it, or it could not be written.
+   */
+  async transcribed(usage: unknown, text: unknown): Promise<unknown> {
+    const estimate = this.said.transcribed(text);
+    return await this.#bookTranscript(toldUsage(usage) ?? estimate);
+  }
+
+  /** Resolves where the credential still opens the session and its model; rejects where it does not. */
+  async holds(): Promise<void> {
     const principal = await this.#options.principal();
-    const model = this.transcriber ?? deps.catalog.get(models.model.id) ?? models.model;
-    const upstream = models.deployment.engine.name;
-    const { promptTokens, completionTokens } = usage;
-    const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
-    return await bookTold(booking, usage, this.#options.line(), deps);
+    this.#lastPrincipal = principal;
+    const { deps, models } = this.#options;
+    const { id } = models.model;
+    // One that nobody has at the moment says nothing of who may use it.
+    const model = deps.catalog.get(id);
+    if (model) requireModel(principal, model, id);
+  }
+
+  async #bookTranscript(usage: TokenUsage): Promise<unknown> {
+    const { deps, models, tagHeader } = this.#options;
+    try {
+      const principal = this.#lastPrincipal ?? (await this.#options.principal());
+      const model = this.transcriber ?? deps.catalog.get(models.model.id) ?? models.model;
+      const upstream = models.deployment.engine.name;
+      const { promptTokens, completionTokens } = usage;
+      const booking = { principal, model, upstream, tagHeader, promptTokens, maxTokens: completionTokens };
+      return await bookTold(booking, usage, this.#options.line(), deps);
+    } catch (error) {
+      return error;
+    }
   }
 
   /** With what was delivered of them. */

@@ -1,7 +1,6 @@
 // Watches over a session that may last for long: its age, its silence, and whether its credential still holds.
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Principal } from "../../domain/principal.ts";
 
 /** `longest`: OpenAI ends a session after an hour as well. `linger`: for what a response that is broken off has used. */
 export const realtimeTimes = {
@@ -14,13 +13,16 @@ export type RealtimeTimes = typeof realtimeTimes;
 
 const mostIdleLookMs = 15_000;
 /** A store that is away for a moment says nothing of a key. */
-const endsSession: ReadonlySet<string> = new Set(["invalid_api_key", "token_expired", "insufficient_scope"]);
+const endsSession: ReadonlySet<string> = new Set([
+  ...["invalid_api_key", "token_expired", "insufficient_scope"],
+  ...["model_not_found", "permission_denied"],
+]);
 
 export interface SessionWatchOptions {
   clock: Pick<Clock, "monotonicMs">;
   times: RealtimeTimes;
-  /** Gives who it is now; throws where the credential ended. */
-  principal(): Principal | Promise<Principal>;
+  /** Resolves where the credential still opens the session; rejects where it does not. */
+  holds(): Promise<void>;
   toGatewayError(thrown: unknown): GatewayError;
   /** `message`: why, for the client. */
   expired(message: string): void;
@@ -70,7 +72,7 @@ export class SessionWatch {
     if (this.#asking) return;
     this.#asking = true;
     try {
-      await this.#options.principal();
+      await this.#options.holds();
     } catch (thrown) {
       const error = this.#options.toGatewayError(thrown);
       if (endsSession.has(error.code) && !this.#stopped) this.#options.credentialEnded(error);

@@ -58,6 +58,7 @@ function talking(times: RealtimeOptions["times"], principal: RealtimeOptions["pr
     principal,
     line: never,
     refused: never,
+    over() {},
     tagHeader: null,
     holder: heldBytes.holder(new AccountBytes()),
     errorOf: ({ code, message }) => ({ code, message }),

@@ -9,15 +9,17 @@ import { type Stoppable, stoppingError } from "../stopping.ts";
 import type { BookedResponse } from "./booked-response.ts";
 import { closing, eventIdOf, newEventId, readEvent, responseIdOf, serverFault, tokenLimitIn } from "./events.ts";
 import { mostHeldBytes, OneWay } from "./one-way.ts";
-import { forClient, forServer } from "./realtime-models.ts";
+import { forClient, forServer, withOwnModel } from "./realtime-models.ts";
 import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
 import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
-import { type Json, memberOf, toldUsage } from "./told-usage.ts";
+import { type Json, memberOf } from "./told-usage.ts";
 
 export interface RealtimeOptions extends SessionResponsesOptions {
   deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;
   /** On whose account the messages of the client are held. */
   holder: Holder;
+  /** Called once the server's end is gone. */
+  over(): void;
   /** The member `error` of an answer that tells it. */
   errorOf(error: GatewayError): Json;
   times?: Partial<RealtimeTimes>;
@@ -40,8 +42,7 @@ export class RealtimeSession implements Stoppable {
   #watch: SessionWatch | undefined;
   /** How it ended, once it has. */
   #over: SessionEnd | undefined;
-  /** The close code of the server, once it is gone. */
-  #serverGone: number | undefined;
+  #isServerGone = false;
   #linger: ReturnType<typeof setTimeout> | undefined;
   #ids = 0;
 
@@ -72,25 +73,27 @@ export class RealtimeSession implements Stoppable {
         this.#fromServer.add(bytes);
       },
       drained: () => this.#fromClient.goOn(),
-      closed: (code) => this.#serverClosed(code),
+      closed: (code) => {
+        this.#isServerGone = true;
+        // What it said last may be what a response has used.
+        this.#fromServer.end(() => this.#serverClosed(code));
+      },
     };
   }
 
   /** The listener of the client's end; the session begins. */
   listenToClient(link: PausableLink): MessageLinkListener {
-    const { deps, principal, toGatewayError, holder } = this.#options;
+    const { deps, toGatewayError, holder } = this.#options;
     this.#client = link;
     this.#watch = new SessionWatch({
-      ...{ clock: deps.clock, times: this.#times, principal, toGatewayError },
+      ...{ clock: deps.clock, times: this.#times, toGatewayError },
+      holds: () => this.#responses.holds(),
       expired: (message) => this.#expire(message),
       credentialEnded: (error) => this.#fail(error, closing.refused),
     });
     deps.stopping.add(this);
     // The link is not ready to send before this returns.
-    queueMicrotask(() => {
-      if (this.#serverGone === undefined) this.#fromServer.goOn();
-      else this.#serverClosed(this.#serverGone);
-    });
+    queueMicrotask(() => this.#fromServer.goOn());
     return {
       message: (bytes) => {
         if (this.#over) return;
@@ -120,7 +123,7 @@ export class RealtimeSession implements Stoppable {
   // Towards the server.
 
   #ofClient(bytes: Uint8Array): void | Promise<void> {
-    if (this.#over) return;
+    if (this.#over || this.#isServerGone) return;
     let event: Json;
     try {
       event = readEvent(bytes);
@@ -146,8 +149,10 @@ export class RealtimeSession implements Stoppable {
       const told = memberOf(event, "session");
       const { session, transcriber } = forServer(told, models, await this.#options.principal(), deps);
       this.#responses.transcriber = transcriber ?? this.#responses.transcriber;
-      this.#responses.maxTokens = tokenLimitIn(told) ?? this.#responses.maxTokens;
-      this.#pass({ ...event, session });
+      this.#responses.maxTokens = tokenLimitIn(told, this.#responses.maxTokens);
+      // vLLM has it here.
+      const named = withOwnModel(event, "model", models);
+      this.#pass("session" in event ? { ...named, session } : named);
     } catch (error) {
       this.#tell(this.#options.toGatewayError(error), eventIdOf(event));
     }
@@ -162,7 +167,7 @@ export class RealtimeSession implements Stoppable {
     }
     const eventId = own ?? `${ownIds}${++this.#ids}`;
     try {
-      const limit = tokenLimitIn(memberOf(event, "response"));
+      const limit = tokenLimitIn(memberOf(event, "response"), this.#responses.maxTokens);
       const isAsked = await this.#responses.ask(eventId, limit, () => this.#over !== undefined);
       if (isAsked) this.#pass({ ...event, event_id: eventId });
     } catch (error) {
@@ -200,8 +205,15 @@ export class RealtimeSession implements Stoppable {
         return this.#created(event);
       case "response.done":
         return this.#done(event);
+      case "conversation.item.input_audio_transcription.delta":
+      case "transcription.delta":
+        this.#responses.said.wrote(event["delta"]);
+        this.#client?.send(bytes);
+        return;
       case "conversation.item.input_audio_transcription.completed":
-        return this.#transcribed(event);
+        return this.#transcribed(event, event["transcript"]);
+      case "transcription.done":
+        return this.#transcribed(event, event["text"]);
       case "error":
         this.#failedAtServer(event);
         return;
@@ -239,9 +251,8 @@ export class RealtimeSession implements Stoppable {
     return { ...event, response: { ...response, model: this.#options.models.name } };
   }
 
-  async #transcribed(event: Json): Promise<void> {
-    const usage = toldUsage(event["usage"]);
-    const refusal = usage && (await this.#responses.transcribed(usage).catch((error: unknown) => error));
+  async #transcribed(event: Json, text: unknown): Promise<void> {
+    const refusal = await this.#responses.transcribed(event["usage"], text);
     this.#give(event);
     if (refusal !== undefined) this.#fail(this.#options.toGatewayError(refusal), closing.refused);
   }
@@ -332,9 +343,8 @@ export class RealtimeSession implements Stoppable {
   }
 
   #serverClosed(code: number): void {
-    this.#serverGone = code;
-    // Told to the client once there is one.
-    if (!this.#client && !this.#over) return;
+    // A server that writes for as long as it hears tells the usage at the end alone.
+    if (this.#responses.said.isWriting) void this.#responses.transcribed(undefined, undefined);
     const error = serverFault("The connection to the model server ended.");
     const isPlain = code === closing.normal || code === closing.goingAway;
     const isFault = this.#responses.count > 0 || !isPlain;
@@ -343,5 +353,6 @@ export class RealtimeSession implements Stoppable {
     this.#client?.close(code, "the model server ended the session");
     this.#leave("cancelled", undefined);
     this.#endIfAlone();
+    this.#options.over();
   }
 }

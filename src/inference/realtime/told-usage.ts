@@ -1,4 +1,4 @@
-// What a realtime server tells of the usage of a response, or of a transcript (OpenAI API reference, `response.done` and `conversation.item.input_audio_transcription.completed`).
+// What a realtime server tells of the usage of a response, or of a transcript (OpenAI API reference, `response.done` and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
 import { countOf, detailsOf, partsOf } from "../../dialects/told-parts.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 
@@ -11,8 +11,8 @@ const tokensOfSecond = 10;
 export function toldUsage(usage: unknown): TokenUsage | undefined {
   if (!isJson(usage)) return undefined;
   if (usage["type"] === "duration") return ofDuration(usage["seconds"]);
-  const promptTokens = countOf(usage["input_tokens"]);
-  const completionTokens = countOf(usage["output_tokens"]);
+  const promptTokens = countOf(usage["input_tokens"] ?? usage["prompt_tokens"]);
+  const completionTokens = countOf(usage["output_tokens"] ?? usage["completion_tokens"]);
   if (promptTokens === undefined && completionTokens === undefined) return undefined;
   const input = memberOf(usage, "input_token_details");
   const output = memberOf(usage, "output_token_details");

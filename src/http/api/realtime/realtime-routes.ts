@@ -11,6 +11,7 @@ import { RealtimeSession } from "../../../inference/realtime/session.ts";
 import { stoppingError } from "../../../inference/stopping.ts";
 import { requireModel, requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
 import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { modelId } from "../../../wire/parts.ts";
@@ -23,6 +24,7 @@ import { noWebSocket, upgradeRequired } from "./websocket-answer.ts";
 
 export interface RealtimeRouteDeps extends InferenceRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
+  openRequests: Pick<OpenRequests, "enter">;
 }
 
 /** The subprotocol of OpenAI's clients in browsers, which have their key in another one beside it. */
@@ -78,7 +80,16 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   }
   // For who has used up its requests nothing is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
-  const session = await opened(exchange, { name, model, principal: asks }, deps);
+  // The request ends as the session begins, which has a connection to a server for as long as it lasts.
+  let place: OpenPlace | undefined = deps.openRequests.enter(principal);
+  const over = () => {
+    place?.release();
+    place = undefined;
+  };
+  const session = await opened(exchange, { name, model, principal: asks, over }, deps).catch((error: unknown) => {
+    over();
+    throw error;
+  });
   const spoken = offeredProtocols(req).includes(protocol) ? { "sec-websocket-protocol": protocol } : {};
   const maxMessageBytes = deps.requestLimits().bodyBytes;
   return {
@@ -86,7 +97,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
     headers: { ...checked.headers, ...spoken },
     upgrade(channel) {
       new WebSocketLink(channel, {
-        ...{ role: "server", kind: "text", maxMessageBytes },
+        ...{ role: "server", kind: "text", maxMessageBytes, holder: req.holder },
         listen: (link) => session.listenToClient(link),
       });
     },
@@ -97,6 +108,7 @@ interface Asked {
   name: string;
   model: Model;
   principal(): Promise<Principal>;
+  over(): void;
 }
 
 /** Gives the principal of the key as it is when it is called. */
@@ -155,13 +167,14 @@ async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps)
 function sessionAt(
   deployment: Deployment,
   exchange: Exchange,
-  { name, model, principal }: Asked,
+  { name, model, principal, over }: Asked,
   deps: RealtimeRouteDeps,
 ): RealtimeSession {
   return new RealtimeSession({
     deps,
     models: { name, model, deployment },
     principal,
+    over,
     line: () => exchange.message("websocket"),
     refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
     tagHeader: exchange.req.headers.get(tagHeader),

@@ -52,6 +52,7 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
         role: "server",
         kind: "text",
         maxMessageBytes,
+        holder: options.holder,
         listen: (link) => new ResponseSocket(link, options),
       });
     },

@@ -2,6 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../../base/errors.ts";
+import { bodyMass, JsonTextError, scanObject } from "../../../base/text/json-text.ts";
 import { isObject, type Json } from "../../../dialects/response/json.ts";
 
 export interface SocketMessage {
@@ -16,6 +17,8 @@ export function streamIdOf({ stream_id: id }: Json): string | undefined {
   return typeof id === "string" && streamIdPattern.test(id) ? id : undefined;
 }
 
+/** The most that `limits.depth` can be. */
+const mostDepth = 1_000;
 const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
 /** Throws `invalid_request`. */
@@ -23,9 +26,13 @@ export function parseMessage(bytes: Buffer): Json {
   if (!isUtf8(bytes)) throw invalidRequest("A message must be JSON in UTF-8.");
   let message: unknown;
   try {
-    message = JSON.parse(bytes.toString());
-  } catch {
-    throw invalidRequest("A message must be JSON.");
+    const text = bytes.toString();
+    // Before it is parsed, and written anew as a body: that is looked at once more.
+    scanObject(text, { depth: mostDepth, ...bodyMass });
+    message = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
+    throw invalidRequest(`A message must be JSON.${why}`);
   }
   return isObject(message) ? message : {};
 }

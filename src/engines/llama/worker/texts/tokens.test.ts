@@ -93,3 +93,12 @@ for (const [name, path, body, message] of refusals) {
     expect(await worker.refusal(path, body)).toMatch(message);
   });
 }
+
+test("the texts of more tokens than one request may hold up the others with are refused, and their ids are not", async () => {
+  const prompt = "q9#".repeat(30_000);
+  expect((await told("/tokenize", { prompt })).count).toBeGreaterThan(65_536);
+  for (const more of [{ with_pieces: true }, { return_token_strs: true }]) {
+    const response = await worker.post("/tokenize", { prompt, ...more });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining("at most 65536 tokens")]);
+  }
+});

@@ -8,14 +8,26 @@ import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
 /** A longer text would hold up every other request: the tokenizer reads some megabytes a second. */
 const mostTextLength = 1024 * 1024;
 const mostTokens = 1_000_000;
+/** The text of each token is a call of its own: a hundred thousand of them take a tenth of a second. */
+const mostPieces = 65_536;
 
 /** A text by the name of vLLM or of llama-server, and `messages` where the model chats. */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
   const tokens = fields.value("messages") === undefined ? textTokens(runtime, fields) : messageTokens(runtime, fields);
-  const pieces = () => tokens.map((token) => runtime.model.detokenize([token], true));
-  const shown = fields.boolean("with_pieces") ? pieces().map((piece, index) => ({ id: tokens[index], piece })) : tokens;
+  const [withPieces, withStrings] = [fields.boolean("with_pieces"), fields.boolean("return_token_strs")];
+  const pieces = withPieces || withStrings ? piecesOf(runtime, tokens) : [];
+  const shown = withPieces ? pieces.map((piece, index) => ({ id: tokens[index], piece })) : tokens;
   const count = { count: tokens.length, max_model_len: runtime.contextSize, tokens: shown };
-  return Response.json(fields.boolean("return_token_strs") ? { ...count, token_strs: pieces() } : count);
+  return Response.json(withStrings ? { ...count, token_strs: pieces } : count);
+}
+
+function piecesOf({ model }: ModelRuntime | Runtime, tokens: readonly Token[]): string[] {
+  if (tokens.length > mostPieces) {
+    throw invalid(
+      `with_pieces and return_token_strs are for at most ${mostPieces} tokens (got ${tokens.length}). Split the text.`,
+    );
+  }
+  return tokens.map((token) => model.detokenize([token], true));
 }
 
 export function detokenize({ model, vocabularySize }: ModelRuntime, fields: Fields): Response {
