@@ -1,6 +1,6 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
@@ -324,6 +324,20 @@ describe("Anthropic's SDK", () => {
     expect(await create(same)).toMatch(/400 .*at most 500 \(batches.max_requests/);
     expect(await create(many(101))).toMatch(/400 .*at most 100 models/);
     expect(await create([{ custom_id: "a\ud800", params: params("x") }])).toMatch(/400 .*requests\[0\].custom_id/);
+  });
+
+  test("leaves no file behind where a batch is refused", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.script(() => gate.promise);
+    await using own = await startHeadrace({ yaml: upstreamYaml(upstream, "batches: { open_batches: 1 }\n") });
+    const { batches } = new Anthropic({ baseURL: own.url, apiKey: own.key, maxRetries: 0, logLevel: "off" }).messages;
+    const requests = [{ custom_id: "a", params: params("x", { model: "upstream-model" }) }];
+    await batches.create({ requests });
+    expect(await refusal(batches.create({ requests }))).toMatch(/429/);
+    await own.sweepFiles();
+    const kept = readdirSync(join(own.dataDir, "files"), { recursive: true, withFileTypes: true });
+    expect(kept.filter((one) => one.isFile()).length).toBe(1);
+    gate.resolve();
   });
 
   test("cancels one", async () => {
