@@ -1,4 +1,5 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -441,6 +442,26 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   expect(batch).toMatchObject({ status: "completed", request_counts: { total: 2, completed: 1, failed: 1 } });
   const [refused] = await linesOf(batch.error_file_id, ownClient);
   expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
+});
+
+test("a line whose lease ran out while its holder lives is not asked again by that holder", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  upstream.script(async (request, res) => {
+    asked.push(textOf(request.body));
+    await gate.promise;
+    await echo(request, res);
+  });
+  const { id } = await begin([line("a", chat("held"))]);
+  await until(() => asked.length > 0, "it is asked");
+  using db = new Database(join(server.dataDir, "headrace.db"));
+  db.run("UPDATE batch_lines SET claimed_until = 0 WHERE batch_id = ?", [id]);
+  const isClaimed = () => db.query("SELECT 1 FROM batch_lines WHERE batch_id = ? AND claimed_until > 0").get(id);
+  await until(() => isClaimed() !== null, "it is claimed anew");
+  await Bun.sleep(200);
+  expect(asked).toEqual(["held"]);
+  gate.resolve();
+  expect((await ended(id)).request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
 });
 
 test("a batch dies with its key: what it had not answered is refused", async () => {
