@@ -134,8 +134,8 @@ export interface BatchStore {
 
 /** The part of the store by which replicas share the work. */
 export interface BatchWork {
-  /** Takes one that is to be validated or finalized. */
-  claimBatch(claim: Claim): Promise<Batch | undefined>;
+  /** Takes one that is to be validated or finalized: the oldest of the account whose turn is behind that of `afterAccount`. */
+  claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
   /** Lines that an earlier validation left are gone. False where it is claimed no more, as for the others. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
   addLines(lines: readonly BatchLine[]): Promise<void>;

@@ -98,6 +98,8 @@ export class BatchRunner {
   #looking: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
   #filling: Promise<void> | undefined;
+  /** The account that had a batch validated or finalized last: the others come before its next one. */
+  #lastAccount = "";
   #renewMs = 0;
   #isClosed = false;
   #hasStarted = false;
@@ -189,8 +191,9 @@ export class BatchRunner {
     const { work, log } = this.#options;
     try {
       while (!this.#isClosed) {
-        const batch = await work.claimBatch(this.#claim);
+        const batch = await work.claimBatch(this.#claim, this.#lastAccount);
         if (!batch) break;
+        this.#lastAccount = batch.accountId;
         await this.#stepOf(batch);
         this.look();
       }

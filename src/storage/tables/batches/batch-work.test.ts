@@ -78,6 +78,19 @@ onEachDatabase(({ open }) => {
       expect(await store.find(owner, "b1")).toMatchObject({ status: "failed", endedAt: 5, faults: [{ line: 1 }] });
     });
 
+    test("is validated after one of each other account, however many its own account has before it", async () => {
+      for (const id of ["b1", "b2", "b3"]) await store.create(batchOf(id), 10);
+      await store.create(batchOf("late", { accountId: "acct_2", createdAt: 2_000 }), 10);
+      const order: (string | undefined)[] = [];
+      let account: string | undefined;
+      for (let n = 0; n < 4; n++) {
+        const batch = await work.claimBatch(one, account);
+        order.push(batch?.id);
+        account = batch?.accountId;
+      }
+      expect([order[1], order.toSorted()]).toEqual(["late", ["b1", "b2", "b3", "late"]]);
+    });
+
     test("that is cancelled is answered by nobody any more, and ends as that", async () => {
       await begun("b1", 3);
       const [line] = await claim("b1", 1, one);

@@ -33,13 +33,15 @@ export class SqlBatchWork implements BatchWork {
     this.#sealFor = sealFor;
   }
 
-  async claimBatch({ id, leaseSeconds }: Claim): Promise<Batch | undefined> {
+  async claimBatch({ id, leaseSeconds }: Claim, afterAccount = ""): Promise<Batch | undefined> {
     const db = this.#db;
     const now = databaseSeconds(db);
     const due = db`status IN ('validating', 'finalizing') AND claimed_until <= ${now}`;
     // Nothing is to be done nearly always, and then nobody's writing is held up.
     const [found]: { id: string }[] = await available(
-      db`SELECT id FROM batches WHERE ended_at IS NULL AND ${due} ORDER BY created_at LIMIT 1`,
+      db`
+        SELECT id FROM batches WHERE ended_at IS NULL AND ${due}
+        ORDER BY CASE WHEN account_id > ${afterAccount} THEN 0 ELSE 1 END, account_id, created_at LIMIT 1`,
     );
     if (!found) return undefined;
     const [row]: object[] = await available(
