@@ -432,7 +432,10 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   const tier = { name: "enterprise", requests_per_minute: null, tokens_per_minute: 300 };
   await using own = await startHeadrace({
     flags: { mode: "production", publicUrl: "http://127.0.0.1:7545" },
-    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace("name: up", "name: up, max_concurrency: 1"),
+    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace(
+      "name: up",
+      "name: up, max_concurrency: 1",
+    ),
     batchTimes: { lookMs: 50 },
   });
   const ownClient = openaiClient(own);

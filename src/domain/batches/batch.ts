@@ -138,7 +138,7 @@ export interface BatchWork {
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
   /** Lines that an earlier validation left are gone. False where it is claimed no more, as for the others. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
-  addLines(lines: readonly BatchLine[]): Promise<void>;
+  addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;
   fail(batchId: string, claim: Claim, faults: readonly BatchFault[], nowSeconds: number): Promise<boolean>;
   finish(

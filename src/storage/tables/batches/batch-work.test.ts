@@ -43,7 +43,7 @@ onEachDatabase(({ open }) => {
     const lines = Array.from({ length: total }, (_, n) => {
       return { batchId: id, line: n + 1, customId: `c${n}`, model: n % 2 === 0 ? "even" : "odd", start: n, end: n + 1 };
     });
-    await work.addLines(lines);
+    expect(await work.addLines(id, lines, one)).toBe(true);
     expect(await work.begin({ id, models: ["even", "odd"], total }, one, 2_000)).toBe(true);
   }
 
@@ -89,6 +89,16 @@ onEachDatabase(({ open }) => {
         account = batch?.accountId;
       }
       expect([order[1], order.toSorted()]).toEqual(["late", ["b1", "b2", "b3", "late"]]);
+    });
+
+    test("that is cancelled while it is validated gets no further lines: nobody would delete them", async () => {
+      await store.create(batchOf("b1"), 10);
+      await work.claimBatch(one);
+      await work.beginLines("b1", one);
+      const line = { batchId: "b1", line: 1, customId: "a", model: "m", start: 0, end: 1 };
+      await store.cancel(owner, "b1", 7);
+      expect(await work.addLines("b1", [line], one)).toBe(false);
+      expect(await work.lines("b1", 0, 9)).toEqual([]);
     });
 
     test("that is cancelled is answered by nobody any more, and ends as that", async () => {

@@ -68,15 +68,16 @@ export class SqlBatchWork implements BatchWork {
     );
   }
 
-  async addLines(lines: readonly BatchLine[]): Promise<void> {
-    if (lines.length === 0) return;
+  async addLines(batchId: string, lines: readonly BatchLine[], { id }: Claim): Promise<boolean> {
     const rows = lines.map((line) => ({ ...batchLines.row(line), attempts: 0, due_at: 0, claimed_until: 0, paid: 0 }));
-    // Another one may validate the same after a lease that was lost: the lines are the same.
-    await available(
-      adding(
-        this.#db,
-        async (tx) => await tx`INSERT INTO batch_lines ${tx(rows)} ON CONFLICT (batch_id, line) DO NOTHING`,
-      ),
+    return await available(
+      adding(this.#db, async (tx) => {
+        const [mine] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND claim = ${id} ${this.#locking(tx)}`;
+        if (!mine) return false;
+        // Another one may have validated the same up to here after a lease that was lost: the lines are the same.
+        await tx`INSERT INTO batch_lines ${tx(rows)} ON CONFLICT (batch_id, line) DO NOTHING`;
+        return true;
+      }),
     );
   }
 
@@ -153,8 +154,8 @@ export class SqlBatchWork implements BatchWork {
     return available(
       adding(this.#db, async (tx) => {
         // Whoever ends the batch waits for this answer, or is waited for: it is counted, charged and in the output, or none of it.
-        const alone = dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
-        const [open] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${alone}`;
+        const [open] = await tx`
+          SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${this.#locking(tx)}`;
         if (!open) return false;
         const [row] = await tx`
           UPDATE batch_lines SET ${tx(columns)}, done_at = ${databaseSeconds(tx)}
@@ -269,6 +270,11 @@ export class SqlBatchWork implements BatchWork {
       return deleted;
     });
     return rows.length;
+  }
+
+  /** Nobody else changes the row that is read until the transaction is over; on SQLite nobody does in any. */
+  #locking(tx: Database) {
+    return dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
   }
 
   async #move(id: string, claim: Claim, columns: Record<string, string | number | null>): Promise<boolean> {
