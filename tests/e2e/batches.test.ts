@@ -365,7 +365,9 @@ describe("the idle lane", () => {
       "name: up",
       "name: up, max_concurrency: 2",
     );
-    await using own = await startHeadrace({ yaml, batchTimes: { lookMs: 50 } });
+    const metricsToken = "metrics-token-0123456789";
+    const env = { HEADRACE_METRICS_TOKEN: metricsToken };
+    await using own = await startHeadrace({ yaml, env, batchTimes: { lookMs: 50 } });
     const ownClient = openaiClient(own);
     const open = new Map<string, () => void>();
     upstream.script(async (request, res) => {
@@ -407,6 +409,11 @@ describe("the idle lane", () => {
     expect(booked.every(({ outcome }) => outcome === "completed")).toBe(true);
     const asked = upstream.requests.filter(({ body }) => textOf(body).startsWith("idle"));
     expect(asked.length).toBeGreaterThanOrEqual(8);
+    // Whoever alerts on failures sees none in what gave way.
+    const headers = { authorization: `Bearer ${metricsToken}` };
+    const metrics = await (await own.request("/metrics", { headers })).text();
+    expect(metrics).toMatch(/headrace_inference_requests_total\{.*outcome="cancelled"/);
+    expect(metrics).not.toMatch(/headrace_inference_requests_total\{.*outcome="failed"/);
   });
 
   test("is bounded where nobody says how many requests a server takes", async () => {
