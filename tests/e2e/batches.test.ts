@@ -414,6 +414,7 @@ describe("the idle lane", () => {
     const metrics = await (await own.request("/metrics", { headers })).text();
     expect(metrics).toMatch(/headrace_inference_requests_total\{.*outcome="cancelled"/);
     expect(metrics).not.toMatch(/headrace_inference_requests_total\{.*outcome="failed"/);
+    expect(metrics).not.toMatch(/headrace_upstream_attempts_total\{.*service_unavailable/);
   });
 
   test("is bounded where nobody says how many requests a server takes", async () => {

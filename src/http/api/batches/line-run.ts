@@ -22,6 +22,8 @@ export interface LineRequest {
 const begun = new Later<void>();
 begun.resolve();
 
+const brokenOff = new DOMException("The line was broken off.", "AbortError");
+
 /** What a batch answers stands in its output, and nowhere else. */
 const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
@@ -64,7 +66,10 @@ export class LineRun implements InferenceCall<string>, Pick<Ledger, "begin"> {
         observer.inferenceEnded(begin, told, course);
       },
       inferenceRefused: (refused) => observer.inferenceRefused(refused),
-      attempted: (...attempt) => observer.attempted(...attempt),
+      attempted: (requestId, model, upstream, error) => {
+        const isOurs = error !== undefined && this.left.cancelled;
+        observer.attempted(requestId, model, upstream, isOurs ? brokenOff : error);
+      },
     };
   }
 
