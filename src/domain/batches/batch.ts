@@ -40,7 +40,7 @@ export interface Batch extends MadeBy, BatchTokens {
   endpoint: string;
   inputFileId: string;
   status: BatchStatus;
-  /** Set once it is to end. */
+  /** Set once it is to end; one of Anthropic's that is cancelled while it is validated ends after that. */
   ending: BatchEnding | null;
   /** Unix seconds. */
   createdAt: number;

@@ -111,9 +111,31 @@ onEachDatabase(({ open }) => {
       const ended = { id: "b1", ending: "cancelled" as const, outputFileId: null, errorFileId: "file-2" };
       expect(await work.finish(ended, two, 8)).toBe(true);
       expect(await store.cancel(owner, "b1", 9)).toMatchObject({ status: "cancelled", endedAt: 8 });
-      expect(await store.delete(owner, "b1")).toBe(false);
       expect([await work.forgetLines(2), await work.forgetLines(2), await work.forgetLines(2)]).toEqual([2, 1, 0]);
       expect([await store.deleteEnded(8, 10), await store.deleteEnded(9, 10)]).toEqual([0, 1]);
+    });
+
+    test("of Anthropic's that is cancelled while it is validated has all of its lines, none of them to be answered", async () => {
+      await store.create(batchOf("b1", { form: "anthropic" }), 10);
+      await work.claimBatch(one);
+      await work.beginLines("b1", one);
+      expect(await store.cancel(owner, "b1", 7)).toMatchObject({ ending: "cancelled", cancellingAt: 7, endedAt: null });
+      const line = { batchId: "b1", line: 1, customId: "a", model: "m", start: 0, end: 1 };
+      expect(await work.addLines("b1", [line], one)).toBe(true);
+      expect(await work.begin({ id: "b1", models: ["m"], total: 1 }, one, 8)).toBe(true);
+      expect(await claim("b1", 1, one, ["m"])).toEqual([]);
+      expect(await work.claimBatch(two)).toMatchObject({ status: "finalizing", ending: "cancelled", total: 1 });
+    });
+
+    test("is deleted with what is left of its lines once it has ended, and not before", async () => {
+      await begun("b1", 300);
+      expect(await store.delete(owner, "b1")).toBe(false);
+      await store.cancel(owner, "b1", 7);
+      await work.claimBatch(one);
+      await work.finish({ id: "b1", ending: "cancelled", outputFileId: null, errorFileId: null }, one, 8);
+      expect(await store.delete({ ...owner, accountId: "acct_2" }, "b1")).toBe(false);
+      expect(await store.delete(owner, "b1")).toBe(true);
+      expect([await store.find(owner, "b1"), await work.lines("b1", 0, 9)]).toEqual([undefined, []]);
     });
 
     test("ends when all of its lines are answered, or its time is over", async () => {

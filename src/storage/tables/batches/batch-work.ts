@@ -81,9 +81,20 @@ export class SqlBatchWork implements BatchWork {
     );
   }
 
-  begin({ id, models, total }: Pick<Batch, "id" | "models" | "total">, claim: Claim, now: number): Promise<boolean> {
-    const columns = { status: "in_progress", models: JSON.stringify(models), total, in_progress_at: now };
-    return this.#move(id, claim, columns);
+  async begin(
+    { id, models, total }: Pick<Batch, "id" | "models" | "total">,
+    claim: Claim,
+    now: number,
+  ): Promise<boolean> {
+    const columns = { models: JSON.stringify(models), total, in_progress_at: now };
+    const rows: unknown[] = await written(
+      this.#db,
+      (tx) => tx`
+        UPDATE batches SET ${tx(columns)}, claim = NULL, claimed_until = 0,
+          status = CASE WHEN ending IS NULL THEN 'in_progress' ELSE 'finalizing' END
+        WHERE id = ${id} AND claim = ${claim.id} AND ended_at IS NULL RETURNING id`,
+    );
+    return rows.length > 0;
   }
 
   fail(batchId: string, claim: Claim, faults: readonly BatchFault[], now: number): Promise<boolean> {
