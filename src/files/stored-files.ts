@@ -63,7 +63,13 @@ export class StoredFiles {
       ...{ purpose, filename, bytes, createdAt, expiresAt: createdAt + givenUpSeconds },
     };
     if (!(await files.begin(file, bounds.accountBytes))) throw accountFull(bounds);
-    return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
+    try {
+      return new NewFile(file, await objects.create(id), { ...this.#options, bounds });
+    } catch (error) {
+      // What is set aside for it would be for a day.
+      await files.forget([id]).catch(() => {});
+      throw error;
+    }
   }
 
   /** Rejects with `not_found` where its content is not there. */

@@ -1,6 +1,7 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
@@ -326,6 +327,20 @@ describe("Anthropic's SDK", () => {
     expect(await create([{ custom_id: "a\ud800", params: params("x") }])).toMatch(/400 .*requests\[0\].custom_id/);
   });
 
+  test("leaves no file behind where a batch is refused", async () => {
+    const gate = Promise.withResolvers<void>();
+    upstream.script(() => gate.promise);
+    await using own = await startHeadrace({ yaml: upstreamYaml(upstream, "batches: { open_batches: 1 }\n") });
+    const { batches } = new Anthropic({ baseURL: own.url, apiKey: own.key, maxRetries: 0, logLevel: "off" }).messages;
+    const requests = [{ custom_id: "a", params: params("x", { model: "upstream-model" }) }];
+    await batches.create({ requests });
+    expect(await refusal(batches.create({ requests }))).toMatch(/429/);
+    await own.sweepFiles();
+    const kept = readdirSync(join(own.dataDir, "files"), { recursive: true, withFileTypes: true });
+    expect(kept.filter((one) => one.isFile()).length).toBe(1);
+    gate.resolve();
+  });
+
   test("cancels one", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(() => gate.promise);
@@ -350,7 +365,9 @@ describe("the idle lane", () => {
       "name: up",
       "name: up, max_concurrency: 2",
     );
-    await using own = await startHeadrace({ yaml, batchTimes: { lookMs: 50 } });
+    const metricsToken = "metrics-token-0123456789";
+    const env = { HEADRACE_METRICS_TOKEN: metricsToken };
+    await using own = await startHeadrace({ yaml, env, batchTimes: { lookMs: 50 } });
     const ownClient = openaiClient(own);
     const open = new Map<string, () => void>();
     upstream.script(async (request, res) => {
@@ -392,7 +409,12 @@ describe("the idle lane", () => {
     expect(booked.every(({ outcome }) => outcome === "completed")).toBe(true);
     const asked = upstream.requests.filter(({ body }) => textOf(body).startsWith("idle"));
     expect(asked.length).toBeGreaterThanOrEqual(8);
-    const metrics = await (await fetch(`${own.url}/metrics`)).text();
+    // Whoever alerts on failures sees none in what gave way.
+    const headers = { authorization: `Bearer ${metricsToken}` };
+    const metrics = await (await own.request("/metrics", { headers })).text();
+    expect(metrics).toMatch(/headrace_inference_requests_total\{.*outcome="cancelled"/);
+    expect(metrics).not.toMatch(/headrace_inference_requests_total\{.*outcome="failed"/);
+    expect(metrics).not.toMatch(/headrace_upstream_attempts_total\{.*service_unavailable/);
     expect(metrics).toContain('headrace_batch_line_attempts_total{result="answered"} 6\n');
     expect(metrics).toMatch(/^headrace_batch_line_attempts_total\{result="gave_way"\} [2-9]$/m);
   });
@@ -420,7 +442,10 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   const tier = { name: "enterprise", requests_per_minute: null, tokens_per_minute: 300 };
   await using own = await startHeadrace({
     flags: { mode: "production", publicUrl: "http://127.0.0.1:7545" },
-    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace("name: up", "name: up, max_concurrency: 1"),
+    yaml: upstreamYaml(upstream, `tiers: [${JSON.stringify(tier)}]\n`).replace(
+      "name: up",
+      "name: up, max_concurrency: 1",
+    ),
     batchTimes: { lookMs: 50 },
   });
   const ownClient = openaiClient(own);
@@ -430,6 +455,26 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   expect(batch).toMatchObject({ status: "completed", request_counts: { total: 2, completed: 1, failed: 1 } });
   const [refused] = await linesOf(batch.error_file_id, ownClient);
   expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
+});
+
+test("a line whose lease ran out while its holder lives is not asked again by that holder", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  upstream.script(async (request, res) => {
+    asked.push(textOf(request.body));
+    await gate.promise;
+    await echo(request, res);
+  });
+  const { id } = await begin([line("a", chat("held"))]);
+  await until(() => asked.length > 0, "it is asked");
+  using db = new Database(join(server.dataDir, "headrace.db"));
+  db.run("UPDATE batch_lines SET claimed_until = 0 WHERE batch_id = ?", [id]);
+  const isClaimed = () => db.query("SELECT 1 FROM batch_lines WHERE batch_id = ? AND claimed_until > 0").get(id);
+  await until(() => isClaimed() !== null, "it is claimed anew");
+  await Bun.sleep(200);
+  expect(asked).toEqual(["held"]);
+  gate.resolve();
+  expect((await ended(id)).request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
 });
 
 test("a batch dies with its key: what it had not answered is refused", async () => {

@@ -1,7 +1,7 @@
 // Files: uploaded as they come and in parts, listed, read and deleted, by OpenAI's SDK and by hand; on a disk and in an object store.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type OpenAI from "openai";
@@ -192,6 +192,17 @@ test("the files of an account have a bound together", async () => {
   expect(refused?.status).toBe(413);
   expect(await refused?.text()).toContain("account_bytes");
   for (const id of made) await client.files.delete(id);
+});
+
+test("a file that cannot be begun takes nothing of what the account may have", async () => {
+  await using own = await startHeadrace({ yaml });
+  const incoming = join(own.dataDir, "files", "incoming");
+  rmSync(incoming, { recursive: true });
+  const sent = form([filePart("x".repeat(8_000_000)), field("purpose", "batch")]);
+  const create = () => own.request("/v1/files", { method: "POST", ...sent });
+  for (let n = 0; n < 3; n++) expect((await create()).ok).toBe(false);
+  mkdirSync(incoming);
+  expect((await create()).status).toBe(200);
 });
 
 test("uploads that are under way are within the bound of an account, and outside it once they are given up", async () => {

@@ -40,7 +40,7 @@ export interface Batch extends MadeBy, BatchTokens {
   endpoint: string;
   inputFileId: string;
   status: BatchStatus;
-  /** Set once it is to end. */
+  /** Set once it is to end; one of Anthropic's that is cancelled while it is validated ends after that. */
   ending: BatchEnding | null;
   /** Unix seconds. */
   createdAt: number;
@@ -134,11 +134,11 @@ export interface BatchStore {
 
 /** The part of the store by which replicas share the work. */
 export interface BatchWork {
-  /** Takes one that is to be validated or finalized. */
-  claimBatch(claim: Claim): Promise<Batch | undefined>;
+  /** Takes one that is to be validated or finalized: the oldest of the account whose turn is behind that of `afterAccount`. */
+  claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
   /** Lines that an earlier validation left are gone. False where it is claimed no more, as for the others. */
   beginLines(batchId: string, claim: Claim): Promise<boolean>;
-  addLines(lines: readonly BatchLine[]): Promise<void>;
+  addLines(batchId: string, lines: readonly BatchLine[], claim: Claim): Promise<boolean>;
   begin(batch: Pick<Batch, "id" | "models" | "total">, claim: Claim, nowSeconds: number): Promise<boolean>;
   fail(batchId: string, claim: Claim, faults: readonly BatchFault[], nowSeconds: number): Promise<boolean>;
   finish(

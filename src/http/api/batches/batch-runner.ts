@@ -110,6 +110,8 @@ export class BatchRunner {
   #looking: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
   #filling: Promise<void> | undefined;
+  /** The account that had a batch validated or finalized last: the others come before its next one. */
+  #lastAccount = "";
   #renewMs = 0;
   #isClosed = false;
   #hasStarted = false;
@@ -201,8 +203,9 @@ export class BatchRunner {
     const { work, log } = this.#options;
     try {
       while (!this.#isClosed) {
-        const batch = await work.claimBatch(this.#claim);
+        const batch = await work.claimBatch(this.#claim, this.#lastAccount);
         if (!batch) break;
+        this.#lastAccount = batch.accountId;
         await this.#stepOf(batch);
         this.look();
       }
@@ -277,7 +280,8 @@ export class BatchRunner {
         const { batch, models, places } = next;
         const lines = await work.claimLines(batch.id, models, Math.min(room, places), this.#claim);
         if (lines.length === 0) this.#empty.add(batch.id);
-        for (const line of lines) void this.#answer(batch, line);
+        // Where its lease ran out meanwhile, as after an outage, a line that is under way here is claimed anew, not asked again.
+        for (const line of lines) if (!this.#running.has(nameOf(line))) void this.#answer(batch, line);
       }
     } catch (error) {
       log.error("batch_claim_failed", { detail: detailOf(error) });
@@ -329,15 +333,15 @@ export class BatchRunner {
   async #answer(batch: Batch, line: ClaimedLine): Promise<void> {
     const { log } = this.#options;
     const running: Running = { batch, model: line.model, run: undefined, stop: (reason) => running.run?.stop(reason) };
-    const key = `${line.batchId} ${line.line}`;
-    this.#running.set(key, running);
+    const name = nameOf(line);
+    this.#running.set(name, running);
     try {
       await this.#answerLine(batch, line, running);
     } catch (error) {
       // Its lease ends it: another process takes the line.
       log.error("batch_line_failed", { batch: batch.id, line: line.line, detail: detailOf(error) });
     } finally {
-      this.#running.delete(key);
+      this.#running.delete(name);
       this.#fill();
     }
   }
@@ -413,6 +417,10 @@ export class BatchRunner {
     if (ofServers.has(error.code) && attempts + 1 < mostAttempts) return { inSeconds, failed: true };
     return undefined;
   }
+}
+
+function nameOf({ batchId, line }: Pick<BatchLine, "batchId" | "line">): string {
+  return `${batchId} ${line}`;
 }
 
 function detailOf(error: unknown): string {

@@ -22,10 +22,14 @@ export interface LineRequest {
 const begun = new Later<void>();
 begun.resolve();
 
+const brokenOff = new DOMException("The line was broken off.", "AbortError");
+
 /** What a batch answers stands in its output, and nowhere else. */
 const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
   responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(), notStored: () => {} },
+  // A line that a limit lets wait is refused nothing, however often it asks; what it is refused in the end is in the output.
+  refusalCounts: { count: () => {} },
 };
 
 export class LineRun implements InferenceCall<string>, Pick<Ledger, "begin"> {
@@ -49,7 +53,24 @@ export class LineRun implements InferenceCall<string>, Pick<Ledger, "begin"> {
 
   /** Resolves with the JSON of the answer; rejects with a GatewayError. */
   async ask(deps: InferenceDeps): Promise<string> {
-    return await run(this, { ...deps, ...keepsNothing, ledger: this });
+    const observer = deps.observer && this.#watchedBy(deps.observer);
+    return await run(this, { ...deps, ...keepsNothing, observer, ledger: this });
+  }
+
+  /** A line that was broken off has not failed: whoever alerts on failures is told that it was cancelled. */
+  #watchedBy(observer: NonNullable<InferenceDeps["observer"]>): NonNullable<InferenceDeps["observer"]> {
+    return {
+      inferenceBegan: (begin) => observer.inferenceBegan(begin),
+      inferenceEnded: (begin, end, course) => {
+        const told: UsageEnd = this.left.cancelled ? { ...end, outcome: "cancelled", errorCode: null } : end;
+        observer.inferenceEnded(begin, told, course);
+      },
+      inferenceRefused: (refused) => observer.inferenceRefused(refused),
+      attempted: (requestId, model, upstream, error) => {
+        const isOurs = error !== undefined && this.left.cancelled;
+        observer.attempted(requestId, model, upstream, isOurs ? brokenOff : error);
+      },
+    };
   }
 
   /** Whether it gave its place to somebody else. */

@@ -67,8 +67,14 @@ function createRoute(deps: MessageBatchRouteDeps): ScopedRoute {
       const batch = newBatch(principal, deps.clock, {
         ...{ form: "anthropic", endpoint, inputFileId, metadata: null, keepSeconds: null },
       });
-      const begun = await begin({ ...batch, total: requests.length }, principal, deps);
-      return Response.json(toWire(begun, deps));
+      try {
+        const begun = await begin({ ...batch, total: requests.length }, principal, deps);
+        return Response.json(toWire(begun, deps));
+      } catch (error) {
+        // Nobody else knows of it, and it counts towards what the files of the account may have.
+        await deps.files.hide(responseOwnerOf(principal), inputFileId, deps.clock.nowSeconds());
+        throw error;
+      }
     },
   );
 }

@@ -24,22 +24,22 @@ const linesAtOnce = 200;
 /** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
 export async function validateBatch(batch: Batch, claim: Claim, deps: ValidateDeps): Promise<Validated> {
   if (!(await deps.work.beginLines(batch.id, claim))) return "lost";
-  const reading = new Reading(batch, deps);
+  const reading = new Reading(batch, claim, deps);
   try {
     for await (const found of linesOf(deps.storedFiles.read({ id: batch.inputFileId }), deps.requestLimits())) {
       if (!reading.take(found)) break;
-      await reading.flush(linesAtOnce);
+      if (!(await reading.flush(linesAtOnce))) return "lost";
     }
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== "not_found") throw error;
     return { faults: [fault("input_file_not_found", "The content of the input file is not there.", null)] };
   }
-  await reading.flush(1);
-  return reading.result;
+  return (await reading.flush(1)) ? reading.result : "lost";
 }
 
 class Reading {
   readonly #batch: Batch;
+  readonly #claim: Claim;
   readonly #deps: ValidateDeps;
   /** By their ids, the line in which each stands. */
   readonly #ids = new Map<string, number>();
@@ -47,8 +47,9 @@ class Reading {
   readonly #faults: BatchFault[] = [];
   #lines: BatchLine[] = [];
 
-  constructor(batch: Batch, deps: ValidateDeps) {
+  constructor(batch: Batch, claim: Claim, deps: ValidateDeps) {
     this.#batch = batch;
+    this.#claim = claim;
     this.#deps = deps;
   }
 
@@ -97,13 +98,14 @@ class Reading {
     }
   }
 
-  /** Writes what was read, where that is so much; between, whoever else waits has a turn. */
-  async flush(atLeast: number): Promise<void> {
-    if (this.#lines.length < atLeast) return;
+  /** Writes what was read, where that is so much; between, whoever else waits has a turn. False where the batch is claimed no more. */
+  async flush(atLeast: number): Promise<boolean> {
+    if (this.#lines.length < atLeast) return true;
     const lines = this.#lines;
     this.#lines = [];
-    await this.#deps.work.addLines(lines);
+    const isMine = await this.#deps.work.addLines(this.#batch.id, lines, this.#claim);
     await new Promise((resolve) => setImmediate(resolve));
+    return isMine;
   }
 
   get result(): Validated {

@@ -6,6 +6,8 @@ import { available, written } from "../../sql/outage.ts";
 import { madeFor } from "../files/file-store.ts";
 import { batches } from "./batch-rows.ts";
 
+const forgottenAtOnce = 200;
+
 export class SqlBatchStore implements BatchStore {
   readonly #db: Database;
 
@@ -55,19 +57,29 @@ export class SqlBatchStore implements BatchStore {
         await tx`
           UPDATE batches AS c SET status = 'finalizing', ending = 'cancelled', cancelling_at = ${nowSeconds},
             finalizing_at = ${nowSeconds}, claim = NULL, claimed_until = 0
-          WHERE id = ${id} AND ${mine} AND status IN ('validating', 'in_progress')`;
+          WHERE id = ${id} AND ${mine} AND (status = 'in_progress' OR (status = 'validating' AND form = 'openai'))`;
+        // Anthropic tells a result of each request: they are all read first.
+        await tx`
+          UPDATE batches AS c SET ending = 'cancelled', cancelling_at = ${nowSeconds}
+          WHERE id = ${id} AND ${mine} AND status = 'validating' AND ending IS NULL`;
         return await batches.first(tx`SELECT * FROM batches AS c WHERE id = ${id} AND ${mine}`);
       }),
     );
   }
 
   async delete(owner: ResponseOwner, id: string): Promise<boolean> {
-    const rows: unknown[] = await written(
-      this.#db,
-      (tx) => tx`
-        DELETE FROM batches AS c WHERE id = ${id} AND ${madeFor(this.#db, owner)} AND ended_at IS NOT NULL
-          AND has_lines = 0 RETURNING id`,
-    );
+    const batch = await this.find(owner, id);
+    if (!batch || batch.endedAt === null) return false;
+    // What is left of its lines goes first, few at a time: they are many, and others write as well.
+    const forget = () =>
+      written(
+        this.#db,
+        (tx): PromiseLike<unknown[]> => tx`
+          DELETE FROM batch_lines WHERE batch_id = ${id} AND line IN (
+            SELECT line FROM batch_lines WHERE batch_id = ${id} LIMIT ${forgottenAtOnce}) RETURNING line`,
+      );
+    while ((await forget()).length > 0);
+    const rows: unknown[] = await written(this.#db, (tx) => tx`DELETE FROM batches WHERE id = ${id} RETURNING id`);
     return rows.length > 0;
   }
 

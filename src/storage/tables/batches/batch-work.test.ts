@@ -43,7 +43,7 @@ onEachDatabase(({ open }) => {
     const lines = Array.from({ length: total }, (_, n) => {
       return { batchId: id, line: n + 1, customId: `c${n}`, model: n % 2 === 0 ? "even" : "odd", start: n, end: n + 1 };
     });
-    await work.addLines(lines);
+    expect(await work.addLines(id, lines, one)).toBe(true);
     expect(await work.begin({ id, models: ["even", "odd"], total }, one, 2_000)).toBe(true);
   }
 
@@ -78,6 +78,29 @@ onEachDatabase(({ open }) => {
       expect(await store.find(owner, "b1")).toMatchObject({ status: "failed", endedAt: 5, faults: [{ line: 1 }] });
     });
 
+    test("is validated after one of each other account, however many its own account has before it", async () => {
+      for (const id of ["b1", "b2", "b3"]) await store.create(batchOf(id), 10);
+      await store.create(batchOf("late", { accountId: "acct_2", createdAt: 2_000 }), 10);
+      const order: (string | undefined)[] = [];
+      let account: string | undefined;
+      for (let n = 0; n < 4; n++) {
+        const batch = await work.claimBatch(one, account);
+        order.push(batch?.id);
+        account = batch?.accountId;
+      }
+      expect([order[1], order.toSorted()]).toEqual(["late", ["b1", "b2", "b3", "late"]]);
+    });
+
+    test("that is cancelled while it is validated gets no further lines: nobody would delete them", async () => {
+      await store.create(batchOf("b1"), 10);
+      await work.claimBatch(one);
+      await work.beginLines("b1", one);
+      const line = { batchId: "b1", line: 1, customId: "a", model: "m", start: 0, end: 1 };
+      await store.cancel(owner, "b1", 7);
+      expect(await work.addLines("b1", [line], one)).toBe(false);
+      expect(await work.lines("b1", 0, 9)).toEqual([]);
+    });
+
     test("that is cancelled is answered by nobody any more, and ends as that", async () => {
       await begun("b1", 3);
       const [line] = await claim("b1", 1, one);
@@ -88,9 +111,31 @@ onEachDatabase(({ open }) => {
       const ended = { id: "b1", ending: "cancelled" as const, outputFileId: null, errorFileId: "file-2" };
       expect(await work.finish(ended, two, 8)).toBe(true);
       expect(await store.cancel(owner, "b1", 9)).toMatchObject({ status: "cancelled", endedAt: 8 });
-      expect(await store.delete(owner, "b1")).toBe(false);
       expect([await work.forgetLines(2), await work.forgetLines(2), await work.forgetLines(2)]).toEqual([2, 1, 0]);
       expect([await store.deleteEnded(8, 10), await store.deleteEnded(9, 10)]).toEqual([0, 1]);
+    });
+
+    test("of Anthropic's that is cancelled while it is validated has all of its lines, none of them to be answered", async () => {
+      await store.create(batchOf("b1", { form: "anthropic" }), 10);
+      await work.claimBatch(one);
+      await work.beginLines("b1", one);
+      expect(await store.cancel(owner, "b1", 7)).toMatchObject({ ending: "cancelled", cancellingAt: 7, endedAt: null });
+      const line = { batchId: "b1", line: 1, customId: "a", model: "m", start: 0, end: 1 };
+      expect(await work.addLines("b1", [line], one)).toBe(true);
+      expect(await work.begin({ id: "b1", models: ["m"], total: 1 }, one, 8)).toBe(true);
+      expect(await claim("b1", 1, one, ["m"])).toEqual([]);
+      expect(await work.claimBatch(two)).toMatchObject({ status: "finalizing", ending: "cancelled", total: 1 });
+    });
+
+    test("is deleted with what is left of its lines once it has ended, and not before", async () => {
+      await begun("b1", 300);
+      expect(await store.delete(owner, "b1")).toBe(false);
+      await store.cancel(owner, "b1", 7);
+      await work.claimBatch(one);
+      await work.finish({ id: "b1", ending: "cancelled", outputFileId: null, errorFileId: null }, one, 8);
+      expect(await store.delete({ ...owner, accountId: "acct_2" }, "b1")).toBe(false);
+      expect(await store.delete(owner, "b1")).toBe(true);
+      expect([await store.find(owner, "b1"), await work.lines("b1", 0, 9)]).toEqual([undefined, []]);
     });
 
     test("ends when all of its lines are answered, or its time is over", async () => {

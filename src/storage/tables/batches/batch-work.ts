@@ -33,13 +33,15 @@ export class SqlBatchWork implements BatchWork {
     this.#sealFor = sealFor;
   }
 
-  async claimBatch({ id, leaseSeconds }: Claim): Promise<Batch | undefined> {
+  async claimBatch({ id, leaseSeconds }: Claim, afterAccount = ""): Promise<Batch | undefined> {
     const db = this.#db;
     const now = databaseSeconds(db);
     const due = db`status IN ('validating', 'finalizing') AND claimed_until <= ${now}`;
     // Nothing is to be done nearly always, and then nobody's writing is held up.
     const [found]: { id: string }[] = await available(
-      db`SELECT id FROM batches WHERE ended_at IS NULL AND ${due} ORDER BY created_at LIMIT 1`,
+      db`
+        SELECT id FROM batches WHERE ended_at IS NULL AND ${due}
+        ORDER BY CASE WHEN account_id > ${afterAccount} THEN 0 ELSE 1 END, account_id, created_at LIMIT 1`,
     );
     if (!found) return undefined;
     const [row]: object[] = await available(
@@ -66,21 +68,33 @@ export class SqlBatchWork implements BatchWork {
     );
   }
 
-  async addLines(lines: readonly BatchLine[]): Promise<void> {
-    if (lines.length === 0) return;
+  async addLines(batchId: string, lines: readonly BatchLine[], { id }: Claim): Promise<boolean> {
     const rows = lines.map((line) => ({ ...batchLines.row(line), attempts: 0, due_at: 0, claimed_until: 0, paid: 0 }));
-    // Another one may validate the same after a lease that was lost: the lines are the same.
-    await available(
-      adding(
-        this.#db,
-        async (tx) => await tx`INSERT INTO batch_lines ${tx(rows)} ON CONFLICT (batch_id, line) DO NOTHING`,
-      ),
+    return await available(
+      adding(this.#db, async (tx) => {
+        const [mine] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND claim = ${id} ${this.#locking(tx)}`;
+        if (!mine) return false;
+        // Another one may have validated the same up to here after a lease that was lost: the lines are the same.
+        await tx`INSERT INTO batch_lines ${tx(rows)} ON CONFLICT (batch_id, line) DO NOTHING`;
+        return true;
+      }),
     );
   }
 
-  begin({ id, models, total }: Pick<Batch, "id" | "models" | "total">, claim: Claim, now: number): Promise<boolean> {
-    const columns = { status: "in_progress", models: JSON.stringify(models), total, in_progress_at: now };
-    return this.#move(id, claim, columns);
+  async begin(
+    { id, models, total }: Pick<Batch, "id" | "models" | "total">,
+    claim: Claim,
+    now: number,
+  ): Promise<boolean> {
+    const columns = { models: JSON.stringify(models), total, in_progress_at: now };
+    const rows: unknown[] = await written(
+      this.#db,
+      (tx) => tx`
+        UPDATE batches SET ${tx(columns)}, claim = NULL, claimed_until = 0,
+          status = CASE WHEN ending IS NULL THEN 'in_progress' ELSE 'finalizing' END
+        WHERE id = ${id} AND claim = ${claim.id} AND ended_at IS NULL RETURNING id`,
+    );
+    return rows.length > 0;
   }
 
   fail(batchId: string, claim: Claim, faults: readonly BatchFault[], now: number): Promise<boolean> {
@@ -151,8 +165,8 @@ export class SqlBatchWork implements BatchWork {
     return available(
       adding(this.#db, async (tx) => {
         // Whoever ends the batch waits for this answer, or is waited for: it is counted, charged and in the output, or none of it.
-        const alone = dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
-        const [open] = await tx`SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${alone}`;
+        const [open] = await tx`
+          SELECT id FROM batches WHERE id = ${batchId} AND status = 'in_progress' ${this.#locking(tx)}`;
         if (!open) return false;
         const [row] = await tx`
           UPDATE batch_lines SET ${tx(columns)}, done_at = ${databaseSeconds(tx)}
@@ -267,6 +281,11 @@ export class SqlBatchWork implements BatchWork {
       return deleted;
     });
     return rows.length;
+  }
+
+  /** Nobody else changes the row that is read until the transaction is over; on SQLite nobody does in any. */
+  #locking(tx: Database) {
+    return dialectOf(this.#db) === "postgres" ? tx`FOR NO KEY UPDATE` : tx``;
   }
 
   async #move(id: string, claim: Claim, columns: Record<string, string | number | null>): Promise<boolean> {

@@ -119,7 +119,7 @@ export function madeFor(db: Database, { accountId, environment, appId, personId,
   return db`c.account_id = ${accountId} AND c.environment = ${environment} ${ofApp} ${ofPerson} ${ofMaker}`;
 }
 
-/** Of all files of an account, those on their way included. */
+/** The bytes of all files of an account, those on their way included. */
 export async function bytesOf(tx: Database, accountId: string): Promise<number> {
   const [row]: { bytes: number | string | null }[] = await tx`
     SELECT SUM(bytes) AS bytes FROM stored_files WHERE account_id = ${accountId} AND state <> 'gone'`;
