@@ -53,7 +53,7 @@ describe("what has no route is refused in Anthropic's form", () => {
   test.each<[string, string, string, Record<string, string>, number, string]>([
     ["another method of the endpoint", "GET", "/v1/messages?beta=true", {}, 405, "invalid_request_error"],
     ["another method of the count", "GET", "/v1/messages/count_tokens", {}, 405, "invalid_request_error"],
-    ["an endpoint of Anthropic's that is not here", "POST", "/v1/messages/batches", {}, 404, "not_found_error"],
+    ["an endpoint of Anthropic's that is not here", "POST", "/v1/messages/drafts", {}, 404, "not_found_error"],
     ["any path that its client asks for", "POST", "/v1/organizations/me", version, 404, "not_found_error"],
   ])("of %s", async (_, method, path, headers, status, type) => {
     const answer = await server.request(path, { method, headers });

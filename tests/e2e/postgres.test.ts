@@ -110,7 +110,7 @@ describe("one server", () => {
     const texts: string[] = [];
     const ask = async ({ method }: Operation, path: string, body?: unknown) => {
       const response = await server.request(path, { method, body, headers: { authorization: `Bearer ${operator}` } });
-      texts.push(`${response.status} ${await response.text()}`);
+      texts.push(`${response.status} ${method} ${path} ${await response.text()}`);
     };
     for (const operation of operations.filter(({ body }) => !body?.isForm)) {
       const path = operation.path.replaceAll(/\{\w+\}/g, "a%00b");

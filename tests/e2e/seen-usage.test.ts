@@ -232,7 +232,7 @@ const elsewhere = [
     "/v1/keys/{id}",
   ],
   // WebSockets: each is one conversation.
-  "/v1/responses",
+  ...["/v1/responses", "/v1/realtime"],
   // Batches, found as all others are, in another form.
   ...["/v1/messages/batches", "/v1/messages/batches/{id}", "/v1/messages/batches/{id}/results"],
   // An item of a conversation, which is found first.

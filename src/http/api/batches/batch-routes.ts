@@ -12,7 +12,7 @@ import type { Throttle } from "../../../policy/throttle.ts";
 import { batchObject, batchRequest, batchToWire } from "../../../wire/batches.ts";
 import { requireMetadata } from "../../../wire/stored-chats.ts";
 import type { BodyLimits } from "../../content/body.ts";
-import { readQuery } from "../../decode/query.ts";
+import { readQuery, requireStorable } from "../../decode/query.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
 import type { RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { fileNotFound, madeBy } from "../files/file-routes.ts";
@@ -110,6 +110,7 @@ function createRoute(deps: BatchRouteDeps): ScopedRoute {
       if (!batchEndpoints.has(body.endpoint)) {
         throw fieldError("endpoint", `must be one of ${[...batchEndpoints.keys()].join(", ")}.`);
       }
+      requireStorable("input_file_id", body.input_file_id);
       const file = await deps.files.find(responseOwnerOf(principal), body.input_file_id, deps.clock.nowSeconds());
       if (!file) throw fileNotFound(body.input_file_id, "input_file_id");
       if (file.purpose !== "batch") {

@@ -16,6 +16,7 @@ import {
   uploadToWire,
 } from "../../../wire/files.ts";
 import type { BodyLimits } from "../../content/body.ts";
+import { requireStorable } from "../../decode/query.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { responseOwnerOf } from "../response-owner.ts";
@@ -52,6 +53,7 @@ function createRoute(deps: UploadRouteDeps): ScopedRoute {
     async ({ req }, principal) => {
       const { uploads, throttle, storedFiles, clock } = deps;
       const body = await readStrictBody(uploadRequest, req, deps.requestLimits());
+      for (const name of ["filename", "mime_type"] as const) requireStorable(name, body[name]);
       if (body.bytes > storedFiles.bounds.maxBytes) throw tooLarge(storedFiles.bounds);
       await throttle.require("change", principal);
       const createdAt = clock.nowSeconds();
