@@ -2,15 +2,11 @@
 
 /**
  * By default Bun gives memory back to the system a tenth of a second after its use, to ask for the same again with the next
- * requests; where nothing is to be done it gives back what is free without waiting for that. And it lets garbage grow to
- * twice of what is in use before it looks for some, and what lived through one look to four times of it: half of that, and
- * one and a half times, cost requests no more.
+ * requests; where nothing is to be done it gives back what is free without waiting for that.
  */
 export const memorySettings = {
   MIMALLOC_PURGE_DELAY: "10000",
   MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "1000",
-  BUN_JSC_heapGrowthMaxIncrease: "1",
-  BUN_JSC_minEdenToOldGenerationRatio: "0.4",
 };
 
 /** By default Bun silently queues outgoing requests beyond 256 per process. */
