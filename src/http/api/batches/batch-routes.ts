@@ -14,12 +14,15 @@ import { requireMetadata } from "../../../wire/stored-chats.ts";
 import type { BodyLimits } from "../../content/body.ts";
 import { readQuery, requireStorable } from "../../decode/query.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
-import type { RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import type { ScopedRoute } from "../../exchange/route.ts";
 import { fileNotFound, madeBy } from "../files/file-routes.ts";
+import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import type { BatchRunner } from "./batch-runner.ts";
 import { batchEndpoints } from "./input-lines.ts";
+
+const route = keptRoutes({ base: "/v1/batches", tag: "Batches", noun: "batch" });
 
 export interface BatchRouteDeps {
   batches: BatchStore;
@@ -185,18 +188,4 @@ export function batchNotFound(id: string): GatewayError {
   return new GatewayError("not_found", `There is no batch \`${shown(id)}\`. GET /v1/batches lists them.`, {
     param: "batch_id",
   });
-}
-
-function route(
-  method: ScopedRoute["method"],
-  path: string,
-  doc: Omit<RouteDoc, "tag" | "parameters">,
-  handle: ScopedRoute["handle"],
-): ScopedRoute {
-  const parameters = [{ name: "id", in: "path" as const, description: "Id of the batch." }];
-  return {
-    ...{ method, path: `/v1/batches${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
-    doc: { ...doc, tag: "Batches", ...(path === "" ? {} : { parameters }) },
-    handle,
-  };
 }

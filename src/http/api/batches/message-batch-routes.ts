@@ -14,13 +14,19 @@ import {
 import { readJsonBody } from "../../content/body.ts";
 import { readKnownQuery } from "../../decode/query.ts";
 import { validate } from "../../decode/validation.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { madeBy } from "../files/file-routes.ts";
 import { sendBytes } from "../files/send-bytes.ts";
+import { keptRoutes } from "../kept-routes.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type BatchRouteDeps, batchNotFound, begin, newBatch } from "./batch-routes.ts";
 import { isKeepable } from "./input-lines.ts";
 import { mostModels } from "./validate-batch.ts";
+
+const route = keptRoutes({
+  ...{ base: "/v1/messages/batches", tag: "Batches", noun: "batch" },
+  errorForm: "anthropic",
+});
 
 export interface MessageBatchRouteDeps extends BatchRouteDeps {
   storedFiles: StoredFiles;
@@ -239,19 +245,4 @@ async function find(
 
 function toWire(batch: Batch, { installationUrl }: MessageBatchRouteDeps) {
   return messageBatchToWire(batch, `${installationUrl()}/v1/messages/batches/${batch.id}/results`);
-}
-
-function route(
-  method: ScopedRoute["method"],
-  path: string,
-  doc: Omit<RouteDoc, "tag" | "parameters">,
-  handle: ScopedRoute["handle"],
-): ScopedRoute {
-  const parameters = [{ name: "id", in: "path" as const, description: "Id of the batch." }];
-  return {
-    ...{ method, path: `/v1/messages/batches${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
-    doc: { ...doc, tag: "Batches", ...(path === "" ? {} : { parameters }) },
-    errorForm: "anthropic",
-    handle,
-  };
 }

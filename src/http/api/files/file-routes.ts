@@ -10,11 +10,14 @@ import type { Throttle } from "../../../policy/throttle.ts";
 import { deletedFile, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
 import { readQuery } from "../../decode/query.ts";
 import { validate } from "../../decode/validation.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { receiveForm } from "./receive-form.ts";
 import { sendBytes } from "./send-bytes.ts";
+
+const route = keptRoutes({ base: "/v1/files", tag: "Files", noun: "file" });
 
 export interface FileRouteDeps {
   files: FileStore;
@@ -180,20 +183,6 @@ export async function findFile(
   const found = await files.find(responseOwnerOf(principal), id, clock.nowSeconds());
   if (!found) throw fileNotFound(id);
   return found;
-}
-
-function route(
-  method: ScopedRoute["method"],
-  path: string,
-  doc: Omit<RouteDoc, "tag" | "parameters">,
-  handle: ScopedRoute["handle"],
-): ScopedRoute {
-  const parameters = [{ name: "id", in: "path" as const, description: "Id of the file." }];
-  return {
-    ...{ method, path: `/v1/files${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
-    doc: { ...doc, tag: "Files", ...(path === "" ? {} : { parameters }) },
-    handle,
-  };
 }
 
 /** The same answer for one that never was, that is gone, and that is somebody else's. */

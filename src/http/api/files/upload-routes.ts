@@ -18,10 +18,13 @@ import {
 import type { BodyLimits } from "../../content/body.ts";
 import { requireStorable } from "../../decode/query.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { keptRoutes } from "../kept-routes.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type FileRouteDeps, madeBy } from "./file-routes.ts";
 import { receiveForm } from "./receive-form.ts";
+
+const route = keptRoutes({ base: "/v1/uploads", tag: "Files", noun: "upload" });
 
 export interface UploadRouteDeps extends FileRouteDeps {
   uploads: UploadStore;
@@ -40,6 +43,7 @@ export function uploadRoutes(deps: UploadRouteDeps): ScopedRoute[] {
 
 function createRoute(deps: UploadRouteDeps): ScopedRoute {
   return route(
+    "POST",
     "",
     {
       operationId: "createUpload",
@@ -73,6 +77,7 @@ function createRoute(deps: UploadRouteDeps): ScopedRoute {
 
 function partRoute(deps: UploadRouteDeps): ScopedRoute {
   return route(
+    "POST",
     "/:id/parts",
     {
       operationId: "addUploadPart",
@@ -93,6 +98,7 @@ function partRoute(deps: UploadRouteDeps): ScopedRoute {
 
 function completeRoute(deps: UploadRouteDeps): ScopedRoute {
   return route(
+    "POST",
     "/:id/complete",
     {
       operationId: "completeUpload",
@@ -114,6 +120,7 @@ function completeRoute(deps: UploadRouteDeps): ScopedRoute {
 
 function cancelRoute({ uploads, ...deps }: UploadRouteDeps): ScopedRoute {
   return route(
+    "POST",
     "/:id/cancel",
     {
       operationId: "cancelUpload",
@@ -237,13 +244,4 @@ function notPending({ id }: Upload): GatewayError {
 
 function partTooLarge(): GatewayError {
   return new GatewayError("request_too_large", `A part may have at most ${mostPartBytes} bytes.`, { param: "data" });
-}
-
-function route(path: string, doc: Omit<RouteDoc, "tag" | "parameters">, handle: ScopedRoute["handle"]): ScopedRoute {
-  const parameters = [{ name: "id", in: "path" as const, description: "Id of the upload." }];
-  return {
-    ...{ method: "POST", path: `/v1/uploads${path}`, access: "chat:write" },
-    doc: { ...doc, tag: "Files", ...(path === "" ? {} : { parameters }) },
-    handle,
-  };
 }

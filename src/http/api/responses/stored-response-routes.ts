@@ -10,10 +10,13 @@ import type { Principal } from "../../../domain/principal.ts";
 import { deletedResponse, responseEvent, responseItem, responseObject } from "../../../wire/responses.ts";
 import type { RequestLimits } from "../../decode/decode-request.ts";
 import { readQuery } from "../../decode/query.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type CancelDeps, cancelStored, followStored } from "./background/background-answer.ts";
+
+const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", noun: "response" });
 
 export interface StoredResponseRouteDeps extends CancelDeps {
   responses: Pick<ResponseStore, "find" | "chain" | "delete">;
@@ -121,20 +124,6 @@ function cancelRoute(deps: StoredResponseRouteDeps): ScopedRoute {
       return Response.json(stored.response);
     },
   );
-}
-
-function route(
-  method: ScopedRoute["method"],
-  path: string,
-  doc: Omit<RouteDoc, "tag" | "parameters">,
-  handle: ScopedRoute["handle"],
-): ScopedRoute {
-  const parameters = [{ name: "id", in: "path" as const, description: "Id of the response." }];
-  return {
-    ...{ method, path: `/v1/responses/:id${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
-    doc: { ...doc, tag: "Stored responses", parameters },
-    handle,
-  };
 }
 
 async function listItems(exchange: Exchange, principal: Principal, deps: StoredResponseRouteDeps): Promise<Response> {
