@@ -39,9 +39,13 @@ function chat(server: TestServer, body: Record<string, unknown> = {}): Promise<R
   return server.request("/v1/chat/completions", { body: { model: "upstream-model", messages, ...body } });
 }
 
-/** `count` requests at the same time, by as many clients; how many came to which status. */
-async function volley(server: TestServer, count: number, body?: Record<string, unknown>) {
-  const statuses: Record<number, number> = {};
+/** `count` requests at the same time, by as many clients; how many came to which status, told in `statuses` as they come. */
+async function volley(
+  server: TestServer,
+  count: number,
+  body?: Record<string, unknown>,
+  statuses: Record<number, number> = {},
+) {
   await Promise.all(
     Array.from({ length: count }, async () => {
       const response = await chat(server, body);
@@ -92,8 +96,11 @@ test("200 clients at once against a token limit: reservations in flight never ex
     await answer(request, res);
   });
   // 10 tokens of prompt by estimate and up to 490: 20 of them fill the bucket.
-  const first = volley(server, 200, { max_tokens: 490 });
+  const statuses: Record<number, number> = {};
+  const first = volley(server, 200, { max_tokens: 490 }, statuses);
   await until(() => upstream.requests.length === 20, "20 requests at the upstream");
+  // A client that came only after the first answers would find room again.
+  await until(() => statuses[429] === 180, "180 refusals");
   expect(await volley(server, 50, { max_tokens: 490 })).toEqual({ 429: 50 });
   gate.resolve();
   expect(await first).toEqual({ 200: 20, 429: 180 });
