@@ -3,6 +3,7 @@
 import type { Environment } from "../api-key.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { Engine } from "./engine.ts";
+import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
 /** One place where a model runs. */
@@ -33,4 +34,6 @@ export interface Model {
   fallbacks?: readonly string[] | undefined;
   /** Other names by which clients may ask for it; one that ends in `*` stands for all names that begin so. */
   aliases?: readonly string[] | undefined;
+  /** What an operator wants of its requests beyond an answer. Left out: nothing, and nothing of it is looked for. */
+  policies?: ModelPolicies | undefined;
 }

@@ -1,0 +1,34 @@
+// Where requests for a model go when its own deployments keep them waiting, and how much that may cost.
+import type { Price } from "../price.ts";
+
+export interface OverflowPolicy {
+  /** Upstreams and nodes whose deployments of the model come behind all others, and are asked by this policy alone. */
+  readonly to: readonly OverflowTarget[];
+  /** Seconds of expected wait at the others from which on they are asked; null: the wait is no reason. */
+  readonly afterSeconds: number | null;
+  /** Tokens of a prompt beyond which they are asked; null: its length is no reason. */
+  readonly promptTokensAbove: number | null;
+  /** Hours at which they are asked as any other, as a price's hours are written; null: no hours are a reason. */
+  readonly hours: string | null;
+  /** The most nano-USD that one request may be expected to cost there; null: any. */
+  readonly mostNanoUsdPerRequest: number | null;
+  /** What all requests together may cost there in each span; null: any. */
+  readonly spend: OverflowSpend | null;
+}
+
+export interface OverflowTarget {
+  /** Name of an upstream or node. */
+  readonly upstream: string;
+  /** What its use costs the operator, by which the cheapest is asked first; null: as `costOf`, else the model's own price. */
+  readonly cost: Readonly<Price> | null;
+  /** `vendor/model` of the price list; null: none. */
+  readonly costOf: string | null;
+}
+
+export const overflowSpans = ["hour", "day", "week", "month"] as const;
+
+export interface OverflowSpend {
+  readonly nanoUsd: number;
+  /** By calendar, in UTC. */
+  readonly per: (typeof overflowSpans)[number];
+}

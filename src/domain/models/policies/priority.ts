@@ -1,0 +1,8 @@
+// How urgent a request is: whose turn it is where requests wait, as shares, so that nobody starves.
+
+/** Least first. */
+export const priorities = ["low", "normal", "high"] as const;
+export type Priority = (typeof priorities)[number];
+
+/** Places that each gets of those that are wanted by all, relative to the others. */
+export const priorityShares: Readonly<Record<Priority, number>> = { low: 1, normal: 4, high: 16 };

@@ -1,0 +1,28 @@
+// Calls of models that the gateway makes for itself: judges, embeddings of its cache, shadows; metered to the operator.
+import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import type { Operation } from "../domain/models/operation.ts";
+
+/** What it is made for, by which its usage is tagged (`gateway:<purpose>`). */
+export type OwnPurpose = "cache" | "guardrail" | "shadow";
+
+export interface OwnCall {
+  readonly purpose: OwnPurpose;
+  readonly operation: Operation;
+  /** JSON text of the request, its `model` included; no stream. */
+  readonly body: string;
+  /** On whose account its bytes are held. */
+  readonly holder: Holder;
+  /** Ends it early; its deadline is the caller's to keep. */
+  readonly cancellation: Cancellation;
+  /** Whether only deployments may be asked that an operator marked as local: as the request that it is made for. */
+  readonly neverLeaves: boolean;
+}
+
+export interface OwnCalls {
+  /**
+   * The JSON of the whole answer. Rejects with a GatewayError. Such a call is on the ledger as the operator's own usage, and
+   * has no cache, guardrail, shadow or split of its own.
+   */
+  ask(call: OwnCall): Promise<string>;
+}
