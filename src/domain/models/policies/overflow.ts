@@ -8,8 +8,8 @@ export interface OverflowPolicy {
   readonly afterSeconds: number | null;
   /** Tokens of a prompt beyond which they are asked; null: its length is no reason. */
   readonly promptTokensAbove: number | null;
-  /** Hours at which they are asked as any other, as a price's hours are written; null: no hours are a reason. */
-  readonly hours: string | null;
+  /** Parts of a day (UTC) at which they are asked as any other, as of a price's variant; null: no hours are a reason. */
+  readonly hours: readonly { readonly start: number; readonly end: number }[] | null;
   /** The most nano-USD that one request may be expected to cost there; null: any. */
   readonly mostNanoUsdPerRequest: number | null;
   /** What all requests together may cost there in each span; null: any. */
