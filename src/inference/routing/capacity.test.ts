@@ -35,7 +35,8 @@ function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurren
 const on = (...engines: Engine[]): Deployment[] => engines.map((engine) => ({ engine, model: "m", weight: 1 }));
 
 function requestOf(accountId: string, width = 1): PlaceRequest {
-  return { accountId, operation: "chat", stream: true, width, model: "public-name" };
+  const whose = { priority: "normal", accountId, partyId: `key of ${accountId}` } as const;
+  return { ...whose, operation: "chat", stream: true, width, model: "public-name" };
 }
 
 /** A place at once, or after waiting for it. */

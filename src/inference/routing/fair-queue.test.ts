@@ -1,9 +1,13 @@
 // Turns: the least in flight first, then the longest unserved, in order of arrival within an account.
 import { describe, expect, test } from "bun:test";
-import { FairQueue, type Waiter } from "./fair-queue.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
+import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 
 let arrivals = 0;
-const waiter = (accountId: string): Waiter => ({ accountId, order: ++arrivals });
+const sharer = (accountId: string, priority: Priority = "normal", partyId = `key of ${accountId}`): Sharer => ({
+  ...{ priority, accountId, partyId },
+});
+const waiter = (...whose: Parameters<typeof sharer>): Waiter => ({ ...sharer(...whose), order: ++arrivals });
 
 function queueOf(...accounts: string[]): FairQueue<Waiter> {
   const queue = new FairQueue<Waiter>();
@@ -16,8 +20,8 @@ function serve(queue: FairQueue<Waiter>, ends = false): string | undefined {
   const next = queue.next();
   if (!next) return undefined;
   queue.remove(next);
-  queue.took(next.accountId, 1);
-  if (ends) queue.gaveBack(next.accountId, 1);
+  queue.took(next, 1);
+  if (ends) queue.gaveBack(next, 1);
   return next.accountId;
 }
 
@@ -34,8 +38,8 @@ test("within an account the order of arrival counts, also for one that comes bac
 
 test("the account with the least in flight is next", () => {
   const queue = queueOf("a", "a", "b");
-  queue.took("a", 2);
-  queue.took("b", 3);
+  queue.took(sharer("a"), 2);
+  queue.took(sharer("b"), 3);
   expect(serve(queue)).toBe("a");
   // Three each: b was served longer ago.
   expect(serve(queue)).toBe("b");
@@ -84,22 +88,22 @@ describe("a full queue", () => {
     const flood = Array.from({ length: 5 }, () => waiter("flood"));
     for (const one of flood) queue.add(one);
     queue.add(waiter("b"));
-    expect(queue.yielding("new")).toBe(flood[4]);
-    expect(queue.yielding("b")).toBe(flood[4]);
+    expect(queue.yielding(sharer("new"))).toBe(flood[4]);
+    expect(queue.yielding(sharer("b"))).toBe(flood[4]);
   });
 
   test("an account that has its share gets no more", () => {
-    expect(queueOf("a", "a", "b", "b").yielding("a")).toBeUndefined();
-    expect(queueOf("a", "a", "a", "b", "b").yielding("b")).toBeUndefined();
-    expect(queueOf("a", "b", "c").yielding("new")).toBeUndefined();
+    expect(queueOf("a", "a", "b", "b").yielding(sharer("a"))).toBeUndefined();
+    expect(queueOf("a", "a", "a", "b", "b").yielding(sharer("b"))).toBeUndefined();
+    expect(queueOf("a", "b", "c").yielding(sharer("new"))).toBeUndefined();
   });
 });
 
 test("as many are ahead as will be served before, and no more of another account than of one's own", () => {
   const queue = queueOf(...Array(100).fill("flood"), "b", "b");
-  expect(queue.ahead("new")).toBe(2);
-  expect(queue.ahead("b")).toBe(2 + 3);
-  expect(queue.ahead("flood")).toBe(100 + 2);
+  expect(queue.ahead(sharer("new"))).toBe(2);
+  expect(queue.ahead(sharer("b"))).toBe(2 + 3);
+  expect(queue.ahead(sharer("flood"))).toBe(100 + 2);
 });
 
 test("nothing is kept of an account that neither waits nor holds a place", () => {
@@ -109,8 +113,8 @@ test("nothing is kept of an account that neither waits nor holds a place", () =>
     queue.add(one);
     expect(queue.remove(one)).toBe(true);
     expect(queue.remove(one)).toBe(false);
-    queue.took(`account ${i}`, 2);
-    queue.gaveBack(`account ${i}`, 2);
+    queue.took(sharer(`account ${i}`), 2);
+    queue.gaveBack(sharer(`account ${i}`), 2);
   }
   expect(queue.waiting).toBe(0);
   expect(queue.accounts).toBe(0);
