@@ -3,6 +3,7 @@
 import type { Eventual } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
+import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
@@ -13,7 +14,7 @@ import { recorderFor } from "./answer/recorder.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
-import { askedTag, splitOf } from "./shadow/split.ts";
+import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */

@@ -47,9 +47,17 @@ export interface Comparisons {
   compare(query: ComparisonQuery): Promise<Comparison>;
 }
 
-const shadowSuffix = "-shadow";
+/** Ends the id of a request that a second model got as well. */
+export const shadowSuffix = "-shadow";
+/** Its usage is counted under it. */
+export const shadowTag = "gateway:shadow";
 
 /** The id of the request that a second model got of it: by it, the two are a pair. */
 export function shadowIdOf(requestId: string): string {
   return requestId + shadowSuffix;
+}
+
+/** What the usage of a model's requests is counted under where others answer some of them. */
+export function askedTag(asked: string): string {
+  return `asked:${asked}`;
 }

@@ -25,11 +25,6 @@ export function splitOf(
   return usable && isServable(usable, request) ? usable : asked;
 }
 
-/** What the usage of a model's requests is counted under where others answer some of them. */
-export function askedTag(asked: string): string {
-  return `asked:${asked}`;
-}
-
 /**
  * The part with the lowest score, which is a random number for this conversation and part, the lower the more percent it has:
  * weighted rendezvous hashing. Whoever is given a greater share keeps all that it had. Of one other model, exactly the
