@@ -5,6 +5,7 @@ import type { AuditEvent } from "./audit.ts";
 import { type ByName, byName, type KeyAmount, keyAmounts } from "./limits/amounts.ts";
 import type { LimitSet } from "./limits/limits.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
+import type { ResponseCache } from "./models/policies/cache.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
@@ -28,6 +29,8 @@ export interface Principal {
   reach?: ModelReach | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
+  /** What its keys say of kept answers: off where any of them does; undefined: as each model. */
+  responseCache?: ResponseCache | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
