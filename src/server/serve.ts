@@ -356,6 +356,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       governance.reconfigure(changed);
       workers?.configure(changed);
       configure();
+      // No request is served without a guardrail that its model has by now.
+      workers?.tellModels();
       network.reconfigured();
       await catalog.refresh();
       capacity.regroup();
