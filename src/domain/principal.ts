@@ -105,6 +105,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   models: readonly string[] | null;
   /** Whether its requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
+  /** Whether its requests get answers that are kept; null: as each model says. */
+  responseCache: ResponseCache | null;
   /** What its usage is counted under; see `key-tags.ts`. */
   tags: readonly string[];
   /** What people wrote down about it. */
@@ -130,6 +132,7 @@ export const newAndUnbounded = {
   quotas: [],
   models: null,
   neverLeaves: false,
+  responseCache: null,
   tags: [],
   note: null,
   ...byName(keyAmounts, () => null),
@@ -155,6 +158,7 @@ export type KeyChanges = Partial<
     | "quotas"
     | "models"
     | "neverLeaves"
+    | "responseCache"
     | "tags"
     | "note"
     | "revokedAt"

@@ -53,8 +53,8 @@ export class Meter {
   #price: Price | undefined;
   #bounds: UsageBounds;
   #reservedTokens: number;
-  /** Of its price, how much is charged. */
-  #pricePart = 1;
+  /** The part of its price that is charged for an answer which is given again; undefined: it is a new one. */
+  #pricePart: number | undefined;
 
   /** Throws, with the reservation given back, where the ledger is closed. `price`, `bounds`: as the model has them. */
   constructor(
@@ -105,7 +105,8 @@ export class Meter {
   }
 
   #costOf(usage: TokenUsage): number | null {
-    return partOfPrice(nanoUsdOf(usage, this.#price, this.#at), this.#pricePart);
+    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
+    return this.#pricePart === undefined || nanoUsd === null ? nanoUsd : partOfPrice(nanoUsd, this.#pricePart);
   }
 
   /** See `AnswerStop.look`; only where there is a stop. */
@@ -169,7 +170,8 @@ export class Meter {
       capped: usage !== reported || reported.understated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
-      firstTokenMs: this.#firstTokenMs,
+      // What is given again says nothing of how fast a model is.
+      firstTokenMs: this.#pricePart === undefined ? this.#firstTokenMs : null,
       queueMs,
       trail,
     };

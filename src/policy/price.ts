@@ -56,8 +56,7 @@ export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSecond
 }
 
 /** A part of a price, 0 to 1, rounded half up. */
-export function partOfPrice(nanoUsd: number | null, part: number): number | null {
-  if (nanoUsd === null || part === 1) return nanoUsd;
+export function partOfPrice(nanoUsd: number, part: number): number {
   const millionths = BigInt(Math.round(part * 1_000_000));
   return Number((BigInt(nanoUsd) * millionths + 500_000n) / 1_000_000n);
 }

@@ -38,6 +38,7 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
+import { openAnswerCache } from "./answer-cache.ts";
 import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
@@ -221,13 +222,16 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
   };
+  const { answerCache, keptAnswers } = await openAnswerCache({ config, governance, feed, clock, log, opened });
+  const cached = { ...inference, answerCache };
   const batches = openBatches({
-    ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
+    ...{ db, config, governance, files, openRequests, inference: cached, clock, log, opened },
     current: () => sources.config,
     times: options.batchTimes,
   });
   const { routes, others } = createFirstRoutes({
-    ...inference,
+    ...cached,
+    keptAnswers,
     ...files,
     ...batches,
     backgroundRuns,

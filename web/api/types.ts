@@ -1071,6 +1071,7 @@ export interface Shapes {
   PullRequest?: PullRequest;
   PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
+  ClearedCache?: ClearedCache;
   ModelProcessList?: ModelProcessList;
   ModelProcess?: ModelProcess;
   ChangeModelProcessRequest?: ChangeModelProcessRequest;
@@ -4971,6 +4972,10 @@ export interface Request {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5088,6 +5093,10 @@ export interface RequestDetail {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5161,6 +5170,10 @@ export interface UsageDetails {
    * Images that were made.
    */
   images?: number;
+  /**
+   * 1 where the answer was one that was kept: the tokens are those of when it was made.
+   */
+  replayed?: number;
   /**
    * The tier, speed and region in which it says that it served.
    */
@@ -5428,6 +5441,7 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5509,6 +5523,7 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5610,6 +5625,7 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
 }
@@ -5691,6 +5707,7 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5806,6 +5823,7 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5893,6 +5911,7 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7402,6 +7421,7 @@ export interface AuditEvent {
     | "node.disconnected"
     | "node_token.created"
     | "node_token.deleted"
+    | "cache.cleared"
     | "signing_key.created"
     | "signing_key.retired"
     | "audit.purged"
@@ -7823,6 +7843,7 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -9555,6 +9576,18 @@ export interface DeletedPulledModel {
   object: "pulled_model";
   id: string;
   bytes: number;
+  deleted: true;
+}
+export interface ClearedCache {
+  object: "cache";
+  /**
+   * null: of all accounts.
+   */
+  account: string | null;
+  /**
+   * null: of all models.
+   */
+  model: string | null;
   deleted: true;
 }
 export interface ModelProcessList {

@@ -57,8 +57,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
     const { recorder, cached } = open;
-    this.recorded =
-      recorder?.wantsAllEvents === true || open.trace?.takesContent === true || cached?.collects === true;
+    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true || cached?.collects === true;
     this.recordsEnd = recorder !== undefined && !recorder.wantsAllEvents;
     this.#open = open;
   }

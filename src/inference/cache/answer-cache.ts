@@ -1,31 +1,24 @@
 // Whether the answer to a request may be one that is kept: what its model, its key and its client say.
-import type { Clock } from "../../base/clock.ts";
 import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
-import type { AnswerStore } from "../../domain/models/policies/answer-store.ts";
 import { type CachePolicy, usualCachePolicy } from "../../domain/models/policies/cache.ts";
-import type { InferenceCall } from "../call.ts";
-import { CachedRequest } from "./cached-request.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
 import { isDeterministic } from "./request-digest.ts";
-import type { SimilarRequests } from "./similar-requests.ts";
 
 export const cacheHeader = "x-headrace-cache";
 /** What a client may say in it. */
 const wishes = ["use", "refresh", "off"] as const;
 type Wish = (typeof wishes)[number];
 
-export interface AnswerCacheParts {
-  readonly store: AnswerStore;
-  /** Makes digests that nobody else can make. */
-  readonly key: Uint8Array;
-  /** Compares requests by their meaning; undefined where nothing can. */
-  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add"> | undefined;
-  readonly clock: Pick<Clock, "nowSeconds">;
-  /** Read for each answer: a reload may change them. */
-  bounds(): { readonly maxAnswerBytes: number };
+/** What is asked for, and who asks. */
+interface Asked {
+  readonly request: DecodedRequest;
+  readonly principal: Principal;
+  /** As the client sent it; null, or left out: it did not. */
+  readonly cacheHeader?: string | null;
 }
-
-type Asked = Pick<InferenceCall<unknown>, "request" | "principal" | "cacheHeader">;
 
 export class AnswerCache {
   readonly #parts: AnswerCacheParts;
@@ -51,7 +44,8 @@ export class AnswerCache {
     const wish = wishOf(call.cacheHeader ?? null);
     if (wish === "off" || !isRepeatable(request)) return undefined;
     const { requests } = policy;
-    const isWanted = wish !== undefined || requests === "all" || (requests === "deterministic" && isDeterministic(request));
+    const isWanted =
+      wish !== undefined || requests === "all" || (requests === "deterministic" && isDeterministic(request));
     if (!isWanted) return undefined;
     const { account, environment, reach } = principal;
     return new CachedRequest({

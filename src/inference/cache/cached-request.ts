@@ -2,17 +2,29 @@
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../domain/models/model.ts";
-import type { AnswerPlace, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
+import type { AnswerPlace, AnswerStore, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
 import type { CachePolicy } from "../../domain/models/policies/cache.ts";
 import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import type { AnswerCacheParts } from "./answer-cache.ts";
 import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
+import type { SimilarRequests } from "./similar-requests.ts";
 
 /** What is collected is told to the ledger of bytes in steps. */
 const countedBytes = 64 * 1024;
+
+export interface AnswerCacheParts {
+  readonly store: AnswerStore;
+  /** Makes digests that nobody else can make. */
+  readonly key: Uint8Array;
+  /** Compares requests by their meaning; undefined where nothing can. */
+  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add"> | undefined;
+  readonly clock: Pick<Clock, "nowSeconds">;
+  /** A longer answer is not kept. */
+  readonly maxAnswerBytes: number;
+}
 
 /** The request, as far as its kept answer depends on its course. */
 export interface LookingUp {
@@ -112,7 +124,7 @@ export class CachedRequest {
   add(events: string, holder: Holder): void {
     this.#events += events;
     const length = this.#events.length;
-    if (length > this.#options.parts.bounds().maxAnswerBytes) this.release(holder);
+    if (length > this.#options.parts.maxAnswerBytes) this.release(holder);
     else if (length - this.#heldBytes >= countedBytes) this.#hold(length, holder);
   }
 
@@ -123,7 +135,7 @@ export class CachedRequest {
 
   /** A whole answer, as it goes to the client. */
   addWhole(body: string | Bytes): void {
-    if (!this.#keeps || body.length > this.#options.parts.bounds().maxAnswerBytes) return;
+    if (!this.#keeps || body.length > this.#options.parts.maxAnswerBytes) return;
     // What is there lies in a buffer with others.
     this.#whole = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.solid.view);
   }
@@ -132,7 +144,7 @@ export class CachedRequest {
   keep(usage: TokenUsage, ignored: readonly string[]): void {
     const { parts, policy } = this.#options;
     const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
-    if (!this.#keeps || !this.#place || !bytes || bytes.length > parts.bounds().maxAnswerBytes) return;
+    if (!this.#keeps || !this.#place || !bytes || bytes.length > parts.maxAnswerBytes) return;
     const at = parts.clock.nowSeconds();
     const answer: KeptAnswer = { bytes, usage, ignored, at, expiresAt: at + policy.ttlSeconds };
     parts.store.write(this.#place, answer, this.#mark);

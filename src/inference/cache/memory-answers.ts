@@ -31,7 +31,7 @@ const looksPerWrite = 16;
  */
 export class MemoryAnswers implements AnswerStore {
   readonly #clock: Pick<Clock, "nowSeconds">;
-  readonly #maxBytes: () => number;
+  readonly #maxBytes: number;
   readonly #accounts = new Map<string, AccountAnswers>();
   #bytes = 0;
   /** Raised by each `forget`: an answer that was asked for before it is not kept after it. */
@@ -39,8 +39,7 @@ export class MemoryAnswers implements AnswerStore {
   #looked: Iterator<[string, AccountAnswers]> | undefined;
   #lookedInto: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;
 
-  /** `maxBytes`: read for each answer, as a reload may change it. */
-  constructor({ clock, maxBytes }: { clock: Pick<Clock, "nowSeconds">; maxBytes: () => number }) {
+  constructor({ clock, maxBytes }: { clock: Pick<Clock, "nowSeconds">; maxBytes: number }) {
     this.#clock = clock;
     this.#maxBytes = maxBytes;
   }
@@ -65,8 +64,7 @@ export class MemoryAnswers implements AnswerStore {
 
   write({ accountId, digest, model }: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
     const bytes = bytesOf(answer);
-    const most = this.#maxBytes();
-    if (mark !== this.#mark || bytes > most) return;
+    if (mark !== this.#mark || bytes > this.#maxBytes) return;
     const account = this.#accounts.get(accountId) ?? new AccountAnswers();
     const before = account.entries.get(digest);
     if (before) this.#drop(accountId, account, digest, before);
@@ -74,7 +72,7 @@ export class MemoryAnswers implements AnswerStore {
     account.entries.set(digest, { answer, model });
     this.#count(account, bytes);
     this.#dropExpired();
-    while (this.#bytes > most) this.#dropOldest();
+    while (this.#bytes > this.#maxBytes) this.#dropOldest();
   }
 
   async forget({ accountId, model }: ForgottenAnswers): Promise<void> {

@@ -1,7 +1,7 @@
 // A kept answer as what an engine would have answered: it takes the way of every other from there.
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
-import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { KeptAnswer } from "../../domain/models/policies/answer-store.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";

@@ -7,7 +7,7 @@ import type { OwnCalls } from "../own-calls.ts";
 const deadlineMs = 1_000;
 /** Looked through one by one: some hundred thousandths of a second. */
 const mostOfPartition = 256;
-/** Of all partitions together. */
+/** All partitions together. */
 const mostBytes = 64 * 1024 * 1024;
 /** Dimensions; a longer one is no embedding. */
 const longestVector = 8_192;
@@ -21,7 +21,7 @@ export interface Asker {
 }
 
 interface Entry {
-  /** Of length 1: the product of two is their cosine. */
+  /** It has the length 1: the product of two is their cosine. */
   readonly vector: Float32Array;
   readonly digest: string;
 }
@@ -90,6 +90,11 @@ export class SimilarRequests {
       this.#partitions.delete(oldest);
       for (const entry of others) this.#bytes -= bytesOf(entry.vector);
     }
+  }
+
+  clear(): void {
+    this.#partitions.clear();
+    this.#bytes = 0;
   }
 
   #drop(entries: Entry[], index: number): void {

@@ -3,6 +3,7 @@
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -24,6 +25,7 @@ interface ChainTerms {
   readonly limits: AccountLimits | LimitSet;
   readonly reach: ModelReach | undefined;
   readonly tags: readonly string[] | undefined;
+  readonly responseCache: ResponseCache | undefined;
   readonly party: Pick<Principal, "appId" | "person">;
   readonly expiresAt: number;
   readonly revokedAt: number;
@@ -92,7 +94,7 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, tags, party, recent } = this.#terms;
+    const { own, makers, account, scopes, limits, reach, tags, responseCache, party, recent } = this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
@@ -106,6 +108,7 @@ export class CachedChain implements KeyUse {
       limits: ofChain,
       reach,
       tags,
+      responseCache,
       appId: party.appId,
       person: party.person,
     };
@@ -189,6 +192,7 @@ export class CachedChains {
       limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
       reach: this.#reachOf(keys),
       tags: this.#tagsOf(keys),
+      responseCache: responseCacheOf(keys),
       party: actingParty(keys),
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
@@ -220,6 +224,12 @@ export class CachedChains {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
+}
+
+/** Off for all that hangs on a key that has it off; else as the nearest says that says anything. */
+function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
+  const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
+  return said.includes("off") ? "off" : said[0];
 }
 
 /** An app acts for itself; the command line tool, and a membership, for the person. */

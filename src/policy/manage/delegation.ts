@@ -4,6 +4,7 @@ import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/t
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
@@ -165,6 +166,7 @@ function firstExcess(
       windowExcess(wanted, bound, bounded) ??
       modelExcess(wanted.models, bound) ??
       leavingExcess(wanted.neverLeaves, bound) ??
+      cacheExcess(wanted.responseCache, bound) ??
       tagExcess(wanted.tags, bound, bounded);
     if (excess) return excess;
   }
@@ -233,6 +235,13 @@ function modelExcess(wanted: readonly string[] | null | undefined, bound: ChainK
 
 function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | undefined {
   return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
+}
+
+/** Its maker's answers are made anew, so its own are, whatever it says: it says nothing else. */
+function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey): Excess | undefined {
+  return wanted === "on" && bound.responseCache === "off"
+    ? { field: "response_cache", must: "off, as that" }
+    : undefined;
 }
 
 /** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */

@@ -149,6 +149,7 @@ export function updateKey(
     quotas: request.quotas === undefined ? current.quotas : quotaRules(request.quotas),
     models: request.models === undefined ? current.models : keyModels(request.models),
     neverLeaves: request.never_leaves ?? current.neverLeaves,
+    responseCache: request.response_cache === undefined ? current.responseCache : request.response_cache,
     tags: request.tags === undefined ? current.tags : keyTags(request.tags),
     note: request.note === undefined ? current.note : keyNote(request.note),
   };
@@ -272,6 +273,7 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     quotas: quotaRules(request.quotas ?? null),
     models: keyModels(request.models ?? null),
     neverLeaves: request.never_leaves ?? false,
+    responseCache: request.response_cache ?? null,
     tags: keyTags(request.tags ?? null),
     note: keyNote(request.note ?? null),
   };
@@ -341,6 +343,7 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   if (!Bun.deepEquals(wanted.quotas, current.quotas)) changes.quotas = wanted.quotas;
   if (!Bun.deepEquals(wanted.models, current.models)) changes.models = wanted.models;
   if (wanted.neverLeaves !== current.neverLeaves) changes.neverLeaves = wanted.neverLeaves;
+  if (wanted.responseCache !== current.responseCache) changes.responseCache = wanted.responseCache;
   if (!Bun.deepEquals(wanted.tags, current.tags)) changes.tags = wanted.tags;
   if (wanted.note !== current.note) changes.note = wanted.note;
   return changes;
@@ -358,6 +361,7 @@ function attributesToWire(attributes: Attributes) {
     quotas: rulesOnWire(attributes.quotas),
     models: attributes.models && [...attributes.models],
     never_leaves: attributes.neverLeaves,
+    response_cache: attributes.responseCache,
     tags: [...attributes.tags],
     note: attributes.note,
   };

@@ -826,4 +826,8 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batch_lines_unpaid ON batch_lines (claimed_until) WHERE done_at IS NOT NULL AND paid = 0`,
     `CREATE INDEX batch_lines_claimed ON batch_lines (claim) WHERE claim IS NOT NULL AND paid = 0`,
   ],
+  [
+    // Whether a key's requests get answers that are kept: `on`, `off`, or as each model says.
+    `ALTER TABLE api_keys ADD COLUMN response_cache TEXT`,
+  ],
 ];

@@ -2,6 +2,7 @@
 
 import { adminAccountRoutes } from "./account-routes.ts";
 import { adminAuditRoutes } from "./audit-routes.ts";
+import { adminCacheRoutes } from "./cache-routes.ts";
 import { adminKeyRoutes } from "./key-routes.ts";
 import { adminModelProcessRoutes } from "./model-process-routes.ts";
 import { adminModelRoutes } from "./model-routes.ts";
@@ -19,6 +20,7 @@ export const adminRoutes = [
   adminUpstreamRoutes,
   adminModelRoutes,
   adminPulledModelRoutes,
+  adminCacheRoutes,
   adminModelProcessRoutes,
   adminNodeRoutes,
   adminWebhookRoutes,
