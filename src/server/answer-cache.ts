@@ -19,8 +19,7 @@ export interface AnswerCacheOptions {
   config: Config;
   governance: Pick<Governance, "keyFor" | "audit">;
   feed: ChangeFeed;
-  /** Left out: nothing is compared by its meaning. */
-  ownCalls?: OwnCalls;
+  ownCalls: OwnCalls;
   clock: Clock;
   log: Log;
   opened: Opened;
@@ -34,9 +33,9 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
       ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, longestSeconds: mostCacheSeconds })
       : new MemoryAnswers({ clock, maxBytes: config.cache.maxBytes }),
   );
-  const similar = ownCalls && new SimilarRequests(ownCalls);
+  const similar = new SimilarRequests(ownCalls);
   feed.onChange("answers", () => {
-    similar?.clear();
+    similar.clear();
     // More than was asked for elsewhere: what is lost is made anew. What is shared was forgotten there.
     if (store instanceof MemoryAnswers) void store.forget({});
   });

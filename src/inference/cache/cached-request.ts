@@ -19,8 +19,8 @@ export interface AnswerCacheParts {
   readonly store: AnswerStore;
   /** Makes digests that nobody else can make. */
   readonly key: Uint8Array;
-  /** Compares requests by their meaning; undefined where nothing can. */
-  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add"> | undefined;
+  /** Compares requests by their meaning. */
+  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add">;
   readonly clock: Pick<Clock, "nowSeconds">;
   /** A longer answer is not kept. */
   readonly maxAnswerBytes: number;
@@ -92,7 +92,7 @@ export class CachedRequest {
     }
     this.#keeps = true;
     const { semantic } = this.policy;
-    if (!semantic || !parts.similar) return undefined;
+    if (!semantic) return undefined;
     const question = questionOf(asked.request);
     if (!question) return undefined;
     const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
@@ -105,7 +105,7 @@ export class CachedRequest {
   async #foundSimilar(meaning: Meaning, threshold: number, open: LookingUp): Promise<KeptAnswer | undefined> {
     this.#meaning = meaning;
     const { parts, asked, refreshes } = this.#options;
-    const digest = refreshes ? undefined : parts.similar?.nearest(meaning.partition, meaning.vector, threshold);
+    const digest = refreshes ? undefined : parts.similar.nearest(meaning.partition, meaning.vector, threshold);
     if (digest === undefined) return undefined;
     const { answer } = await parts.store.read({ digest, accountId: asked.accountId, model: asked.model.id });
     if (!answer || !this.#fits(answer, open)) return undefined;
@@ -148,7 +148,7 @@ export class CachedRequest {
     const at = parts.clock.nowSeconds();
     const answer: KeptAnswer = { bytes, usage, ignored, at, expiresAt: at + policy.ttlSeconds };
     parts.store.write(this.#place, answer, this.#mark);
-    if (this.#meaning) parts.similar?.add(this.#meaning.partition, this.#meaning.vector, this.#place.digest);
+    if (this.#meaning) parts.similar.add(this.#meaning.partition, this.#meaning.vector, this.#place.digest);
   }
 
   /** Nothing of it is kept any more that was not handed over before. */

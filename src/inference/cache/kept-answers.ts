@@ -8,7 +8,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
-  similar: Pick<SimilarRequests, "clear"> | undefined;
+  similar: Pick<SimilarRequests, "clear">;
   /** For the other processes. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
@@ -30,7 +30,7 @@ export class KeptAnswers {
     await audit.append([
       auditEvent("cache.cleared", principal, origin, { accountId, targetId: model ?? null, detail }),
     ]);
-    similar?.clear();
+    similar.clear();
     await store.forget(which);
     feed.announce("answers");
   }
