@@ -1,6 +1,5 @@
 // `headrace cache`: answers that are kept to be given again are forgotten.
 import { command } from "../command.ts";
-import { requestJson } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 
 const clearCommand = serverCommand({
@@ -13,11 +12,10 @@ const clearCommand = serverCommand({
     json: ["--json", "print what was forgotten as JSON"],
   },
   examples: ["headrace cache clear", "headrace cache clear --model qwen3-8b"],
-  async run({ ask, connect, options: { account, model }, terminal }) {
-    const connection = await connect();
+  async run({ request, options: { account, model }, terminal }) {
     const wanted = Object.entries({ account, model }).filter(([, value]) => value !== undefined) as [string, string][];
     const query = wanted.length === 0 ? "" : `?${new URLSearchParams(wanted)}`;
-    const json = await ask((_, signal) => requestJson(connection, `/admin/cache${query}`, signal, { method: "DELETE" }));
+    const json = await request(`/admin/cache${query}`, { method: "DELETE" });
     return { json, show: () => terminal.print("They are forgotten, and made anew once they are asked for.") };
   },
 });
