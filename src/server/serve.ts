@@ -39,7 +39,7 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
-import { openAnswerCache } from "./answer-cache.ts";
+import { openAnswerCache } from "./inference/answer-cache.ts";
 import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";

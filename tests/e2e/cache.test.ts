@@ -248,7 +248,11 @@ test("what a hard stop ended is not kept, and no more is given than is left of o
     { prompt_tokens: 7, completion_tokens: 60, total_tokens: 67 },
   ];
   upstream.script((_, res) => json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage }));
-  expect(await resultsOf([long], [long, await keyWith(500)], [long, await keyWith(40)])).toEqual(["miss", "hit", "miss"]);
+  expect(await resultsOf([long], [long, await keyWith(500)], [long, await keyWith(40)])).toEqual([
+    "miss",
+    "hit",
+    "miss",
+  ]);
 });
 
 test("keys of an account share what is kept, another account and environment have their own", async () => {
@@ -317,7 +321,11 @@ test("an operator has what is kept forgotten, of a model, an account or all, and
 });
 
 test("a message that means the same gets the same answer, where all before it is the same", async () => {
-  const vectors: Record<string, number[]> = { "what time is it": [1, 0.1], "which hour is it": [1, 0.2], "who?": [0, 1] };
+  const vectors: Record<string, number[]> = {
+    "what time is it": [1, 0.1],
+    "which hour is it": [1, 0.2],
+    "who?": [0, 1],
+  };
   upstream.script((request, res) => {
     if (!request.path.endsWith("/embeddings")) return chatScript()(request, res);
     json(res, 200, {

@@ -16,7 +16,7 @@ type Wish = (typeof wishes)[number];
 interface Asked {
   readonly request: DecodedRequest;
   readonly principal: Principal;
-  /** As the client sent it; null, or left out: it did not. */
+  /** The value that the client sent; null, or left out: it sent none. */
   readonly cacheHeader?: string | null;
 }
 

@@ -1,19 +1,19 @@
 // Composes answers that are given again: where they are kept, what finds them, and how all of them are forgotten.
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Config } from "../config/config.ts";
-import type { ChangeFeed } from "../domain/change-feed.ts";
-import { currentKey } from "../domain/key-ring.ts";
-import { mostCacheSeconds } from "../domain/models/policies/policy-text.ts";
-import { AnswerCache } from "../inference/cache/answer-cache.ts";
-import { KeptAnswers } from "../inference/cache/kept-answers.ts";
-import { MemoryAnswers } from "../inference/cache/memory-answers.ts";
-import { SimilarRequests } from "../inference/cache/similar-requests.ts";
-import type { OwnCalls } from "../inference/own-calls.ts";
-import { RedisAnswers } from "../storage/redis/redis-answers.ts";
-import type { Governance } from "./governance.ts";
-import type { Opened } from "./opened.ts";
-import { replySeals } from "./reply-seals.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Config } from "../../config/config.ts";
+import type { ChangeFeed } from "../../domain/change-feed.ts";
+import { currentKey } from "../../domain/key-ring.ts";
+import { mostCacheSeconds } from "../../domain/models/policies/policy-text.ts";
+import { AnswerCache } from "../../inference/cache/answer-cache.ts";
+import { KeptAnswers } from "../../inference/cache/kept-answers.ts";
+import { MemoryAnswers } from "../../inference/cache/memory-answers.ts";
+import { SimilarRequests } from "../../inference/cache/similar-requests.ts";
+import type { OwnCalls } from "../../inference/own-calls.ts";
+import { RedisAnswers } from "../../storage/redis/redis-answers.ts";
+import type { Governance } from "../governance.ts";
+import type { Opened } from "../opened.ts";
+import { replySeals } from "../reply-seals.ts";
 
 export interface AnswerCacheOptions {
   config: Config;
