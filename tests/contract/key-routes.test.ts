@@ -151,6 +151,7 @@ describe("POST /v1/keys", () => {
       quotas: [],
       models: null,
       never_leaves: false,
+      response_cache: null,
       tags: [],
       note: null,
     });
@@ -475,21 +476,23 @@ test("models, tags and a note of a key are given, changed and cleared, each list
   const given = {
     models: ["tiny", "gpt-*", "tiny"],
     never_leaves: true,
+    response_cache: "off",
     tags: ["b", "a", "b"],
     note: " for\nthe batch ",
   };
-  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, tags: ["a", "b"], note: "for\nthe batch" };
+  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, response_cache: "off", tags: ["a", "b"], note: "for\nthe batch" };
   const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
   expect(body).toMatchObject(kept);
   const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);
   expect((await change({ name: "b" })).body).toMatchObject(kept);
-  const none = { models: null, never_leaves: false, tags: [], note: null };
+  const none = { models: null, never_leaves: false, response_cache: null, tags: [], note: null };
   expect((await change({ ...none, tags: null })).body).toMatchObject(none);
   expect((await change({ note: "  " })).body.note).toBeNull();
   expect((await audit({ targetId: body.id })).map(({ detail }) => detail)).toMatchObject([
     {
       models: { before: kept.models, after: null },
       never_leaves: { before: true, after: false },
+      response_cache: { before: "off", after: null },
       tags: { before: kept.tags, after: [] },
       note: { before: kept.note, after: null },
     },

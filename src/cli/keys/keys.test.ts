@@ -165,6 +165,7 @@ test("show tells everything but the secret", async () => {
       monthly_spend: 20,
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the\nnight batch",
     }),
@@ -181,6 +182,7 @@ test("show tells everything but the secret", async () => {
       "  Expires        2026-12-19 18:30 (in 29 days)",
       "  Note           of the night batch",
       "  Tags           env:prod, team-a",
+      "  Kept answers   on",
       "  Models         gpt-*, tiny; only where they are marked as local",
       "  Allowed IPs    10.0.0.0/8, 2001:db8::1",
       "  Rate limit     100 requests in 1 min",
@@ -233,6 +235,8 @@ describe("create", () => {
       "gpt-*, tiny",
       "--never-leaves",
       "yes",
+      "--response-cache",
+      "on",
       "--tags",
       "env:prod,team-a",
       "--note",
@@ -257,6 +261,7 @@ describe("create", () => {
       ],
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the batch",
     });
@@ -283,6 +288,7 @@ describe("create", () => {
     ["--scopes", ","],
     ["--models", ","],
     ["--never-leaves", "maybe"],
+    ["--response-cache", "maybe"],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
