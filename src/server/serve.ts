@@ -39,11 +39,11 @@ import {
 import { observed, waitBriefly } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import type { ExportBounds } from "../tracing/export.ts";
-import { openAnswerCache } from "./inference/answer-cache.ts";
 import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { openAnswerCache } from "./inference/answer-cache.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";

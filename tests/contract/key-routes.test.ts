@@ -480,7 +480,13 @@ test("models, tags and a note of a key are given, changed and cleared, each list
     tags: ["b", "a", "b"],
     note: " for\nthe batch ",
   };
-  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, response_cache: "off", tags: ["a", "b"], note: "for\nthe batch" };
+  const kept = {
+    models: ["gpt-*", "tiny"],
+    never_leaves: true,
+    response_cache: "off",
+    tags: ["a", "b"],
+    note: "for\nthe batch",
+  };
   const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
   expect(body).toMatchObject(kept);
   const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);

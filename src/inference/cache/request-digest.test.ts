@@ -27,7 +27,7 @@ function digest(request: DecodedRequest, around: Partial<Parameters<typeof reque
 const body = {
   messages: [
     { role: "system", content: 'Say "yes", or  no.' },
-    { role: "user", content: "x\\\" y" },
+    { role: "user", content: 'x\\" y' },
   ],
   temperature: 0,
   seed: 1,
