@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -20,7 +21,7 @@ import type { RequestTags } from "../policy/request-tags.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
-import type { Capacity } from "./routing/capacity.ts";
+import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
@@ -31,6 +32,8 @@ export interface InferenceCall<Result> extends LimitListener {
   requestId: string;
   /** `x-headrace-tags` as the client sent it; null: it did not. */
   tagHeader: string | null;
+  /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
+  readonly priority?: Priority | undefined;
   /** `x-headrace-cache` as the client sent it; null, or left out: it did not. */
   cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
@@ -49,6 +52,11 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /**
+   * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
+   * while it waits, with where it stands as well.
+   */
+  onQueued?(waitedMs: number, standing: Standing | undefined): void;
   /** Called where answers of the model are kept for this request, with what came of that; likewise. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /** Called where the ledger has taken the request, before an engine is asked. */

@@ -4,6 +4,7 @@ import { environments } from "../domain/api-key.ts";
 import { longestTag, mostKeyTags, tagPattern } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
 import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
+import { priorities } from "../domain/models/policies/priority.ts";
 import { responseCaches } from "../domain/models/policies/cache.ts";
 import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
@@ -49,6 +50,12 @@ const neverLeaves = z
   .describe(
     "Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.",
   );
+const priority = z
+  .enum(priorities)
+  .nullable()
+  .describe(
+    "The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.",
+  );
 const responseCache = z
   .enum(responseCaches)
   .describe(
@@ -81,6 +88,7 @@ export const createKeyRequest = z
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
     never_leaves: neverLeaves.nullish(),
+    priority: priority.optional(),
     response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
@@ -100,6 +108,7 @@ export const updateKeyRequest = z
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
     never_leaves: neverLeaves.optional(),
+    priority: priority.optional(),
     response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
@@ -142,6 +151,7 @@ const keyMembers = {
   quotas: shownQuotas,
   models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
   never_leaves: neverLeaves,
+  priority,
   response_cache: responseCache.nullable(),
   tags: z.array(z.string()),
   note: z.string().nullable(),
