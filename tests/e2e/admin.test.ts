@@ -609,6 +609,12 @@ test("statements of one account and of all have what was used by then, and add u
   expect(lines.reduce((sum, { requests }) => sum + requests, 0)).toBe(all.body.total.requests);
 });
 
+test("answers that are kept are forgotten, of an account and a model, or all", async () => {
+  const part = await call("DELETE", "/v1/admin/cache?account=acct_1&model=m");
+  expect(part.body).toMatchObject({ account: "acct_1", model: "m", deleted: true });
+  expect((await call("DELETE", "/v1/admin/cache")).body).toMatchObject({ account: null, model: null });
+});
+
 const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
 
 test("every documented operation of operators was seen to succeed, as documented", () => {
