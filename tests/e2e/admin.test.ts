@@ -439,8 +439,14 @@ test("models are declared, changed and deleted", async () => {
   const price = { input: 1, output: 2 };
   expect((await call("PATCH", path, { price })).body.price).toEqual(price);
   expect((await call("GET", path)).body.price).toEqual(price);
+  const policies = { continuation: true, split: [{ model: "other", percent: 10 }] };
+  expect((await call("PATCH", path, { policies })).body.settings.policies).toEqual(policies);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
   expect((await call("DELETE", path)).body.deleted).toBe(true);
+});
+
+test("guardrails of the file are listed", async () => {
+  expect((await call("GET", "/v1/admin/guardrails")).body).toEqual({ object: "list", data: [] });
 });
 
 test("pulled models are listed and deleted", async () => {
@@ -619,6 +625,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(36);
+  expect(documented).toHaveLength(37);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });
