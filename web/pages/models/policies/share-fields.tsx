@@ -16,14 +16,7 @@ interface ShadowFieldsProps {
 }
 
 export function ShadowFields({ shadow, ids, error, change }: ShadowFieldsProps) {
-  return (
-    <Share
-      {...{ ids, error, change, share: shadow }}
-      at="policies.shadow"
-      label="Model that gets them as well"
-      percentLabel="Share of the requests"
-    />
-  );
+  return <Share {...{ ids, error, change, share: shadow }} at="policies.shadow" label="Model that gets them as well" />;
 }
 
 interface SplitFieldsProps {
@@ -46,7 +39,6 @@ export function SplitFields({ split, ids, error, change }: SplitFieldsProps) {
           {...{ ids, error, share }}
           at={`policies.split[${index}]`}
           label="Model that answers"
-          percentLabel="Share of its requests"
           change={(changed) => change(split.map((one) => (one === share ? changed : one)))}
         >
           <PlainButton
@@ -82,13 +74,12 @@ interface ShareProps {
   /** Where the API has it. */
   at: string;
   label: string;
-  percentLabel: string;
   error: ApiFailure | null;
   change(share: FormShare): void;
   children?: ReactNode;
 }
 
-function Share({ share, ids, at, label, percentLabel, error, change, children }: ShareProps) {
+function Share({ share, ids, at, label, error, change, children }: ShareProps) {
   return (
     <div className="model-share-fields">
       <Select
@@ -101,7 +92,7 @@ function Share({ share, ids, at, label, percentLabel, error, change, children }:
         error={problemAt(error, `${at}.model`)}
       />
       <NumberInput
-        label={percentLabel}
+        label="Share"
         value={share.percent}
         onChange={(percent) => change({ ...share, percent })}
         suffix=" %"
