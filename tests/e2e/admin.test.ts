@@ -442,6 +442,7 @@ test("models are declared, changed and deleted", async () => {
   const policies = { continuation: true, split: [{ model: "other", percent: 10 }] };
   expect((await call("PATCH", path, { policies })).body.settings.policies).toEqual(policies);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
+  expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toEqual([]);
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
