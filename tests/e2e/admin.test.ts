@@ -439,9 +439,15 @@ test("models are declared, changed and deleted", async () => {
   const price = { input: 1, output: 2 };
   expect((await call("PATCH", path, { price })).body.price).toEqual(price);
   expect((await call("GET", path)).body.price).toEqual(price);
+  const policies = { continuation: true, split: [{ model: "other", percent: 10 }] };
+  expect((await call("PATCH", path, { policies })).body.settings.policies).toEqual(policies);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
   expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toEqual([]);
   expect((await call("DELETE", path)).body.deleted).toBe(true);
+});
+
+test("guardrails of the file are listed", async () => {
+  expect((await call("GET", "/v1/admin/guardrails")).body).toEqual({ object: "list", data: [] });
 });
 
 test("pulled models are listed and deleted", async () => {
