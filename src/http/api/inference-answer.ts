@@ -270,6 +270,10 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
   }
 
+  onContinued(times: number): void {
+    this.#exchange.line["continued"] = times;
+  }
+
   onLedger(): void {
     this.#exchange.isOnLedger = true;
   }

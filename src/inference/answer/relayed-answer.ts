@@ -11,6 +11,7 @@ import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
@@ -30,6 +31,8 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly recorder: AnswerRecorder | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
+  /** Undefined where its model has none. */
+  readonly continuation?: Continuation | undefined;
   /** Stops what works for it. */
   readonly cancellation: Cancellation;
   /** `code`: why it ended, where that is no error. */
@@ -80,6 +83,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return stopMark(this.#open.meter.stop?.tightest);
   }
 
+  get continuation(): Continuation | undefined {
+    return this.#open.continuation;
+  }
+
   get request(): DecodedRequest {
     return this.#open.request;
   }
@@ -128,7 +135,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   onPiece(observed: StreamObservation, due: PieceDue): void {
     if (observed.deliveredBytes === 0) return;
-    const { trace, promptTokens, meter } = this.#open;
+    const { trace, meter, continuation } = this.#open;
+    const promptTokens = this.#open.promptTokens + (continuation?.rereadTokens ?? 0);
     trace?.firstToken();
     this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
     meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);

@@ -11,7 +11,7 @@ import { isConversation, type Operation } from "../../domain/models/operation.ts
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
-import { askingOf } from "../asking.ts";
+import { type Asking, askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Assignment } from "./deployment-state.ts";
@@ -40,6 +40,18 @@ export interface Dispatched {
   done(failed: boolean, completionTokens?: number): void;
 }
 
+/** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
+export interface Continuing {
+  /** Whether the rest is asked for; else all of it once more, as nothing was delivered. */
+  readonly asksRest: boolean;
+  /** Those that can go on with it. */
+  candidates(ranked: readonly Deployment[]): readonly Deployment[];
+  /** The body that the deployment gets in place of that of `asking`. */
+  bodyFor(asking: Asking, deployment: Deployment): Asking["body"];
+  /** Called once it is sent; `whole`: the body of all of the answer. */
+  count(deployment: Deployment, sent: EngineRequest, whole: Asking["body"]): void;
+}
+
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
 export interface Sender {
   readonly requestId: string;
@@ -58,6 +70,8 @@ export interface Sender {
   readonly onWanted?: (() => void) | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
+  /** Where another deployment is looked for in the middle of an answer; left out, or undefined: it is a whole one. */
+  readonly continuing?: Continuing | undefined;
   /** Stops it until the response is here. */
   readonly cancellation: Cancellation;
   /** Undefined where the model is no longer offered. */
@@ -125,8 +139,11 @@ export class Attempt implements Dispatched {
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
-    const options = { engine, model, context, recording, seal, mostTokens };
-    const { operation, body, form, translation, leftOut, capped } = askingOf(request, options);
+    const { continuing } = this.#sender;
+    const spoken = continuing?.asksRest ? { formats: chatAlone } : engine;
+    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens });
+    const { operation, form, translation, leftOut, capped } = asking;
+    const body = continuing?.asksRest ? continuing.bodyFor(asking, this.deployment) : asking.body;
     this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
@@ -139,6 +156,7 @@ export class Attempt implements Dispatched {
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
+    if (continuing?.asksRest) continuing.count(this.deployment, sent, asking.body);
     return engine.send(sent, this.#sender.cancellation);
   }
 

@@ -12,6 +12,7 @@ function options(changes: Partial<ReplyOptions<string>>): ReplyOptions<string> {
     syntax: plainSyntax,
     stops: [],
     startsInReasoning: false,
+    continuesText: false,
     answerGrammar: undefined,
     tools: [],
     startsInCall: false,
