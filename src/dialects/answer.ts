@@ -89,7 +89,9 @@ export interface SaidListener {
   /** Tokens of prompts, as the servers that go on count them: of the request's own, and of each with the begin of the answer. */
   readonly countedPrompts: readonly (number | undefined)[];
   text(text: string): void;
-  /** Anything that is no text alone: a thought, a call, a refusal, log-probabilities. */
+  /** Throws where a server goes on with a text by a thought: it has not gone on, but begun anew. */
+  thought(): void;
+  /** Anything else that is no text alone: a call, a refusal, log-probabilities. */
   other(): void;
 }
 

@@ -52,6 +52,7 @@ function continuedUsage(
   let estimated = last.estimated || known.includes(undefined);
   const written = parts.map(({ reported, deliveredBytes, deliveredPieces }, index) => {
     if (index === cut.length) return last.completionTokens;
+    if (deliveredBytes === 0 && !reported) return 0;
     const [prompt, next] = [known[index], known[index + 1]];
     const between = prompt === undefined || next === undefined ? 0 : next - prompt;
     // A token is a byte at least.
@@ -67,13 +68,18 @@ function continuedUsage(
   let promptTokens = 0;
   let before = request.promptTokens;
   for (const [index, prompt] of prompts.entries()) {
-    promptTokens += prompt ?? before;
+    // One of which nothing came costs nothing, as where it fails before an answer.
+    if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
     before = (prompt ?? before) + (written[index] ?? 0);
   }
   const completionTokens = written.reduce((sum, tokens) => sum + tokens, 0);
   const told = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
   const understated = last.understated === true;
   return { promptTokens, completionTokens, estimated, understated, parts: partsTogether(told) };
+}
+
+function hasCome(part: CutPart | undefined): boolean {
+  return part !== undefined && (part.deliveredBytes > 0 || part.reported !== undefined);
 }
 
 /** Most servers send one token a piece, which is exact where it holds; pieces too long for that are counted by their bytes. */

@@ -47,6 +47,8 @@ export interface ServerPlan {
   servers?: readonly string[];
   /** What stands in place of the deltas of the answer. */
   deltas?: readonly Record<string, unknown>[];
+  /** The same for all servers but the first that is asked. */
+  laterDeltas?: readonly Record<string, unknown>[];
   countsTokens?: boolean;
   policies?: Model["policies"];
 }
@@ -86,14 +88,11 @@ export class ContinuingWorld {
     return this.engines.reduce((sum, engine) => sum + (this.capacity.figures(engine)[0]?.inFlight ?? 0), 0);
   }
 
-  /** What the servers have read and written of what the client got. */
+  /** What the servers have read and written of a whole answer; what was read where nothing came of it is not charged. */
   get computed(): { promptTokens: number; completionTokens: number } {
-    const last = this.served.at(-1) as Served;
-    const own = this.#plan.tokens.length - last.begun + 1;
-    return {
-      promptTokens: this.served.reduce((sum, { promptTokens }) => sum + promptTokens, 0),
-      completionTokens: last.begun + own,
-    };
+    const end = this.#plan.tokens.length + 1;
+    const useful = this.served.filter(({ begun }, index) => (this.served[index + 1]?.begun ?? end) > begun);
+    return { promptTokens: useful.reduce((sum, { promptTokens }) => sum + promptTokens, 0), completionTokens: end };
   }
 
   async ask(body: Record<string, unknown>, operation: Operation = "chat", more: Partial<InferenceCall<unknown>> = {}) {
@@ -153,7 +152,8 @@ export class ContinuingWorld {
   }
 
   #stream(body: Record<string, unknown>, begun: number, isChat: boolean): string {
-    const { tokens, deltas } = this.#plan;
+    const { tokens, laterDeltas } = this.#plan;
+    const deltas = this.served.length > 0 ? (laterDeltas ?? this.#plan.deltas) : this.#plan.deltas;
     const names = { id: `own-${this.served.length}`, created: 1_000 + this.served.length, model: "m" };
     const head = { ...names, object: isChat ? "chat.completion.chunk" : "text_completion" };
     const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;

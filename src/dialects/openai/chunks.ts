@@ -337,7 +337,8 @@ export class ChunkTranslator implements AnswerStream {
 /** Whoever goes on with it knows the text of the first choice alone. */
 function tellSaid(choice: Record<string, unknown>, said: SaidListener): void {
   const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
-  const { role: __, content, ...beside } = (delta ?? {}) as Record<string, unknown>;
+  const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
+  if (isSaid(reasoning_content) || isSaid(reasoning)) said.thought();
   for (const piece of [content, text]) {
     if (typeof piece === "string") said.text(piece);
     else if (isSaid(piece)) said.other();

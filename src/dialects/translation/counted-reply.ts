@@ -60,12 +60,12 @@ export class CountedReply implements ReplySink, StreamObservation {
 
   reasoning(text: string, isSummary: boolean): void {
     this.#count(text);
-    this.#said?.other();
+    this.#said?.thought();
     this.#to?.reasoning(text, isSummary);
   }
 
   proof(proof: ReasoningProof): void {
-    this.#said?.other();
+    this.#said?.thought();
     this.#to?.proof(proof);
   }
 

@@ -125,6 +125,7 @@ export class Continuation implements Continuing {
   /** It is at the client from here on. */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
+    this.said.isGiven = this.#text !== "";
     this.rereadTokens += this.#open.workload.promptTokens + this.writtenTokens;
     this.outcomes.push("continued");
     this.#open.wentOn(dispatched);

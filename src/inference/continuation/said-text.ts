@@ -1,5 +1,6 @@
 // The text of an answer as far as it was delivered, kept so that another server can go on from there.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../dialects/answer.ts";
 
 /** Nothing is kept of a longer answer. */
@@ -15,6 +16,8 @@ export class SaidText implements SaidListener {
   /** Those of the blocks, which are on the account of the request. */
   #bytes = 0;
   #isText = true;
+  /** Whether the server that answers now was given the text so far. */
+  isGiven = false;
 
   constructor(holder: Holder) {
     this.#holder = holder;
@@ -24,6 +27,12 @@ export class SaidText implements SaidListener {
     if (!this.#isText) return;
     this.#recent += text;
     if (this.#recent.length >= blockCharacters) this.#gather();
+  }
+
+  thought(): void {
+    this.other();
+    if (this.isGiven)
+      throw new GatewayError("upstream_error", "The model server that went on with the answer began anew.");
   }
 
   other(): void {
