@@ -1,5 +1,5 @@
 // Streams that their model server cuts, over real connections: with the built-in engine behind them, and read by real SDKs.
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
 import Anthropic from "@anthropic-ai/sdk";
 import { streamText } from "ai";
@@ -133,6 +133,9 @@ describe("SDKs read a continued answer as any other", () => {
   const words = ["One", " two", " three", " four", " five"];
   let servers: ScriptedUpstream[];
   let server: TestServer;
+  const clock = shiftedClock();
+  // Those that were cut are well again.
+  beforeEach(() => clock.shift(120));
 
   /** Goes on behind what it is given, and is cut behind two words where it is given nothing. */
   const script: Script = ({ body }, response) => {
@@ -148,12 +151,23 @@ describe("SDKs read a continued answer as any other", () => {
     response.end(`${chunk({}, "stop")}${chunk({}, null, { choices: [], usage })}data: [DONE]\n\n`);
   };
 
+  /** A word for each token; it is cut behind fifty where it is given nothing, and else has no end. */
+  const endless: Script = async (request, response) => {
+    const { messages: sent } = request.body as { messages: { role: string }[] };
+    const isBegun = sent.at(-1)?.role === "assistant";
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (let count = 0; isBegun ? !request.abandoned : count < 50; count++) {
+      response.write(chunk({ content: " word" }));
+      if (count % 20 === 19) await Bun.sleep(1);
+    }
+    if (!isBegun) setTimeout(() => response.destroy(), 5);
+  };
+
   beforeAll(async () => {
     servers = await Promise.all(["one", "two"].map(() => startUpstream(script)));
     for (const upstream of servers) upstream.serves([{ id: "m", object: "model", created: 1, owned_by: "vllm" }]);
     const upstreams = servers.map(({ url }, index) => `  - { name: up${index}, url: "${url}", discover: false }\n`);
     const deployments = servers.map((_, index) => `{ upstream: up${index}, model: m }`).join(", ");
-    const clock = shiftedClock();
     const yaml = `upstreams:\n${upstreams.join("")}models:\n  - { id: m, policies: { continuation: true }, deployments: [${deployments}] }\n`;
     server = await startHeadrace({ yaml, clock });
   });
@@ -190,6 +204,40 @@ describe("SDKs read a continued answer as any other", () => {
   test("ai", async () => {
     const result = streamText({ model: aiProvider(server)("m"), prompt: question, maxRetries: 0 });
     expect([await result.text, (await result.usage).outputTokens]).toEqual([whole, 6]);
+  });
+
+  test("a completion that is kept is kept as a whole", async () => {
+    const client = openaiClient(server);
+    const stream = client.chat.completions.stream({ model: "m", messages, store: true });
+    const { id } = await stream.finalChatCompletion();
+    const kept = await until(() => client.chat.completions.retrieve(id).catch(() => undefined), "the completion");
+    expect(kept.choices[0]).toMatchObject({ message: { content: whole }, finish_reason: "stop" });
+    expect(kept.usage).toMatchObject({ prompt_tokens: 22, completion_tokens: 6 });
+  });
+
+  test("a quota that ends answers counts both parts, and ends the second one", async () => {
+    const quota = { unit: "tokens", amount: 700, per: "day", hard_stop: true };
+    const made = await server.request("/v1/keys", { body: { name: "Stopped", quotas: [quota] } });
+    const { key } = (await made.json()) as { key: string };
+    for (const upstream of servers) upstream.script(endless);
+    try {
+      const stream = await openaiClient({ url: server.url, key }).chat.completions.create({
+        ...{ model: "m", messages, stream: true, max_tokens: 5_000 },
+        stream_options: { include_usage: true },
+      });
+      const chunks = await Array.fromAsync(stream);
+      const said = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+      const usage = chunks.at(-1)?.usage;
+      expect(chunks.find(({ choices }) => choices[0]?.finish_reason)).toMatchObject({
+        choices: [{ finish_reason: "length" }],
+        headrace: { stopped_by: "quota" },
+      });
+      expect([usage?.total_tokens, usage?.completion_tokens]).toEqual([700, said.split(" word").length - 1]);
+      // The first part is in the second prompt.
+      expect(usage?.prompt_tokens).toBeGreaterThan(50);
+    } finally {
+      for (const upstream of servers) upstream.script(script);
+    }
   });
 
   test("usage is that of the ledger, and the trail says who went on", async () => {

@@ -223,11 +223,12 @@ test("where servers count prompts, tokens that came several in an event are coun
   }));
   for (const countsTokens of [true, false]) {
     const world = new ContinuingWorld({ tokens, countsTokens, deltas: pairs, breaks: [{ atByte: 900, how: "reset" }] });
-    await world.ask({ messages }).catch(() => {});
+    await world.ask({ messages, max_tokens: 100 });
     const delivered = world.served[1]?.begun ?? 0;
     expect(delivered).toBeGreaterThan(3);
     const [end] = world.ends;
     const counted = 2 * basePrompt + delivered;
+    if (countsTokens) expect(world.served[1]?.body["max_tokens"]).toBe(100 - delivered);
     if (countsTokens) expect(end).toMatchObject({ promptTokens: counted, estimated: false });
     else expect(end).toMatchObject({ promptTokens: counted + delivered / 2, estimated: true });
   }

@@ -3,7 +3,7 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, whenSettled } from "../../base/later.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
 import { streamUsage } from "../../dialects/stream-usage.ts";
-import type { CountRequest, EngineRequest } from "../../domain/models/engine.ts";
+import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";
 import type { ContinuationOutcome } from "../../domain/usage/observer.ts";
@@ -17,6 +17,8 @@ import { SaidText } from "./said-text.ts";
 
 /** An answer that breaks off more often than this is not worth the prompts that are read for it. */
 const mostContinuations = 3;
+/** A count that takes longer is not waited for. */
+const longestCountMs = 1_000;
 
 /** The request whose answer is continued. */
 export interface ContinuedRequest extends Sender {
@@ -160,30 +162,47 @@ export class Continuation implements Continuing {
     return this.#body !== undefined;
   }
 
-  /** The body for the one that goes on: as `asking` has it for all of the answer. */
-  bodyFor({ body }: Asking, { engine, model }: Deployment): Asking["body"] {
+  sendRest({ engine, model }: Deployment, whole: EngineRequest): Eventual<EngineResponse> {
+    const { cancellation, request } = this.#open;
     const how = engine.continues?.(model);
-    return this.#text === "" || !how ? body : continuedBody(parsed(body), this.#text, how, this.writtenTokens);
+    if (this.#text === "" || !how) return engine.send(whole, cancellation);
+    const asked = parsed(whole.body);
+    const rest = (): EngineRequest => {
+      return { ...whole, body: continuedBody(asked, this.#text, how, this.writtenTokens) };
+    };
+    const sent = rest();
+    const counted = this.#count(engine, sent, whole);
+    // The limit would be too high by what came with other tokens in one event.
+    if (!counted || request.tokenLimit === undefined) return engine.send(sent, cancellation);
+    return counted.then(() => engine.send(rest(), cancellation));
   }
 
   /**
-   * How many tokens each part of the answer had is told by the prompts behind it. They are counted beside the request, by whoever
-   * goes on; nobody waits for that. `whole`: the body of the request as it was.
+   * How many tokens each part of the answer had is told by the prompts behind it: they are counted by whoever goes on, beside the
+   * request. Undefined where it cannot count; resolves once it has, or when that takes too long.
    */
-  count({ engine }: Deployment, sent: EngineRequest, whole: Asking["body"]): void {
+  #count(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
-    if (!engine.countTokens || !isConversation(operation)) return;
+    if (!engine.countTokens || !isConversation(operation)) return undefined;
     const { countedPrompts } = this.said;
-    const counted = (index: number, body: CountRequest["body"]) =>
-      engine.countTokens?.({ ...sent, operation, body }, this.#open.cancellation).then(
-        (tokens) => {
-          countedPrompts[index] = tokens;
-        },
+    const count = async (index: number, { body }: EngineRequest) => {
+      try {
+        countedPrompts[index] = await engine.countTokens?.({ ...sent, operation, body }, this.#open.cancellation);
+      } catch {
         // What was delivered is estimated.
-        () => {},
-      );
-    counted(this.#times, sent.body);
-    if (countedPrompts[0] === undefined) counted(0, whole);
+      }
+    };
+    const [times, first] = [this.#times, countedPrompts[0]];
+    const counts = [count(times, sent), ...(first === undefined ? [count(0, whole)] : [])];
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, longestCountMs);
+      void Promise.all(counts).then(() => {
+        clearTimeout(timer);
+        const [prompt, begun] = [countedPrompts[0], countedPrompts[times]];
+        if (prompt !== undefined && begun !== undefined) this.writtenTokens = Math.max(this.writtenTokens, begun - prompt);
+        resolve();
+      });
+    });
   }
 }
 

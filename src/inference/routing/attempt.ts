@@ -11,7 +11,7 @@ import { isConversation, type Operation } from "../../domain/models/operation.ts
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
-import { type Asking, askingOf, chatAlone } from "../asking.ts";
+import { askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Assignment } from "./deployment-state.ts";
@@ -46,10 +46,8 @@ export interface Continuing {
   readonly asksRest: boolean;
   /** Those that can go on with it. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[];
-  /** The body that the deployment gets in place of that of `asking`. */
-  bodyFor(asking: Asking, deployment: Deployment): Asking["body"];
-  /** Called once it is sent; `whole`: the body of all of the answer. */
-  count(deployment: Deployment, sent: EngineRequest, whole: Asking["body"]): void;
+  /** Asks the deployment for the rest; `whole` asks for all of the answer. */
+  sendRest(deployment: Deployment, whole: EngineRequest): Eventual<EngineResponse>;
 }
 
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
@@ -142,8 +140,7 @@ export class Attempt implements Dispatched {
     const { continuing } = this.#sender;
     const spoken = continuing?.asksRest ? { formats: chatAlone } : engine;
     const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens });
-    const { operation, form, translation, leftOut, capped } = asking;
-    const body = continuing?.asksRest ? continuing.bodyFor(asking, this.deployment) : asking.body;
+    const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
@@ -156,7 +153,7 @@ export class Attempt implements Dispatched {
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
-    if (continuing?.asksRest) continuing.count(this.deployment, sent, asking.body);
+    if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
     return engine.send(sent, this.#sender.cancellation);
   }
 
