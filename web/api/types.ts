@@ -5369,6 +5369,10 @@ export interface TierOverview {
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
+  /**
+   * The highest that requests of its accounts may have, in all environments.
+   */
+  priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
    * Whether it is the account's own.
@@ -5428,6 +5432,10 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5509,6 +5517,10 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5610,6 +5622,10 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
 }
@@ -5691,6 +5707,10 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5806,6 +5826,10 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5893,6 +5917,10 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7823,6 +7851,10 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -7896,6 +7928,10 @@ export interface Tier {
    */
   environments: ("live" | "test" | "dev")[];
   /**
+   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
    * Where its figures come from; those of `file` are changed in headrace.yaml alone.
    */
   source: "built-in" | "file" | "database";
@@ -7957,6 +7993,7 @@ export interface TierRequest {
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
 }
 export interface DeletedTier {
   object: "tier";

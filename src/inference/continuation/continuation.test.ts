@@ -352,3 +352,31 @@ test("a client that leaves while another deployment is looked for ends it, and n
 async function until(world: ContinuingWorld): Promise<void> {
   while (world.served.length === 0) await turn();
 }
+
+test("a server that ends while another deployment is looked for tells its client so, and nobody is asked", async () => {
+  const world = await cutBehind(4);
+  const text = world.ask({ messages });
+  await until(world);
+  world.deps.stopping.begin();
+  expect(eventsOf(await text).at(-1)?.error?.code).toBe("service_unavailable");
+  expect([world.ends.map(({ outcome }) => outcome), world.inFlight]).toEqual([["failed"], 0]);
+});
+
+test.each([
+  ["n", { messages, n: 2 }, "chat"],
+  ["a grammar", { messages, response_format: { type: "json_object" } }, "chat"],
+  ["Responses of its own", { input: question }, "response"],
+] as const)(
+  "a stream of which nothing came begins anew elsewhere, whatever it is: with %s",
+  async (_what, body, operation) => {
+    const world = new ContinuingWorld({ tokens, breaks: [{ atByte: 0, how: "close" }], continues: undefined });
+    const text = await world.ask(body, operation);
+    expect(world.served.map(({ begun }) => begun)).toEqual([0, 0]);
+    expect(text).not.toContain('"error":{');
+    expect(world.ends[0]).toMatchObject({
+      outcome: "completed",
+      promptTokens: basePrompt,
+      completionTokens: tokens.length + 1,
+    });
+  },
+);

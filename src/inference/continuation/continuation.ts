@@ -199,7 +199,8 @@ export class Continuation implements Continuing {
       void Promise.all(counts).then(() => {
         clearTimeout(timer);
         const [prompt, begun] = [countedPrompts[0], countedPrompts[times]];
-        if (prompt !== undefined && begun !== undefined) this.writtenTokens = Math.max(this.writtenTokens, begun - prompt);
+        if (prompt !== undefined && begun !== undefined)
+          this.writtenTokens = Math.max(this.writtenTokens, begun - prompt);
         resolve();
       });
     });
