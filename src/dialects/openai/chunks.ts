@@ -38,6 +38,7 @@ const endMark = "[DONE]";
 const usageNull = ',"usage":null}';
 /** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
+const plainText = /^"(?:content|text)"/;
 /** Stand for a chunk's text while it is found out what becomes of the rest. */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
 
@@ -122,7 +123,7 @@ export class ChunkTranslator implements AnswerStream {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this;
-    const events = template.take(reader, this);
+    const events = template.take(reader, this, this.#names.said);
     if (events !== "") this.#trials.spared(this.deliveredPieces - deliveredPieces);
     return events;
   }
@@ -154,7 +155,7 @@ export class ChunkTranslator implements AnswerStream {
     this.#template = undefined;
     const listener = this.#names.said;
     if (listener) for (const choice of choices) tellSaid(choice as Record<string, unknown>, listener);
-    else if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
+    if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
     return encodeByteText(event);
   }
 
@@ -251,6 +252,8 @@ export class ChunkTranslator implements AnswerStream {
     const choices = chunk.choices as unknown[];
     const otherBytes = deliveredBytes(choices[0]) - probe.length;
     if (bytes + otherBytes !== deliveredBytes(choice)) return;
+    // Whoever is told what was said is told of the text that grows, as the answer.
+    if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
     const { event, rewritten } = this.#render(text, chunk, choices);
     const sent = encodeByteText(event);
     const at = sent.indexOf(probe);

@@ -27,8 +27,7 @@ export class TranslatedStream implements AnswerStream {
   readonly #errorEvent: Translation["errorEvent"];
   readonly #trials = new TemplateTrials();
   #template: TextTemplate | undefined;
-  /** Whether somebody is told of the text: then no piece of it is passed over. */
-  readonly #isFollowed: boolean;
+  readonly #said: SaidListener | undefined;
 
   constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
     this.#request = request;
@@ -37,7 +36,7 @@ export class TranslatedStream implements AnswerStream {
     this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
     this.#writer = translation.to.writer(headOf(request, names, serving, translation));
     this.#reply = new CountedReply(this.#writer, names.said);
-    this.#isFollowed = names.said !== undefined;
+    this.#said = names.said;
     this.#reply.context = serving.model.context;
   }
 
@@ -99,7 +98,7 @@ export class TranslatedStream implements AnswerStream {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this.#reply;
-    const events = template.take(reader, this.#reply);
+    const events = template.take(reader, this.#reply, this.#said);
     this.#trials.spared(this.#reply.deliveredPieces - deliveredPieces);
     return events;
   }
@@ -118,7 +117,7 @@ export class TranslatedStream implements AnswerStream {
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
     const events = encodeByteText(this.#writer.take());
-    if (raw !== undefined && !this.#isFollowed && this.#trials.areLeft)
+    if (raw !== undefined && this.#trials.areLeft)
       this.#template = this.#templateOf(event, data, raw);
     return events;
   }
