@@ -117,8 +117,7 @@ export class TranslatedStream implements AnswerStream {
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
     const events = encodeByteText(this.#writer.take());
-    if (raw !== undefined && this.#trials.areLeft)
-      this.#template = this.#templateOf(event, data, raw);
+    if (raw !== undefined && this.#trials.areLeft) this.#template = this.#templateOf(event, data, raw);
     return events;
   }
 
