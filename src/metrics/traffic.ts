@@ -111,7 +111,7 @@ export class Traffic implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const { attempts, standIn, refusal, understated, cache, continuations = [] } = course;
+    const { attempts, standIn, refusal, understated, cache, continuations } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -136,9 +136,9 @@ export class Traffic implements Observer {
       series.cache ??= new Map();
       series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
     }
-    for (const outcome of continuations) {
+    if (continuations) {
       series.continuations ??= { continued: 0, failed: 0, unfit: 0 };
-      series.continuations[outcome]++;
+      for (const outcome of continuations) series.continuations[outcome]++;
     }
     if (refusal !== undefined) this.#refused(refusal);
     if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
