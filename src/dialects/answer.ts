@@ -114,7 +114,7 @@ export interface StreamObservation {
   /** Context of the model that serves it, in tokens, where it is known. */
   context?: number | undefined;
   /** Its own account of what was used, where that is not counted in what was delivered of a text. */
-  usageSoFar?(): TokenUsage;
+  usageSoFar?(): TokenUsage | undefined;
 }
 
 /**

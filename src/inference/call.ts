@@ -17,6 +17,7 @@ import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import type { Guarding, Guardrails } from "./guarding.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Capacity } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
@@ -37,6 +38,8 @@ export interface InferenceCall<Result> extends LimitListener {
   trace?: RequestTrace | undefined;
   /** Only for a request of the idle lane: called where its place is wanted, which it gives back by being cancelled. */
   onWanted?: (() => void) | undefined;
+  /** Set where guardrails look at it. */
+  guarding?: Guarding | undefined;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */
@@ -45,6 +48,8 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /** Called with what guardrails have found, where they have, before anything is answered. */
+  onFindings?(findings: Guarding["findings"]): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -68,6 +73,8 @@ export interface InferenceDeps {
   responseKeeper: ResponseKeeper;
   /** Seals what the clients of an account keep for us. */
   sealFor(accountId: string): Seal;
+  /** Looks at requests and answers of models that name some; left out: nobody does. */
+  guardrails?: Guardrails | undefined;
   clock: Clock;
   stopping: Stopping;
   /** Silence after which a stream gets a comment line. Default 10 s. */

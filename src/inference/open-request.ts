@@ -7,6 +7,7 @@ import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
+import { guardedAnswer } from "../dialects/texts/guarded-answer.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { Seal } from "../domain/seal.ts";
@@ -24,6 +25,7 @@ import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { blockedCode } from "./guarding.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
@@ -189,7 +191,7 @@ export class OpenRequest<Result>
   }
 
   get mayBeStopped(): boolean {
-    return this.meter.stop !== undefined;
+    return this.meter.stop !== undefined || this.call.guarding?.answer !== undefined;
   }
 
   get standIn(): string | undefined {
@@ -309,21 +311,33 @@ export class OpenRequest<Result>
 
   body(bytes: ByteSpan): void {
     const dispatched = this.#dispatched as Dispatched;
+    const guard = this.call.guarding?.answer;
     let answer: Answer;
     try {
       const { translation } = dispatched;
+      // A trace would have what guardrails take out.
+      const serving = guard ? { ...dispatched, trace: undefined } : dispatched;
       answer = translation
-        ? translatedAnswer(bytes, this.request, dispatched, this, translation)
-        : this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
+        ? translatedAnswer(bytes, this.request, serving, this, translation)
+        : this.request.dialect.readAnswer(bytes, this.request, serving, this);
     } catch (error) {
       this.noBody(error);
       return;
     }
     dispatched.done(false, answer.usage.completionTokens);
+    if (guard) whenSettled(guardedAnswer(answer, guard), onGuarded, onFailure, this);
+    else this.answered(answer);
+  }
+
+  /** As its client gets it. */
+  answered(answer: Answer): void {
     this.#answer = answer.body;
+    const { guarding, onFindings } = this.call;
+    const code = guarding?.answer?.blockedBy === undefined ? undefined : blockedCode;
     try {
+      if (guarding) onFindings?.call(this.call, guarding.findings);
       this.recorder?.addWhole(answer.text);
-      whenSettled(this.ended(answer.usage, undefined), onKept, onKept, this);
+      whenSettled(this.ended(answer.usage, undefined, code), onKept, onKept, this);
     } catch (error) {
       this.failed(error);
     }
@@ -488,6 +502,10 @@ function onDispatched(dispatched: Dispatched, request: AnyRequest): void {
 
 function onBody(bytes: ByteSpan, request: AnyRequest): void {
   request.body(bytes);
+}
+
+function onGuarded(answer: Answer, request: AnyRequest): void {
+  request.answered(answer);
 }
 
 function onNoBody(error: unknown, request: AnyRequest): void {

@@ -32,6 +32,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const { request, principal, requestId } = call;
   const model = requireModel(principal, found, request.model);
   requireServable(model, request);
+  if (model.policies?.guardrails && deps.guardrails && !call.guarding) return guarded(call, deps, model);
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const tags = deps.requestTags.of(principal, call.tagHeader, request);
@@ -49,6 +50,28 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   }
   if (!(admission instanceof Promise)) return begin(call, deps, model, tags, recorder, admission);
   return beginLater(call, deps, model, tags, recorder, admission);
+}
+
+/** Once guardrails have looked at it; what they masked is the request from there on. */
+async function guarded<Result>(call: InferenceCall<Result>, deps: InferenceDeps, model: Model): Promise<Result> {
+  const { principal, requestId, holder, left } = call;
+  const neverLeaves = principal.reach?.neverLeaves === true;
+  const guardedCall = { requestId, model: model.id, holder, left, neverLeaves };
+  try {
+    call.guarding = deps.guardrails?.begin(model.policies?.guardrails ?? [], guardedCall);
+    const masked = await call.guarding?.ofRequest(call.request);
+    if (masked) {
+      call.request = masked;
+      call.trace?.asked(masked);
+    }
+  } catch (error) {
+    tellRefused(call, deps, model, error);
+    throw error;
+  } finally {
+    call.onFindings?.(call.guarding?.findings ?? []);
+  }
+  // What is there may have changed meanwhile.
+  return await admit(call, deps, deps.catalog.find(call.request.model));
 }
 
 /** From here on the request has its lease, and is on the ledger. */

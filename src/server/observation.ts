@@ -1,5 +1,6 @@
 // Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
 
+import type { GuardrailFinding } from "../metrics/traffic.ts";
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -48,6 +49,7 @@ export interface ObservationOptions {
 export interface Observation {
   /** Told of each exchange and each inference request. */
   observer: Observer;
+  guardrailFound(finding: GuardrailFinding): void;
   /** Undefined where nobody wants traces. */
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
@@ -102,6 +104,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   if (tracing) opened.add(tracing);
   return {
     observer: metrics.observer,
+    guardrailFound: (finding) => metrics.guardrailFound(finding),
     tracer: tracing?.tracer,
     readiness,
     health,

@@ -14,6 +14,7 @@ import type { BatchTimes } from "../http/api/batches/batch-runner.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
+import { ConfiguredGuardrails } from "../guardrails/guarding.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
 import { createFirstRoutes } from "../http/first-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
@@ -225,13 +226,19 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
   };
   const ownCalls = openOwnCalls({ config, governance, inference, clock, current: () => sources.config });
+  const guardrails = new ConfiguredGuardrails({
+    ownCalls,
+    settings: () => sources.config.guardrails,
+    found: (finding) => observation.guardrailFound(finding),
+  });
+  const guarded = { ...inference, guardrails };
   const batches = openBatches({
-    ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
+    ...{ db, config, governance, files, openRequests, inference: guarded, clock, log, opened },
     current: () => sources.config,
     times: options.batchTimes,
   });
   const { routes, others } = createFirstRoutes({
-    ...inference,
+    ...guarded,
     ...files,
     ...batches,
     backgroundRuns,

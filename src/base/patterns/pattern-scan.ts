@@ -62,11 +62,12 @@ export class PatternScan {
     return this.#told(this.#earliest());
   }
 
-  /** The rest, where nothing follows. */
+  /** The rest, where nothing follows. From then on it takes another text. */
   end(): readonly Segment[] {
     const holds = this.#holding(none);
     for (const state of this.#live) this.#follow(state, none, holds);
-    this.#live = [];
+    this.#live.length = 0;
+    this.#before = none;
     return this.#told(this.#at);
   }
 

@@ -43,6 +43,7 @@ export class GuardedStream implements AnswerStream {
   #held: Entry[] = [];
   #heldLength = 0;
   #isDue = false;
+  #isAsked = false;
   #number: number | undefined;
   /** What came before what is blocked, in the same event. */
   #last = "";
@@ -113,18 +114,22 @@ export class GuardedStream implements AnswerStream {
 
   /** With asking, what is held has to be asked about, and taken by `taken`, before the answer ends. */
   ending(): string {
-    const rest = this.#flush("");
-    return rest + this.#pass(this.#inner.ending());
+    this.#end("");
+    return this.#pass(this.#inner.ending());
   }
 
   stopped(mark: StopMark): string {
-    return this.#flush("") + this.#pass(this.#inner.stopped(mark)) + this.#release();
+    // Nobody is asked any more: what is held was passed by nobody.
+    if (this.#guard.asks) this.#held = [];
+    else this.#end("");
+    for (const event of this.#inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
+    return this.#release();
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
     if (error instanceof ContentBlocked) return this.#last + this.#cutEnding();
-    // Nobody is asked any more: what is held was passed by nobody.
-    const rest = this.#guard.asks ? "" : this.#flush("");
+    if (!this.#guard.asks) this.#end("");
+    const rest = this.#guard.asks ? "" : this.#release();
     return rest + this.#inner.errorEvent(rendered, error);
   }
 
@@ -138,6 +143,7 @@ export class GuardedStream implements AnswerStream {
     const answers =
       asked.length > 0 ? await this.#guard.ask(asked.map(([{ before }, text]) => ({ text, before }))) : [];
     this.#isDue = false;
+    this.#isAsked = true;
     if (this.#guard.blockedBy !== undefined) {
       this.#held = [];
       return;
@@ -157,14 +163,11 @@ export class GuardedStream implements AnswerStream {
     });
   }
 
-  /** What was held, once it was asked about. Throws ContentBlocked where it may not be passed on. */
+  /** What was held, where it was asked about. Throws ContentBlocked where it may not be passed on. */
   taken(): string {
+    if (!this.#isAsked) return "";
+    this.#isAsked = false;
     return this.#cutWhereBlocked(this.#release());
-  }
-
-  /** Whether it is blocked, and its end was told in the way of its format. */
-  get isWithheld(): boolean {
-    return this.#guard.blockedBy !== undefined;
   }
 
   #cutWhereBlocked(events: string): string {
@@ -251,11 +254,6 @@ export class GuardedStream implements AnswerStream {
   #close(key: string, open: OpenText): void {
     this.#texts.delete(key);
     if (open.raw !== "") this.#whole.set(open.raw, open);
-  }
-
-  #flush(beginning: string): string {
-    this.#end(beginning);
-    return this.#guard.asks ? "" : this.#release();
   }
 
   #release(): string {

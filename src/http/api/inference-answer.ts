@@ -17,6 +17,7 @@ import type { FormSettings } from "../../forms/form-settings.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import type { Guarding } from "../../inference/guarding.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import { readJsonBytes } from "../content/body.ts";
@@ -208,9 +209,20 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
   return nanoUsd === null ? text : `${text}, nano_usd=${nanoUsd}`;
 }
 
+const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
+
+/** How often guardrails have masked, blocked and noted something so far, as a dictionary of RFC 9651; "" where they have not. */
+export function guardrailHeader(findings: Guarding["findings"]): string {
+  const counts = Object.entries(findingWords).map(([action, word]) => {
+    const count = findings.reduce((sum, one) => sum + (one.action === action ? one.count : 0), 0);
+    return count === 0 ? "" : `${word}=${count}`;
+  });
+  return counts.filter((text) => text !== "").join(", ");
+}
+
 /** An inference request as it came by HTTP. */
 class HttpCall implements InferenceCall<Answer> {
-  readonly request: DecodedRequest;
+  request: DecodedRequest;
   readonly principal: Principal;
   readonly #exchange: Exchange;
   readonly #deps: Pick<InferenceDeps, "clock">;
@@ -268,6 +280,11 @@ class HttpCall implements InferenceCall<Answer> {
 
   onCapped(tokens: number): void {
     this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
+  }
+
+  onFindings(findings: Guarding["findings"]): void {
+    const header = guardrailHeader(findings);
+    if (header !== "") this.#exchange.answerHeaders["x-headrace-guardrails"] = header;
   }
 
   onLedger(): void {

@@ -5,6 +5,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
+import type { TextGuard } from "../../dialects/texts/text-guard.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
@@ -31,6 +32,8 @@ export interface StreamStop {
 export interface RelayOptions {
   /** Undefined where no quota ends it. */
   readonly stop: StreamStop | undefined;
+  /** Undefined where no guardrail looks at the answer. */
+  readonly guard?: TextGuard | undefined;
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;

@@ -11,6 +11,7 @@ import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
 import { comment } from "../../dialects/keep-alive.ts";
+import { GuardedStream } from "../../dialects/texts/guarded-stream.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
@@ -51,6 +52,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #client: ClientStream;
   readonly #reader = new SseReader();
   #chunks: AnswerStream;
+  /** The same, where guardrails look at it. */
+  #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
@@ -83,7 +86,15 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#recorded = options.recorded;
     this.#stop = options.stop;
     this.#client = client;
-    this.#chunks = options.request.dialect.stream(options.request, options.completion);
+    this.#chunks = this.#toldBy(options.request.dialect.stream(options.request, options.completion));
+  }
+
+  /** What makes of it what the client gets. */
+  #toldBy(stream: AnswerStream): AnswerStream {
+    const { guard } = this.#options;
+    if (guard === undefined) return stream;
+    this.#guarded = new GuardedStream(stream, guard);
+    return this.#guarded;
   }
 
   start(): void {
@@ -145,6 +156,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     let verdict: ReturnType<StreamStop["look"]> = "goes_on";
     try {
       if (bytes !== undefined) this.#reader.feed(bytes);
+      else if (this.#guarded) events = this.#guarded.taken();
       while (!done) {
         if (stop === undefined || stop.isFar(this.#chunks, received)) events += this.#chunks.takeAlike(this.#reader);
         else if (this.#chunks.isOpen) verdict = stop.look(this.#chunks);
@@ -154,6 +166,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         if (data === undefined) break;
         if (this.#chunks.isEnd(data)) done = true;
         else events += this.#translate(data, start);
+        if (this.#guarded?.isDue && !done) {
+          verdict = this.#guarded.ask();
+          break;
+        }
       }
       this.#checkIdle(received, events !== "");
       this.#countEvent(this.#reader.heldBytes);
@@ -262,7 +278,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#dispatched = dispatched;
     const { translation } = dispatched;
     if (translation) {
-      this.#chunks = new TranslatedStream(this.#options.request, this.#options.completion, dispatched, translation);
+      const { request, completion } = this.#options;
+      this.#chunks = this.#toldBy(new TranslatedStream(request, completion, dispatched, translation));
     } else {
       this.#chunks.servedBy(dispatched);
     }
@@ -356,6 +373,25 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** `events` are the last ones. */
   #complete(events: string): void {
     const last = events + this.#chunks.ending();
+    if (this.#options.guard?.asks) this.#completeOnceAsked(last);
+    else this.#completeWith(last);
+  }
+
+  /** The client goes on getting comments while guardrails ask about the rest; nothing more of the engine is looked at. */
+  #completeOnceAsked(events: string): void {
+    const guarded = this.#guarded as GuardedStream;
+    this.#held = "";
+    guarded.ask().then(() => {
+      if (this.#over) return;
+      try {
+        this.#completeWith(events + guarded.taken());
+      } catch (error) {
+        this.#break(error, events);
+      }
+    });
+  }
+
+  #completeWith(last: string): void {
     this.#record(last);
     this.#recordEnd(last);
     this.#finish(undefined, last);

@@ -1,5 +1,5 @@
 // The rules that are built in: credentials, and what is personal. Each is named, and belongs to a group.
-import type { NamedPattern } from "../base/patterns/pattern-set.ts";
+import type { NamedPattern } from "../../base/patterns/pattern-set.ts";
 import { credentialPatterns } from "./credential-rules.ts";
 
 export const ruleGroups = ["credentials", "personal"] as const;
