@@ -316,7 +316,7 @@ export class OpenRequest<Result>
     try {
       const { translation } = dispatched;
       // A trace would have what guardrails take out.
-      const serving = guard ? { ...dispatched, trace: undefined } : dispatched;
+      const serving = guard ? { model: dispatched.model, deployment: dispatched.deployment } : dispatched;
       answer = translation
         ? translatedAnswer(bytes, this.request, serving, this, translation)
         : this.request.dialect.readAnswer(bytes, this.request, serving, this);

@@ -82,9 +82,9 @@ export class GuardedStream implements AnswerStream {
     return this.#inner.usageSoFar?.();
   }
 
-  servedBy(serving: Serving): void {
+  servedBy({ model, deployment }: Serving): void {
     // A trace would have what the guardrails hold back.
-    this.#inner.servedBy({ ...serving, trace: undefined });
+    this.#inner.servedBy({ model, deployment });
   }
 
   takeInPlace(): undefined {

@@ -278,8 +278,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#dispatched = dispatched;
     const { translation } = dispatched;
     if (translation) {
-      const { request, completion } = this.#options;
-      this.#chunks = this.#toldBy(new TranslatedStream(request, completion, dispatched, translation));
+      const { request, completion, guard } = this.#options;
+      const { model, deployment } = dispatched;
+      // A trace would have what guardrails take out of an answer that came whole.
+      const serving = guard ? { model, deployment } : dispatched;
+      this.#chunks = this.#toldBy(new TranslatedStream(request, completion, serving, translation));
     } else {
       this.#chunks.servedBy(dispatched);
     }
