@@ -250,6 +250,7 @@ export const layers: Layers = {
         "engines/memory",
         "forms",
         "files",
+        "guardrails",
         "http",
         "http1",
         "inference",

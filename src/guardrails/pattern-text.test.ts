@@ -46,6 +46,8 @@ const valid: Readonly<Record<string, readonly string[]>> = {
   phone: ["+49 30 901820", "+1-202-555-0142", "(212) 555-0142", "212-555-0142"],
   card: ["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"],
   iban: ["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432"],
+  "private-key": [`-----BEGIN PRIVATE KEY-----\n${"MIIEvQIBADANBg+/\n".repeat(9)}-----END PRIVATE KEY-----`],
+  "azure-client-secret": [`Ab1${"8Q~"}${"abcdefghij_klmno.pqrstuvwxyz-1234"}`],
   ip: ["192.0.2.17", "2001:db8::8a2e:370:7334", "2001:db8:0:0:0:0:0:1"],
 };
 

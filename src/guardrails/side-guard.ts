@@ -9,7 +9,7 @@ import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
 /** What somebody who was asked says of texts. */
 export interface Verdict {
   readonly action: "pass" | "block" | "mask";
-  /** Of `mask`: the texts as they may be passed on, each in the place of its own. */
+  /** With `mask`: the texts as they may be passed on, each in the place of its own. */
   readonly texts?: readonly string[];
 }
 

@@ -329,7 +329,7 @@ export class OpenRequest<Result>
     else this.answered(answer);
   }
 
-  /** As its client gets it. */
+  /** It is what its client gets. */
   answered(answer: Answer): void {
     this.#answer = answer.body;
     const { guarding, onFindings } = this.call;

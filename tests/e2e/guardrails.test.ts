@@ -1,11 +1,13 @@
 // Guardrails on the way of requests and answers: what they find reaches neither model nor client, whole or streamed, in each format.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
+import { secretRules } from "../../src/domain/secret-rules/secret-rules.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { chatScript, json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
-// Of no use anywhere; put together here so that nobody who scans this file takes it for one that is.
+// It is of no use anywhere, and put together here so that nobody who scans this file takes it for one that is.
 const secret = `AKIA${"QRSTUVWXYZ234567"}`;
 
 const models = (url: string) => `models:
@@ -311,4 +313,38 @@ test("calls of tools stay JSON, with what was found masked in it, streamed and w
   let text = "";
   for await (const { choices } of stream) text += choices[0]?.delta.tool_calls?.[0]?.function?.arguments ?? "";
   expect(JSON.parse(text)).toEqual(expected);
+});
+
+test("the guide's table of rules is that of the program", async () => {
+  const guide = await Bun.file(join(import.meta.dir, "../../docs/guardrails.md")).text();
+  const rows = [...guide.matchAll(/^\| `([\w-]+)` +\| (\w+) +\| (.+?) *\|$/gm)].map(([, ...cells]) => cells);
+  expect(rows).toEqual(secretRules.map(({ name, group, finds }) => [name, group, finds]));
+});
+
+test("the example of a service masks and blocks as it says", async () => {
+  const file = join(import.meta.dir, "../../examples/guardrail/server.mjs");
+  const env = { ...process.env, PORT: "0", GUARD_TOKEN: "service-token" };
+  const example = Bun.spawn([process.execPath, file], { env, stdout: "pipe" });
+  try {
+    const { value } = await example.stdout.getReader().read();
+    const port = Number(new TextDecoder().decode(value));
+    serviceAnswers = (asked) =>
+      fetch(`http://127.0.0.1:${port}`, {
+        method: "POST",
+        headers: { authorization: "Bearer service-token" },
+        body: JSON.stringify(asked),
+      });
+    upstream.script(chatScript(["About Project Heron."]));
+    judges = judgePasses;
+    const ask = (content: string) =>
+      server.request("/v1/chat/completions", { body: { model: "ask", messages: [{ role: "user", content }] } });
+    expect((await ask("And the merger?")).status).toBe(400);
+    await ask("What is Project Bluebird?");
+    const sent = upstream.requests.filter(({ body }) => body["model"] === "m").at(-1);
+    expect(sent?.body["messages"]).toMatchObject([{ content: "What is [project]?" }]);
+  } finally {
+    example.kill();
+    await example.exited;
+    serviceAnswers = passes;
+  }
 });

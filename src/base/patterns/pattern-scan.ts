@@ -26,7 +26,7 @@ const none = -1;
  */
 export class PatternScan {
   readonly #set: PatternSet;
-  /** Of each state: whether it was reached at this character, and from which beginning. */
+  /** Whether each state was reached at this character, and from which beginning. */
   readonly #reachedAt: Int32Array;
   readonly #begunAt: Int32Array;
   #live: number[] = [];
