@@ -1,6 +1,7 @@
 // A guardrail's service: masks the names of projects that nobody outside may hear of, and blocks what speaks of a merger.
 // Start it with: PORT=8080 GUARD_TOKEN=… node server.mjs
 import { createServer } from "node:http";
+import { env } from "node:process";
 
 const projects = /\bproject (?:bluebird|heron)\b/gi;
 
@@ -11,7 +12,7 @@ function verdictOf(texts) {
 }
 
 const server = createServer(async (request, response) => {
-  if (request.headers.authorization !== `Bearer ${process.env.GUARD_TOKEN}`) {
+  if (request.headers.authorization !== `Bearer ${env.GUARD_TOKEN}`) {
     response.writeHead(401).end();
     return;
   }
@@ -20,4 +21,4 @@ const server = createServer(async (request, response) => {
   const { texts } = JSON.parse(body);
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(verdictOf(texts)));
 });
-server.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => console.log(server.address().port));
+server.listen(Number(env.PORT ?? 8080), "127.0.0.1", () => console.log(server.address().port));

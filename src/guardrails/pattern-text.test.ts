@@ -75,7 +75,23 @@ function fed(text: { feed(piece: string): string; end(): string }, whole: string
   return given + text.end();
 }
 
-const words = ["the", "key", "is", "a@", "4111", "DE89", "AKIA", "ghp_", "—", "größer", "\n", '"x"', "1.2.3", "::", "😀"];
+const words = [
+  "the",
+  "key",
+  "is",
+  "a@",
+  "4111",
+  "DE89",
+  "AKIA",
+  "ghp_",
+  "—",
+  "größer",
+  "\n",
+  '"x"',
+  "1.2.3",
+  "::",
+  "😀",
+];
 
 function textWith(examples: readonly string[]): string {
   const parts = examples.flatMap((example) => [...Array.from({ length: below(8) }, () => pick(words)), example]);
@@ -105,7 +121,7 @@ test("JSON stays JSON however it is cut, its strings as they are masked by thems
   for (let count = 0; count < 3_000; count++) {
     const example = exampleOf(pick(secretRules));
     const text = textWith([example]);
-    const value = { a: text, n: [1, -2.5e3, true, null], deep: { [pick(words)]: [example, "", "\\ \" \u0001"] } };
+    const value = { a: text, n: [1, -2.5e3, true, null], deep: { [pick(words)]: [example, "", '\\ " \u0001'] } };
     const json = JSON.stringify(value, null, below(3));
     const given = fed(new JsonText(stage("mask")), json);
     const parsed = JSON.parse(given);
@@ -116,13 +132,16 @@ test("JSON stays JSON however it is cut, its strings as they are masked by thems
   }
 });
 
-test.each(secretRules.map((rule) => [rule.name, rule] as const))("%s is found by the rule of this name", (name, rule) => {
-  for (let count = 0; count < 5; count++) {
-    const scan = new PatternScan(new PatternSet([rule]));
-    const found = [...scan.feed(`so ${exampleOf(rule)} it`), ...scan.end()].filter((one) => one.found);
-    expect(found.map((one) => one.found?.name)).toEqual([name]);
-  }
-});
+test.each(secretRules.map((rule) => [rule.name, rule] as const))(
+  "%s is found by the rule of this name",
+  (name, rule) => {
+    for (let count = 0; count < 5; count++) {
+      const scan = new PatternScan(new PatternSet([rule]));
+      const found = [...scan.feed(`so ${exampleOf(rule)} it`), ...scan.end()].filter((one) => one.found);
+      expect(found.map((one) => one.found?.name)).toEqual([name]);
+    }
+  },
+);
 
 test.each([
   "Version 1.2.3 of 2026-07-28, at 12:30:45, costs 1,234.56.",

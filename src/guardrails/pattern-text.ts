@@ -178,8 +178,8 @@ export class JsonText implements GuardedText {
   }
 }
 
-function meaningOf(escape: string): string {
-  const kind = escape[1] ?? "";
-  if (kind === "u") return String.fromCharCode(Number.parseInt(escape.slice(2), 16) || 0xfffd);
+function meaningOf(written: string): string {
+  const kind = written[1] ?? "";
+  if (kind === "u") return String.fromCharCode(Number.parseInt(written.slice(2), 16) || 0xfffd);
   return controls[kind] ?? kind;
 }

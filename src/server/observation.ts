@@ -1,6 +1,5 @@
 // Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
 
-import type { GuardrailFinding } from "../metrics/traffic.ts";
 import { heldBytes } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -9,6 +8,7 @@ import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
 import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
+import type { GuardrailFinding } from "../metrics/traffic.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import type { ExportBounds } from "../tracing/export.ts";

@@ -121,15 +121,18 @@ describe("a request", () => {
     expect(upstream.requests.length).toBe(before);
   });
 
-  test.each(["/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"])("to %s is looked at", async (path) => {
-    const text = `about ${secret}`;
-    const prompt = path.endsWith("messages")
-      ? { messages: [{ role: "user", content: text }], max_tokens: 10 }
-      : { [path.endsWith("completions") ? "prompt" : "input"]: text };
-    const response = await server.request(path, { body: { model: "block", ...prompt } });
-    expect(response.status).toBe(400);
-    expect(await response.text()).toContain("block-secrets");
-  });
+  test.each(["/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"])(
+    "to %s is looked at",
+    async (path) => {
+      const text = `about ${secret}`;
+      const prompt = path.endsWith("messages")
+        ? { messages: [{ role: "user", content: text }], max_tokens: 10 }
+        : { [path.endsWith("completions") ? "prompt" : "input"]: text };
+      const response = await server.request(path, { body: { model: "block", ...prompt } });
+      expect(response.status).toBe(400);
+      expect(await response.text()).toContain("block-secrets");
+    },
+  );
 });
 
 describe("an answer", () => {
@@ -171,27 +174,35 @@ describe("an answer", () => {
     expect(whole).toMatchObject({ content: [{ text: "Use " }], stop_reason: "refusal" });
   });
 
-  test.each([2, 9])("of Responses in pieces of %i says the masked text in all events, and so does what is kept", async (length) => {
-    said = cut(leak, length);
-    const client = openaiClient(server);
-    let text = "";
-    let done: unknown;
-    let id = "";
-    const numbers: number[] = [];
-    for await (const event of await client.responses.create({ model: "mask", input: "hello", stream: true, store: true })) {
-      numbers.push(event.sequence_number);
-      expect(JSON.stringify(event)).not.toContain(secret);
-      if (event.type === "response.output_text.delta") text += event.delta;
-      if (event.type === "response.output_text.done") done = event.text;
-      if (event.type === "response.completed") {
-        expect(event.response.output).toMatchObject([{ content: [{ text: masked }] }]);
-        id = event.response.id;
+  test.each([2, 9])(
+    "of Responses in pieces of %i says the masked text in all events, and so does what is kept",
+    async (length) => {
+      said = cut(leak, length);
+      const client = openaiClient(server);
+      let text = "";
+      let done: unknown;
+      let id = "";
+      const numbers: number[] = [];
+      for await (const event of await client.responses.create({
+        model: "mask",
+        input: "hello",
+        stream: true,
+        store: true,
+      })) {
+        numbers.push(event.sequence_number);
+        expect(JSON.stringify(event)).not.toContain(secret);
+        if (event.type === "response.output_text.delta") text += event.delta;
+        if (event.type === "response.output_text.done") done = event.text;
+        if (event.type === "response.completed") {
+          expect(event.response.output).toMatchObject([{ content: [{ text: masked }] }]);
+          id = event.response.id;
+        }
       }
-    }
-    expect({ text, done }).toEqual({ text: masked, done: masked });
-    expect(numbers).toEqual(numbers.map((_, index) => index));
-    expect((await client.responses.retrieve(id)).output_text).toBe(masked);
-  });
+      expect({ text, done }).toEqual({ text: masked, done: masked });
+      expect(numbers).toEqual(numbers.map((_, index) => index));
+      expect((await client.responses.retrieve(id)).output_text).toBe(masked);
+    },
+  );
 
   test("of Responses that is blocked is incomplete, with what was let through in its items", async () => {
     said = cut(leak, 4);
@@ -288,13 +299,26 @@ describe("guardrails that ask", () => {
 });
 
 test("calls of tools stay JSON, with what was found masked in it, streamed and whole", async () => {
-  const written = JSON.stringify({ to: "jo@example.com", note: `line\nme@example.com "x" ${secret}`, card: 4111111111111111 });
-  const call = (text: string) => ({ index: 0, id: "c1", type: "function", function: { name: "mail", arguments: text } });
+  const written = JSON.stringify({
+    to: "jo@example.com",
+    note: `line\nme@example.com "x" ${secret}`,
+    card: 4111111111111111,
+  });
+  const call = (text: string) => ({
+    index: 0,
+    id: "c1",
+    type: "function",
+    function: { name: "mail", arguments: text },
+  });
   const head = { id: "x", object: "chat.completion", created: 1, model: "m" };
   upstream.script((request, res) => {
     if (request.body["stream"] !== true) {
       const message = { role: "assistant", content: null, tool_calls: [call(written)] };
-      json(res, 200, { ...head, choices: [{ index: 0, message, finish_reason: "tool_calls" }], usage: { prompt_tokens: 1, completion_tokens: 30, total_tokens: 31 } });
+      json(res, 200, {
+        ...head,
+        choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+        usage: { prompt_tokens: 1, completion_tokens: 30, total_tokens: 31 },
+      });
       return;
     }
     res.writeHead(200, { "content-type": "text/event-stream" });

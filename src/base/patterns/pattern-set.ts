@@ -75,10 +75,7 @@ export class PatternSet {
       }
     });
     this.states = states;
-    this.begins = [
-      ...Array.from({ length: 128 }, (_, unit) => begins.filter(({ units }) => units?.has(unit))),
-      begins,
-    ];
+    this.begins = [...Array.from({ length: 128 }, (_, unit) => begins.filter(({ units }) => units?.has(unit))), begins];
   }
 }
 

@@ -1,8 +1,8 @@
 // The parts of headrace.yaml about guardrails, and about the cache of answers.
+
+import * as z from "zod";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
 import { PatternFault } from "../../base/patterns/pattern-syntax.ts";
-import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
-import * as z from "zod";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { longestModelId } from "../../domain/models/model-entry.ts";
 import {
@@ -13,6 +13,7 @@ import {
   guardrailNameText,
   guardrailSides,
 } from "../../domain/models/policies/guardrail.ts";
+import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
 import { entry, field, list, mapping, oneOf, printablePattern, said, whole } from "../field.ts";
 
 const mostPatterns = 256;
@@ -162,7 +163,8 @@ export function guardrailFault(given: FileGuardrail): { at: Member; message: str
     return { at: "rules", message: `has ${unknown.join(", ")}, which is no rule`, fix: `Name of these: ${known}.` };
   }
   const fault = patternsFault(patterns);
-  if (fault !== undefined) return { at: "patterns", message: `cannot be used: ${fault}`, fix: "Write it in another way." };
+  if (fault !== undefined)
+    return { at: "patterns", message: `cannot be used: ${fault}`, fix: "Write it in another way." };
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return undefined;
   return { at: "patterns", message: `has two patterns with the name ${twice}`, fix: "Give each a name of its own." };

@@ -1,6 +1,7 @@
 // A streamed answer on its way through guardrails: what they hold back, mask and block, in the events that the client gets.
-import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerStream, Serving, StopMark } from "../answer.ts";

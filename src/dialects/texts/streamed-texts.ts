@@ -19,7 +19,17 @@ export interface EventTexts {
 }
 
 const nothing: readonly never[] = [];
-const wholeMembers = ["text", "arguments", "input", "refusal", "transcript", "code", "content", "item", "part"] as const;
+const wholeMembers = [
+  "text",
+  "arguments",
+  "input",
+  "refusal",
+  "transcript",
+  "code",
+  "content",
+  "item",
+  "part",
+] as const;
 const lasting: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const blockTexts: Readonly<Record<string, string>> = { text: "text_delta", thinking: "thinking_delta" };
 
@@ -69,7 +79,9 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
       const called = call[kind];
       if (!isHolder(called)) continue;
       const key = `${index}/calls/${place}`;
-      addPiece(pieces, called, member, key, (text) => made({ tool_calls: [{ index: place, [kind]: { [member]: text } }] }));
+      addPiece(pieces, called, member, key, (text) =>
+        made({ tool_calls: [{ index: place, [kind]: { [member]: text } }] }),
+      );
     }
   }
 }
@@ -91,7 +103,8 @@ function ofMessages(event: Event, type: string): EventTexts {
     return { pieces, wholes: textsAt(delta, "citation"), ends: nothing };
   }
   if (type === "content_block_stop") return { pieces, wholes: nothing, ends: [`${index}/`] };
-  if (type === "message_start" && isHolder(message)) return { pieces, wholes: textsAt(message, "content"), ends: nothing };
+  if (type === "message_start" && isHolder(message))
+    return { pieces, wholes: textsAt(message, "content"), ends: nothing };
   return { pieces, wholes: nothing, ends: type === "message_delta" || type === "message_stop" ? [""] : nothing };
 }
 
@@ -109,7 +122,11 @@ function ofTyped(event: Event, type: string): EventTexts {
   }
   const wholes = wholeMembers.flatMap((name) => textsAt(event, name));
   if (isHolder(response)) wholes.push(...textsAt(response, "output"));
-  const ends = lasting.has(type) ? [""] : type.endsWith(".done") ? [`${type.slice(0, -".done".length)}/${at}`] : nothing;
+  const ends = lasting.has(type)
+    ? [""]
+    : type.endsWith(".done")
+      ? [`${type.slice(0, -".done".length)}/${at}`]
+      : nothing;
   return { pieces: nothing, wholes, ends };
 }
 

@@ -17,7 +17,17 @@ const namesAndSettings: ReadonlySet<string> = new Set([
   ...["finish_reason", "stop_reason", "stop_sequence", "stop", "usage", "logprobs", "annotations", "obfuscation"],
   ...["parameters", "input_schema", "schema", "cache_control", "tool_choice", "include", "truncation", "modalities"],
   ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "reasoning_effort", "effort"],
-  ...["voice", "language", "encoding_format", "response_format", "conversation", "size", "quality", "speed", "verbosity"],
+  ...[
+    "voice",
+    "language",
+    "encoding_format",
+    "response_format",
+    "conversation",
+    "size",
+    "quality",
+    "speed",
+    "verbosity",
+  ],
 ]);
 /** What of an answer is said by the model. */
 const saidMembers = ["choices", "output", "content", "text"] as const;

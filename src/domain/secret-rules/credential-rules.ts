@@ -2,7 +2,8 @@
 
 /** The name of each rule, and its pattern. Rules that go by words around a secret are left out: in prose they find what is none. */
 export const credentialPatterns: Readonly<Record<string, string>> = {
-  "1password-secret-key": "\\bA3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\\b",
+  "1password-secret-key":
+    "\\bA3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\\b",
   "1password-service-account": "\\bops_eyJ[a-zA-Z0-9+/]{250,}={0,3}",
   "adobe-client-secret": "\\bp8e-[a-zA-Z0-9]{32}\\b",
   "age-secret-key": "\\bAGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}\\b",
@@ -31,8 +32,10 @@ export const credentialPatterns: Readonly<Record<string, string>> = {
   "github-token": "\\bgh[pousr]_[0-9a-zA-Z]{36}\\b",
   "gitlab-token": "\\bgl(?:pat|dt|ft|ffct|rt|soat)-[\\w-]{20,}(?:\\.[0-9a-z]{9})?\\b",
   "gitlab-job-token": "\\bglcbt-[0-9a-zA-Z]{1,5}_[\\w-]{20}",
-  "gitlab-other-token": "\\b(?:glimt-[\\w-]{25}|glagent-[\\w-]{50}|gloas-[\\w-]{64}|glptt-[0-9a-f]{40}|GR1348941[\\w-]{20})",
-  "grafana-token": "\\b(?:eyJrIjoi[A-Za-z0-9]{70,}={0,3}|glc_[A-Za-z0-9+/]{32,}={0,3}|glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\\b)",
+  "gitlab-other-token":
+    "\\b(?:glimt-[\\w-]{25}|glagent-[\\w-]{50}|gloas-[\\w-]{64}|glptt-[0-9a-f]{40}|GR1348941[\\w-]{20})",
+  "grafana-token":
+    "\\b(?:eyJrIjoi[A-Za-z0-9]{70,}={0,3}|glc_[A-Za-z0-9+/]{32,}={0,3}|glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}\\b)",
   "harness-key": "\\b[ps]at\\.[a-zA-Z0-9_-]{22}\\.[a-zA-Z0-9]{24}\\.[a-zA-Z0-9]{20}\\b",
   "headrace-key": "\\b(?:sk_(?:live|test|dev)_hr_|hr[nrs]_)[0-9A-Za-z_-]{20,}",
   "hashicorp-terraform-token": "\\b[a-zA-Z0-9]{14}\\.atlasv1\\.[a-zA-Z0-9_=-]{60,70}",
@@ -46,13 +49,15 @@ export const credentialPatterns: Readonly<Record<string, string>> = {
   "notion-token": "\\bntn_[0-9]{11}[A-Za-z0-9]{35}\\b",
   "npm-token": "\\bnpm_[a-zA-Z0-9]{36}\\b",
   "octopus-key": "\\bAPI-[A-Z0-9]{26}\\b",
-  "openai-key": "\\bsk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{58,74}T3BlbkFJ[A-Za-z0-9_-]{58,74}|[a-zA-Z0-9]{20}T3BlbkFJ[a-zA-Z0-9]{20})",
+  "openai-key":
+    "\\bsk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{58,74}T3BlbkFJ[A-Za-z0-9_-]{58,74}|[a-zA-Z0-9]{20}T3BlbkFJ[a-zA-Z0-9]{20})",
   "openshift-token": "\\bsha256~[\\w-]{43}",
   "perplexity-key": "\\bpplx-[a-zA-Z0-9]{48}\\b",
   "planetscale-token": "\\bpscale_(?:tkn|oauth|pw)_[\\w=.-]{32,64}",
   "postman-token": "\\bPMAK-[a-fA-F0-9]{24}-[a-fA-F0-9]{34}\\b",
   "prefect-token": "\\bpnu_[a-zA-Z0-9]{36}\\b",
-  "private-key": "-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\\s\\\\:,.-]{64,}-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----",
+  "private-key":
+    "-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\\s\\\\:,.-]{64,}-----END[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----",
   "pulumi-token": "\\bpul-[a-f0-9]{40}\\b",
   "pypi-token": "\\bpypi-AgEIcHlwaS5vcmc[\\w-]{50,}",
   "readme-token": "\\brdme_[a-z0-9]{70}\\b",
@@ -70,7 +75,8 @@ export const credentialPatterns: Readonly<Record<string, string>> = {
   "sourcegraph-token": "\\bsgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}\\b",
   "square-token": "\\b(?:EAAA|sq0atp-)[\\w-]{22,60}",
   "stripe-key": "\\b[sr]k_(?:test|live|prod)_[a-zA-Z0-9]{10,99}\\b",
-  "teams-webhook": "\\bhttps://[a-z0-9]{1,63}\\.webhook\\.office\\.com/webhookb2/[a-z0-9@-]{73}/IncomingWebhook/[a-z0-9]{32}/[a-z0-9-]{36}",
+  "teams-webhook":
+    "\\bhttps://[a-z0-9]{1,63}\\.webhook\\.office\\.com/webhookb2/[a-z0-9@-]{73}/IncomingWebhook/[a-z0-9]{32}/[a-z0-9-]{36}",
   "twilio-key": "\\bSK[0-9a-fA-F]{32}\\b",
   "vault-token": "\\b(?:hvb\\.[\\w-]{138,}|hvs\\.[\\w-]{90,120})",
 };

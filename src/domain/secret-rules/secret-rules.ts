@@ -25,7 +25,8 @@ const personalRules: readonly SecretRule[] = [
     name: "phone",
     group: "personal",
     finds: "phone numbers with their country (`+49 30 901820`), and those of North America with separators",
-    pattern: "(?:\\+[1-9]\\d{0,2}(?:[ .-]?\\(?\\d{1,4}\\)?){2,6}\\b|\\b\\(?[2-9]\\d{2}\\)?[ .-][2-9]\\d{2}[.-]\\d{4}\\b|\\([2-9]\\d{2}\\) ?[2-9]\\d{2}-\\d{4}\\b)",
+    pattern:
+      "(?:\\+[1-9]\\d{0,2}(?:[ .-]?\\(?\\d{1,4}\\)?){2,6}\\b|\\b\\(?[2-9]\\d{2}\\)?[ .-][2-9]\\d{2}[.-]\\d{4}\\b|\\([2-9]\\d{2}\\) ?[2-9]\\d{2}-\\d{4}\\b)",
     isMeant: isPhone,
   },
   {
