@@ -204,6 +204,22 @@ describe("an answer", () => {
     },
   );
 
+  test("of a response in the background is kept masked, as is what was asked", async () => {
+    said = cut(leak, 5);
+    const client = openaiClient(server);
+    const begun = await client.responses.create({
+      ...{ model: "mask", input: leak, instructions: leak, background: true, store: true },
+    });
+    let response = begun;
+    while (response.status === "queued" || response.status === "in_progress") {
+      await Bun.sleep(20);
+      response = await client.responses.retrieve(begun.id);
+    }
+    expect(response.output_text).toBe(masked);
+    const items = await client.responses.inputItems.list(begun.id);
+    expect(JSON.stringify([response, items.data])).not.toContain(secret);
+  });
+
   test("of Responses that is blocked is incomplete, with what was let through in its items", async () => {
     said = cut(leak, 4);
     let last: unknown;

@@ -1,4 +1,5 @@
 // OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
+import { requireUnguarded } from "../../../inference/realtime/session-responses.ts";
 import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
@@ -78,6 +79,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   if (model.capabilities?.realtime === false) {
     throw fieldError("model", `\`${shown(name)}\` does not support realtime. GET /v1/models shows capabilities.`);
   }
+  requireUnguarded(model);
   // For who has used up its requests nothing is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   // The request ends as the session begins, which has a connection to a server for as long as it lasts.

@@ -17,6 +17,7 @@ import type {
 import type { Principal } from "../../../../domain/principal.ts";
 import type { RequestTrace } from "../../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../../domain/usage/usage.ts";
+import { ownItems } from "../../../../dialects/response/kept-items.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { renderError, toGatewayError } from "../../../exchange/errors.ts";
@@ -109,6 +110,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   get request(): DecodedRequest {
     return this.#options.request;
+  }
+
+  /** What guardrails have masked is kept so, too: it is not in the store before it is on the ledger. */
+  set request(masked: DecodedRequest) {
+    const input = masked.goesOn?.input ?? ownItems(masked.body["input"]);
+    this.#options.request = masked;
+    this.#options.stored = { ...this.#options.stored, input };
   }
 
   get principal(): Principal {
