@@ -5,6 +5,8 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
+import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -19,7 +21,7 @@ import type { RequestTags } from "../policy/request-tags.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Guarding, Guardrails } from "./guarding.ts";
 import type { Catalog } from "./models/catalog.ts";
-import type { Capacity } from "./routing/capacity.ts";
+import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
@@ -30,6 +32,8 @@ export interface InferenceCall<Result> extends LimitListener {
   requestId: string;
   /** `x-headrace-tags` as the client sent it; null: it did not. */
   tagHeader: string | null;
+  /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
+  readonly priority?: Priority | undefined;
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
@@ -50,6 +54,11 @@ export interface InferenceCall<Result> extends LimitListener {
   onCapped(tokens: number): void;
   /** Called with what guardrails have found, where they have, before anything is answered. */
   onFindings?(findings: Guarding["findings"]): void;
+  /**
+   * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
+   * while it waits, with where it stands as well.
+   */
+  onQueued?(waitedMs: number, standing: Standing | undefined): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -80,8 +89,15 @@ export interface InferenceDeps {
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
+  /** Told of requests for models with a shadow as they are sent; undefined: nothing is shadowed here. */
+  shadows?: ShadowSender | undefined;
   /** Told of each request that has settled: what its limits have left is looked at later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
+}
+
+export interface ShadowSender {
+  /** A request for `model`, which has a shadow, is being sent to its engine. */
+  sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
 /** JSON, or what sends a stream of events to the client, or bytes as they come. */

@@ -10,12 +10,14 @@ import { guardedAnswer } from "../dialects/texts/guarded-answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
+import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
+import { partyOf } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
-import { usableModel } from "../policy/authorize.ts";
+import { usableModel, withinReach } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
@@ -27,6 +29,7 @@ import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { blockedCode } from "./guarding.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
+import type { Standing } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
@@ -76,6 +79,8 @@ export class OpenRequest<Result>
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** Once it had to wait. */
+  #standing: (() => Standing | undefined) | undefined;
   /** When the engine that was asked last was given the request: monotonic milliseconds. */
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
@@ -121,8 +126,16 @@ export class OpenRequest<Result>
     return this.call.requestId;
   }
 
+  get priority(): Priority {
+    return this.call.priority ?? this.call.principal.priority ?? usualPriority;
+  }
+
   get accountId(): string {
     return this.call.principal.account.id;
+  }
+
+  get partyId(): string {
+    return partyOf(this.call.principal);
   }
 
   get holder(): Holder {
@@ -209,9 +222,8 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    const { principal } = this.call;
     // Whether the key may use it was settled when its turn came.
-    return model && (principal.reach?.neverLeaves ? usableModel(principal, model) : model);
+    return model && withinReach(this.call.principal, model);
   }
 
   /** An operator may have said otherwise since the request was given its way. */
@@ -231,11 +243,22 @@ export class OpenRequest<Result>
     });
   }
 
+  waits(standing: () => Standing | undefined): void {
+    this.#standing = standing;
+  }
+
+  /** Where it stands among those that wait; undefined where it does not. */
+  get standing(): Standing | undefined {
+    return this.#standing?.();
+  }
+
   waited(ms: number): void {
     this.#queueMs += ms;
   }
 
   sending(sinceMs: number): void {
+    const shadow = this.#model.policies?.shadow;
+    if (shadow && this.attempts === 0) this.deps.shadows?.sent(shadow, this.#model.id, this.call);
     this.attempts++;
     this.#sentMs = sinceMs;
   }
@@ -291,6 +314,7 @@ export class OpenRequest<Result>
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
       if (ignored.length > 0) this.call.onIgnored(ignored);
       if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
+      if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
       if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
@@ -305,6 +329,8 @@ export class OpenRequest<Result>
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
     this.#phase = "silent";
+    const { standing } = this;
+    if (standing) this.call.onQueued?.(this.#queueMs + standing.waitedMs, standing);
     this.#late = new Later();
     this.#relay(this.#late);
   }

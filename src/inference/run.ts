@@ -3,6 +3,7 @@
 import type { Eventual } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
+import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
@@ -13,6 +14,7 @@ import { recorderFor } from "./answer/recorder.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
+import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
@@ -29,13 +31,28 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
 }
 
 function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
-  const { request, principal, requestId } = call;
-  const model = requireModel(principal, found, request.model);
+  const { request, principal } = call;
+  const asked = requireModel(principal, found, request.model);
+  const split = asked.policies?.split;
+  const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
-  if (model.policies?.guardrails && deps.guardrails && !call.guarding) return guarded(call, deps, model);
+  const { guardrails } = model.policies ?? none;
+  if (guardrails && deps.guardrails) return guarded(call, deps, asked, model, guardrails);
+  return admitTo(call, deps, asked, model);
+}
+
+/** `model`: the one that is asked in the place of `asked`, or that itself. */
+function admitTo<Result>(
+  call: InferenceCall<Result>,
+  deps: InferenceDeps,
+  asked: Model,
+  model: Model,
+): Eventual<Result> {
+  const { request, principal, requestId } = call;
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
-  const tags = deps.requestTags.of(principal, call.tagHeader, request);
+  const said = deps.requestTags.of(principal, call.tagHeader, request);
+  const tags = asked.policies?.split ? [...(said ?? []), askedTag(asked.id)] : said;
   const isLimitable = request.dialect.task === undefined;
   const size = {
     ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
@@ -53,12 +70,17 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
 }
 
 /** Once guardrails have looked at it; what they masked is the request from there on. */
-async function guarded<Result>(call: InferenceCall<Result>, deps: InferenceDeps, model: Model): Promise<Result> {
+async function guarded<Result>(
+  call: InferenceCall<Result>,
+  deps: InferenceDeps,
+  asked: Model,
+  model: Model,
+  names: readonly string[],
+): Promise<Result> {
   const { principal, requestId, holder, left } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
-  const guardedCall = { requestId, model: model.id, holder, left, neverLeaves };
   try {
-    call.guarding = deps.guardrails?.begin(model.policies?.guardrails ?? [], guardedCall);
+    call.guarding = deps.guardrails?.begin(names, { requestId, model: model.id, holder, left, neverLeaves });
     const masked = await call.guarding?.ofRequest(call.request);
     if (masked) {
       call.request = masked;
@@ -70,9 +92,10 @@ async function guarded<Result>(call: InferenceCall<Result>, deps: InferenceDeps,
   } finally {
     call.onFindings?.(call.guarding?.findings ?? []);
   }
-  // What is there may have changed meanwhile.
-  return await admit(call, deps, deps.catalog.find(call.request.model));
+  return await admitTo(call, deps, asked, model);
 }
+
+const none: NonNullable<Model["policies"]> = {};
 
 /** From here on the request has its lease, and is on the ledger. */
 function begin<Result>(

@@ -9,6 +9,7 @@ import { dialects } from "../../dialects/dialects.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
@@ -18,8 +19,10 @@ import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../infere
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
 import type { Guarding } from "../../inference/guarding.ts";
+import type { Standing } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
+import { priorityAsked, priorityHeader } from "../../policy/request-priority.ts";
 import { readJsonBytes } from "../content/body.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
 import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
@@ -220,10 +223,20 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
   return counts.filter((text) => text !== "").join(", ");
 }
 
+/** How long it waited for a place; of a stream that begins before it has one, where it stands at that moment as well. */
+function queueHeaders(waitedMs: number, standing: Standing | undefined): Record<string, string> {
+  const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
+  if (!standing) return headers;
+  headers["x-headrace-queue-place"] = `${standing.place}/${standing.of}`;
+  if (standing.expectedMs !== undefined) headers["x-headrace-queue-expected-ms"] = String(standing.expectedMs);
+  return headers;
+}
+
 /** An inference request as it came by HTTP. */
 class HttpCall implements InferenceCall<Answer> {
   request: DecodedRequest;
   readonly principal: Principal;
+  readonly priority: Priority | undefined;
   readonly #exchange: Exchange;
   readonly #deps: Pick<InferenceDeps, "clock">;
   #log: DeferredLine | undefined;
@@ -236,6 +249,7 @@ class HttpCall implements InferenceCall<Answer> {
     }
     this.#exchange = exchange;
     this.principal = principal;
+    this.priority = priorityAsked(exchange.req.headers.get(priorityHeader), principal);
     this.request = request;
   }
 
@@ -285,6 +299,10 @@ class HttpCall implements InferenceCall<Answer> {
   onFindings(findings: Guarding["findings"]): void {
     const header = guardrailHeader(findings);
     if (header !== "") this.#exchange.answerHeaders["x-headrace-guardrails"] = header;
+  }
+
+  onQueued(waitedMs: number, standing: Standing | undefined): void {
+    Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
   }
 
   onLedger(): void {
