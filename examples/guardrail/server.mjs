@@ -3,6 +3,7 @@
 import { createServer } from "node:http";
 import { env } from "node:process";
 
+const { PORT = "8080", GUARD_TOKEN = "" } = env;
 const projects = /\bproject (?:bluebird|heron)\b/gi;
 
 function verdictOf(texts) {
@@ -12,7 +13,7 @@ function verdictOf(texts) {
 }
 
 const server = createServer(async (request, response) => {
-  if (request.headers.authorization !== `Bearer ${env.GUARD_TOKEN}`) {
+  if (request.headers.authorization !== `Bearer ${GUARD_TOKEN}`) {
     response.writeHead(401).end();
     return;
   }
@@ -21,4 +22,4 @@ const server = createServer(async (request, response) => {
   const { texts } = JSON.parse(body);
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(verdictOf(texts)));
 });
-server.listen(Number(env.PORT ?? 8080), "127.0.0.1", () => console.log(server.address().port));
+server.listen(Number(PORT), "127.0.0.1", () => console.log(server.address().port));

@@ -1063,6 +1063,9 @@ export interface Shapes {
   CreateManagedModelRequest?: CreateManagedModelRequest;
   UpdateManagedModelRequest?: UpdateManagedModelRequest;
   DeletedManagedModel?: DeletedManagedModel;
+  ComparisonList?: ComparisonList;
+  Comparison?: Comparison;
+  ComparedModel?: ComparedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
   MemoryNeed?: MemoryNeed;
@@ -5370,6 +5373,10 @@ export interface TierOverview {
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
+  /**
+   * The highest that requests of its accounts may have, in all environments.
+   */
+  priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
    * Whether it is the account's own.
@@ -5429,6 +5436,10 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5510,6 +5521,10 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5611,6 +5626,10 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
 }
@@ -5692,6 +5711,10 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5807,6 +5830,10 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5894,6 +5921,10 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7824,6 +7855,10 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -7897,6 +7932,10 @@ export interface Tier {
    */
   environments: ("live" | "test" | "dev")[];
   /**
+   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
    * Where its figures come from; those of `file` are changed in headrace.yaml alone.
    */
   source: "built-in" | "file" | "database";
@@ -7958,6 +7997,7 @@ export interface TierRequest {
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
 }
 export interface DeletedTier {
   object: "tier";
@@ -9355,6 +9395,71 @@ export interface DeletedManagedModel {
   object: "managed_model";
   id: string;
   deleted: true;
+}
+export interface ComparisonList {
+  object: "list";
+  data: Comparison[];
+}
+export interface Comparison {
+  object: "comparison";
+  /**
+   * `shadow`: of the requests that both answered. `split`: of those that each was given.
+   */
+  kind: "shadow" | "split";
+  /**
+   * The share of the other model, as it is configured now.
+   */
+  percent: number;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix time in seconds.
+   */
+  end: number;
+  own: ComparedModel;
+  other: ComparedModel;
+  /**
+   * Whether only the newest were looked at, as there are very many: ask for less time.
+   */
+  partial: boolean;
+}
+export interface ComparedModel {
+  model: string;
+  requests: number;
+  /**
+   * Those that failed: they are in no figure of answers.
+   */
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  /**
+   * USD; null where a request had no price.
+   */
+  cost: number | null;
+  /**
+   * Time to the first token of streams, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  first_token_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Time to the end, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  duration_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Completion tokens by the time of their requests, without waits.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Mean completion tokens of an answer.
+   */
+  answer_tokens: number | null;
 }
 export interface PulledModelList {
   object: "list";

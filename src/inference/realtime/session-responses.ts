@@ -190,7 +190,10 @@ export class SessionResponses {
 /** A session is audio as much as text, which guardrails cannot look at. */
 export function requireUnguarded({ id, policies }: Model): void {
   if (!policies?.guardrails) return;
-  throw fieldError("model", `\`${shown(id)}\` has guardrails, which cannot look at realtime sessions. Ask it over HTTP.`);
+  throw fieldError(
+    "model",
+    `\`${shown(id)}\` has guardrails, which cannot look at realtime sessions. Ask it over HTTP.`,
+  );
 }
 
 function isSame(one: Deployment, other: Deployment): boolean {

@@ -1,5 +1,5 @@
 // OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
-import { requireUnguarded } from "../../../inference/realtime/session-responses.ts";
+
 import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
@@ -9,6 +9,7 @@ import type { Deployment, Model } from "../../../domain/models/model.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { RealtimeSession } from "../../../inference/realtime/session.ts";
+import { requireUnguarded } from "../../../inference/realtime/session-responses.ts";
 import { stoppingError } from "../../../inference/stopping.ts";
 import { requireModel, requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";

@@ -6,6 +6,7 @@ import { Cancellation } from "../../../../base/cancellation.ts";
 import type { Clock } from "../../../../base/clock.ts";
 import type { GatewayError } from "../../../../base/errors.ts";
 import type { Eventual } from "../../../../base/later.ts";
+import { ownItems } from "../../../../dialects/response/kept-items.ts";
 import { failureCode } from "../../../../dialects/response/reply-writer.ts";
 import type { LimitStatus } from "../../../../domain/limits/limits.ts";
 import type { Priority } from "../../../../domain/models/policies/priority.ts";
@@ -18,7 +19,6 @@ import type {
 import type { Principal } from "../../../../domain/principal.ts";
 import type { RequestTrace } from "../../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../../domain/usage/usage.ts";
-import { ownItems } from "../../../../dialects/response/kept-items.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { renderError, toGatewayError } from "../../../exchange/errors.ts";
