@@ -191,6 +191,10 @@ export const layers: Layers = {
     may: ["src/base", "src/dialects", "src/domain", "src/policy", "src/prices", "src/wire"],
     because: "it reaches engines, stores and clients through ports; the price list is data.",
   },
+  "src/guardrails": {
+    may: ["src/base", "src/domain", "src/dialects", "src/inference"],
+    because: "what looks at texts does not depend on who asks and who serves.",
+  },
   "src/nodes": {
     may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
       (name) => `src/${name}`,
@@ -246,6 +250,7 @@ export const layers: Layers = {
         "engines/memory",
         "forms",
         "files",
+        "guardrails",
         "http",
         "http1",
         "inference",

@@ -11,6 +11,7 @@ export const errorCodes = [
   "insufficient_scope",
   "permission_denied",
   "insufficient_quota",
+  "content_blocked",
   "model_not_found",
   "previous_response_not_found",
   "not_found",

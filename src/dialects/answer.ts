@@ -145,7 +145,7 @@ export interface StreamObservation {
   /** Whether the answer told why it ended; left out: nobody knows. */
   readonly finishSeen?: boolean;
   /** Its own account of what was used, where that is not counted in what was delivered of a text. */
-  usageSoFar?(): TokenUsage;
+  usageSoFar?(): TokenUsage | undefined;
 }
 
 /**

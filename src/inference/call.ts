@@ -21,6 +21,7 @@ import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import type { Guarding, Guardrails } from "./guarding.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
@@ -45,6 +46,8 @@ export interface InferenceCall<Result> extends LimitListener {
   trace?: RequestTrace | undefined;
   /** Only for a request of the idle lane: called where its place is wanted, which it gives back by being cancelled. */
   onWanted?: (() => void) | undefined;
+  /** Set where guardrails look at it. */
+  guarding?: Guarding | undefined;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */
@@ -55,6 +58,8 @@ export interface InferenceCall<Result> extends LimitListener {
   onCapped(tokens: number): void;
   /** Called each time that another deployment goes on with a stream, with how often one has; for the log. */
   onContinued?(times: number): void;
+  /** Called with what guardrails have found, where they have, before anything is answered. */
+  onFindings?(findings: Guarding["findings"]): void;
   /**
    * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
    * while it waits, with where it stands as well.
@@ -85,6 +90,8 @@ export interface InferenceDeps {
   responseKeeper: ResponseKeeper;
   /** Seals what the clients of an account keep for us. */
   sealFor(accountId: string): Seal;
+  /** Looks at requests and answers of models that name some; left out: nobody does. */
+  guardrails?: Guardrails | undefined;
   clock: Clock;
   stopping: Stopping;
   /** Answers that are given again; left out: none are. */

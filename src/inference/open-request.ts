@@ -6,6 +6,7 @@ import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/answer.ts";
+import { guardedAnswer } from "../dialects/texts/guarded-answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
@@ -32,6 +33,7 @@ import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { blockedCode } from "./guarding.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
 import type { Standing } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
@@ -246,7 +248,7 @@ export class OpenRequest<Result>
   }
 
   get mayBeStopped(): boolean {
-    return this.meter.stop !== undefined && !this.#replayed;
+    return (this.meter.stop !== undefined && !this.#replayed) || this.call.guarding?.answer !== undefined;
   }
 
   get standIn(): string | undefined {
@@ -435,22 +437,34 @@ export class OpenRequest<Result>
 
   body(bytes: ByteSpan): void {
     const dispatched = this.#dispatched as Dispatched;
+    const guard = this.call.guarding?.answer;
     let answer: Answer;
     try {
       const { translation } = dispatched;
+      // A trace would have what guardrails take out.
+      const serving = guard ? { model: dispatched.model, deployment: dispatched.deployment } : dispatched;
       answer = translation
-        ? translatedAnswer(bytes, this.request, dispatched, this, translation)
-        : this.request.dialect.readAnswer(bytes, this.request, dispatched, this);
+        ? translatedAnswer(bytes, this.request, serving, this, translation)
+        : this.request.dialect.readAnswer(bytes, this.request, serving, this);
     } catch (error) {
       this.noBody(error);
       return;
     }
     dispatched.done(false, answer.usage.completionTokens);
+    if (guard) whenSettled(guardedAnswer(answer, guard), onGuarded, onFailure, this);
+    else this.answered(answer);
+  }
+
+  /** It is what its client gets. */
+  answered(answer: Answer): void {
     this.#answer = answer.body;
+    const { guarding, onFindings } = this.call;
+    const code = guarding?.answer?.blockedBy === undefined ? undefined : blockedCode;
     try {
+      if (guarding) onFindings?.call(this.call, guarding.findings);
       this.recorder?.addWhole(answer.text);
       this.cached?.addWhole(answer.body);
-      whenSettled(this.ended(answer.usage, undefined), onKept, onKept, this);
+      whenSettled(this.ended(answer.usage, undefined, code), onKept, onKept, this);
     } catch (error) {
       this.failed(error);
     }
@@ -632,6 +646,10 @@ function onDispatched(dispatched: Dispatched, request: AnyRequest): void {
 
 function onBody(bytes: ByteSpan, request: AnyRequest): void {
   request.body(bytes);
+}
+
+function onGuarded(answer: Answer, request: AnyRequest): void {
+  request.answered(answer);
 }
 
 function onNoBody(error: unknown, request: AnyRequest): void {

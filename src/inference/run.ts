@@ -30,16 +30,29 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
 }
 
 function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
-  const { request, principal, requestId } = call;
+  const { request, principal } = call;
   const asked = requireModel(principal, found, request.model);
   const split = asked.policies?.split;
   const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
+  const { guardrails } = model.policies ?? none;
+  if (guardrails && deps.guardrails) return guarded(call, deps, asked, model, guardrails);
+  return admitTo(call, deps, asked, model);
+}
+
+/** `model`: the one that is asked in the place of `asked`, or that itself. */
+function admitTo<Result>(
+  call: InferenceCall<Result>,
+  deps: InferenceDeps,
+  asked: Model,
+  model: Model,
+): Eventual<Result> {
+  const { request, principal, requestId } = call;
   const recorder = recorderFor(call, model.id, deps);
   const cached = deps.answerCache?.open(call, model, recorder !== undefined);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
   const said = deps.requestTags.of(principal, call.tagHeader, request);
-  const tags = split ? [...(said ?? []), askedTag(asked.id)] : said;
+  const tags = asked.policies?.split ? [...(said ?? []), askedTag(asked.id)] : said;
   const isLimitable = request.dialect.task === undefined;
   const size = {
     ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
@@ -55,6 +68,34 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   if (!(admission instanceof Promise)) return begin(call, deps, model, tags, { recorder, cached }, admission);
   return beginLater(call, deps, model, tags, { recorder, cached }, admission);
 }
+
+/** Once guardrails have looked at it; what they masked is the request from there on. */
+async function guarded<Result>(
+  call: InferenceCall<Result>,
+  deps: InferenceDeps,
+  asked: Model,
+  model: Model,
+  names: readonly string[],
+): Promise<Result> {
+  const { principal, requestId, holder, left } = call;
+  const neverLeaves = principal.reach?.neverLeaves === true;
+  try {
+    call.guarding = deps.guardrails?.begin(names, { requestId, model: model.id, holder, left, neverLeaves });
+    const masked = await call.guarding?.ofRequest(call.request);
+    if (masked) {
+      call.request = masked;
+      call.trace?.asked(masked);
+    }
+  } catch (error) {
+    tellRefused(call, deps, model, error);
+    throw error;
+  } finally {
+    call.onFindings?.(call.guarding?.findings ?? []);
+  }
+  return await admitTo(call, deps, asked, model);
+}
+
+const none: NonNullable<Model["policies"]> = {};
 
 /** From here on the request has its lease, and is on the ledger. */
 function begin<Result>(

@@ -78,12 +78,17 @@ interface UpstreamSeries {
   attempts: Map<string, { labels: string; count: number }>;
 }
 
+/** What a rule of a guardrail has found. */
+export type GuardrailFinding = Readonly<Record<"guardrail" | "rule" | "side" | "action", string>>;
+
 export class Traffic implements Observer {
   readonly #exchanges = new Exchanges();
   readonly #models: BoundedSeries<ModelSeries>;
   readonly #upstreams: BoundedSeries<UpstreamSeries>;
   readonly #refusals = refusalReasons.map((reason) => ({ reason, labels: labelText({ reason }), count: 0 }));
   readonly #nowMs: () => number;
+  /** What guardrails have found, by its labels; their rules are few, and named by the operator. */
+  readonly #findings = new Map<string, number>();
   /** Admitted and not ended, by model. */
   readonly #open = new Map<string, number>();
 
@@ -164,6 +169,11 @@ export class Traffic implements Observer {
     counter.count++;
   }
 
+  guardrailFound({ guardrail, rule, side, action }: GuardrailFinding): void {
+    const labels = labelText({ guardrail, rule, side, action });
+    this.#findings.set(labels, (this.#findings.get(labels) ?? 0) + 1);
+  }
+
   /** Monotonic milliseconds of when the upstream last took a request; minus infinity where it never did. */
   tookMs(upstream: string): number {
     return this.#upstreams.find(upstream)?.tookMs ?? Number.NEGATIVE_INFINITY;
@@ -181,6 +191,8 @@ export class Traffic implements Observer {
     for (const { attempts } of this.#upstreams.all()) {
       for (const { labels, count } of attempts.values()) out.sample(labels, count);
     }
+    out.family("headrace_guardrail_findings_total", "counter", "What guardrails have found in requests and answers.");
+    for (const [labels, count] of this.#findings) out.sample(labels, count);
     const doubted = "headrace_upstream_usage_understated_total";
     out.family(doubted, "counter", "Answers for which an upstream reported fewer tokens than it delivered.");
     for (const { label, understated } of this.#upstreams.all()) {

@@ -8,6 +8,7 @@ import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
 import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
+import type { GuardrailFinding } from "../metrics/traffic.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import type { ExportBounds } from "../tracing/export.ts";
@@ -49,6 +50,7 @@ export interface ObservationOptions {
 export interface Observation {
   /** Told of each exchange and each inference request. */
   observer: Observer;
+  guardrailFound(finding: GuardrailFinding): void;
   /** Undefined where nobody wants traces. */
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
@@ -104,6 +106,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   if (tracing) opened.add(tracing);
   return {
     observer: metrics.observer,
+    guardrailFound: (finding) => metrics.guardrailFound(finding),
     tracer: tracing?.tracer,
     readiness,
     health,

@@ -10,6 +10,7 @@ import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
 import { SpoolSpace } from "../forms/spool-space.ts";
+import { ConfiguredGuardrails } from "../guardrails/guarding.ts";
 import type { BatchTimes } from "../http/api/batches/batch-runner.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
@@ -232,7 +233,12 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const { answerCache, keptAnswers } = await openAnswerCache({
     ...{ config, governance, feed, ownCalls, clock, log, opened },
   });
-  const inference = { ...plain, shadows, answerCache };
+  const guardrails = new ConfiguredGuardrails({
+    ownCalls,
+    settings: () => sources.config.guardrails,
+    found: (finding) => observation.guardrailFound(finding),
+  });
+  const inference = { ...plain, shadows, answerCache, guardrails };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,

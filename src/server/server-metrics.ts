@@ -19,7 +19,7 @@ import { contentTypes, Exposition, type ExpositionFormat, formatFor, labelText }
 import { Buckets, Histogram } from "../metrics/histogram.ts";
 import { readProcess, writeProcess } from "../metrics/process-figures.ts";
 import { summed } from "../metrics/summed.ts";
-import { Traffic } from "../metrics/traffic.ts";
+import { type GuardrailFinding, Traffic } from "../metrics/traffic.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
 import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notices/delivery/deliverer.ts";
 import type { Notices } from "../notices/notices.ts";
@@ -83,6 +83,10 @@ export class ServerMetrics {
 
   get observer(): Observer {
     return this.#traffic;
+  }
+
+  guardrailFound(finding: GuardrailFinding): void {
+    this.#traffic.guardrailFound(finding);
   }
 
   /** HTTP requests that ended so far. */

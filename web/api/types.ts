@@ -1131,6 +1131,7 @@ export interface Error {
       | "insufficient_scope"
       | "permission_denied"
       | "insufficient_quota"
+      | "content_blocked"
       | "model_not_found"
       | "previous_response_not_found"
       | "not_found"

@@ -1,5 +1,8 @@
 // The parts of headrace.yaml about guardrails, and about the cache of answers.
+
 import * as z from "zod";
+import { PatternSet } from "../../base/patterns/pattern-set.ts";
+import { PatternFault } from "../../base/patterns/pattern-syntax.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { longestModelId } from "../../domain/models/model-entry.ts";
 import {
@@ -10,6 +13,7 @@ import {
   guardrailNameText,
   guardrailSides,
 } from "../../domain/models/policies/guardrail.ts";
+import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
 import { entry, field, list, mapping, oneOf, printablePattern, said, whole } from "../field.ts";
 
 const mostPatterns = 256;
@@ -153,9 +157,28 @@ export function guardrailFault(given: FileGuardrail): { at: Member; message: str
     };
   }
   const names = patterns.map(({ name }) => name);
+  const { unknown } = rulesOf(given.rules ?? []);
+  if (kind === "secrets" && unknown.length > 0) {
+    const known = `${ruleGroups.join(", ")}, or a rule such as email or aws-access-key`;
+    return { at: "rules", message: `has ${unknown.join(", ")}, which is no rule`, fix: `Name of these: ${known}.` };
+  }
+  const fault = patternsFault(patterns);
+  if (fault !== undefined)
+    return { at: "patterns", message: `cannot be used: ${fault}`, fix: "Write it in another way." };
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return undefined;
   return { at: "patterns", message: `has two patterns with the name ${twice}`, fix: "Give each a name of its own." };
+}
+
+/** What keeps a pattern from being matched in linear time, or at all. */
+function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined {
+  try {
+    new PatternSet(patterns ?? []);
+    return undefined;
+  } catch (error) {
+    if (error instanceof PatternFault) return error.message;
+    throw error;
+  }
 }
 
 /** One without a fault, in the names of the code. */

@@ -20,6 +20,7 @@ import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import type { Guarding } from "../../inference/guarding.ts";
 import type { Standing } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
@@ -213,6 +214,17 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
   return nanoUsd === null ? text : `${text}, nano_usd=${nanoUsd}`;
 }
 
+const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
+
+/** How often guardrails have masked, blocked and noted something so far, as a dictionary of RFC 9651; "" where they have not. */
+export function guardrailHeader(findings: Guarding["findings"]): string {
+  const counts = Object.entries(findingWords).map(([action, word]) => {
+    const count = findings.reduce((sum, one) => sum + (one.action === action ? one.count : 0), 0);
+    return count === 0 ? "" : `${word}=${count}`;
+  });
+  return counts.filter((text) => text !== "").join(", ");
+}
+
 /** How long it waited for a place; of a stream that begins before it has one, where it stands at that moment as well. */
 function queueHeaders(waitedMs: number, standing: Standing | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
@@ -224,7 +236,7 @@ function queueHeaders(waitedMs: number, standing: Standing | undefined): Record<
 
 /** An inference request as it came by HTTP. */
 class HttpCall implements InferenceCall<Answer> {
-  readonly request: DecodedRequest;
+  request: DecodedRequest;
   readonly principal: Principal;
   readonly priority: Priority | undefined;
   readonly #exchange: Exchange;
@@ -292,6 +304,11 @@ class HttpCall implements InferenceCall<Answer> {
 
   onContinued(times: number): void {
     this.#exchange.line["continued"] = times;
+  }
+
+  onFindings(findings: Guarding["findings"]): void {
+    const header = guardrailHeader(findings);
+    if (header !== "") this.#exchange.answerHeaders["x-headrace-guardrails"] = header;
   }
 
   onQueued(waitedMs: number, standing: Standing | undefined): void {

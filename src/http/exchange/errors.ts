@@ -37,6 +37,11 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
     when: "The credential is valid and has the scope, but may not do this to that object; the message says why.",
   },
   insufficient_quota: { status: 403, type: "insufficient_quota", when: "The quota is used up.", shouldRetry: false },
+  content_blocked: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "A guardrail of the model does not let the request pass. The message names the guardrail.",
+  },
   model_not_found: {
     status: 404,
     type: "invalid_request_error",

@@ -9,9 +9,10 @@ import type { Clock } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
-import type { AnswerStream } from "../../dialects/answer.ts";
+import type { AnswerStream, Serving } from "../../dialects/answer.ts";
 import { comment, queuedComment } from "../../dialects/keep-alive.ts";
 import { ChunkTranslator } from "../../dialects/openai/chunks.ts";
+import { GuardedStream } from "../../dialects/texts/guarded-stream.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
@@ -53,6 +54,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #client: ClientStream;
   #reader = new SseReader();
   #chunks: AnswerStream;
+  /** The same, where guardrails look at it. */
+  #guarded: GuardedStream | undefined;
   #dispatched: Dispatched | undefined;
   /** Why the last model server broke off, where another one was looked for. */
   #broken: unknown;
@@ -87,7 +90,15 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#recorded = options.recorded;
     this.#stop = options.stop;
     this.#client = client;
-    this.#chunks = options.request.dialect.stream(options.request, options.completion);
+    this.#chunks = this.#toldBy(options.request.dialect.stream(options.request, options.completion));
+  }
+
+  /** What makes of it what the client gets. */
+  #toldBy(stream: AnswerStream): AnswerStream {
+    const { guard } = this.#options;
+    if (guard === undefined) return stream;
+    this.#guarded = new GuardedStream(stream, guard);
+    return this.#guarded;
   }
 
   start(): void {
@@ -155,6 +166,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     let verdict: ReturnType<StreamStop["look"]> = "goes_on";
     try {
       if (bytes !== undefined) this.#reader.feed(bytes);
+      else if (this.#guarded) events = this.#guarded.taken();
       while (!done) {
         if (stop === undefined || stop.isFar(this.#chunks, received)) events += this.#chunks.takeAlike(this.#reader);
         else if (this.#chunks.isOpen) verdict = stop.look(this.#chunks);
@@ -164,6 +176,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         if (data === undefined) break;
         if (this.#chunks.isEnd(data)) done = true;
         else events += this.#translate(data, start);
+        if (this.#guarded?.isDue && !done) {
+          verdict = this.#guarded.ask();
+          break;
+        }
       }
       this.#checkIdle(received, events !== "");
       this.#countEvent(this.#reader.heldBytes);
@@ -284,14 +300,16 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     this.#dispatched = dispatched;
     const { translation } = dispatched;
+    const serving = this.#servingOf(dispatched);
     if (this.#hasBegun) {
-      this.#goOnBy(dispatched);
+      this.#goOnBy(serving, translation);
     } else if (translation) {
-      this.#chunks = new TranslatedStream(this.#options.request, this.#options.completion, dispatched, translation);
+      const { request, completion } = this.#options;
+      this.#chunks = this.#toldBy(new TranslatedStream(request, completion, serving, translation));
     } else {
       const { request, completion } = this.#options;
-      if (this.#broken !== undefined) this.#chunks = request.dialect.stream(request, completion);
-      this.#chunks.servedBy(dispatched);
+      if (this.#broken !== undefined) this.#chunks = this.#toldBy(request.dialect.stream(request, completion));
+      this.#chunks.servedBy(serving);
     }
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
@@ -302,12 +320,17 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#behindSinceMs !== undefined && !this.#over) response.body.pause();
   }
 
+  /** A trace would have what guardrails take out of an answer. */
+  #servingOf(dispatched: Dispatched): Serving {
+    const { model, deployment } = dispatched;
+    return this.#guarded ? { model, deployment } : dispatched;
+  }
+
   /** Another server goes on with an answer of which the client has a part. */
-  #goOnBy(dispatched: Dispatched): void {
-    const chunks = this.#chunks;
-    const { translation } = dispatched;
-    if (translation && chunks instanceof TranslatedStream) chunks.goOn(dispatched, translation);
-    else if (chunks instanceof ChunkTranslator) chunks.goOn(dispatched);
+  #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
+    const chunks = this.#guarded?.inner ?? this.#chunks;
+    if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
+    else if (chunks instanceof ChunkTranslator) chunks.goOn(serving);
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
@@ -391,6 +414,25 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** `events` are the last ones. */
   #complete(events: string): void {
     const last = events + this.#chunks.ending();
+    if (this.#options.guard?.asks) this.#completeOnceAsked(last);
+    else this.#completeWith(last);
+  }
+
+  /** The client goes on getting comments while guardrails ask about the rest; nothing more of the engine is looked at. */
+  #completeOnceAsked(events: string): void {
+    const guarded = this.#guarded as GuardedStream;
+    this.#held = "";
+    guarded.ask().then(() => {
+      if (this.#over) return;
+      try {
+        this.#completeWith(events + guarded.taken());
+      } catch (error) {
+        this.#break(error, events);
+      }
+    });
+  }
+
+  #completeWith(last: string): void {
     this.#record(last);
     this.#recordEnd(last);
     this.#finish(undefined, last);

@@ -7,6 +7,8 @@ import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
 import { streamUsage } from "../../dialects/stream-usage.ts";
+import type { TextGuard } from "../../dialects/texts/text-guard.ts";
+import { ContentBlocked } from "../../dialects/texts/text-guard.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
@@ -14,6 +16,7 @@ import type { CachedRequest } from "../cache/cached-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import { blockedCode } from "../guarding.ts";
 import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
@@ -26,7 +29,7 @@ const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener {
-  readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError">;
+  readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError" | "guarding">;
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
@@ -70,6 +73,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   get stop(): StreamStop | undefined {
     return this.#open.mayBeStopped ? this : undefined;
+  }
+
+  get guard(): TextGuard | undefined {
+    return this.#open.call.guarding?.answer;
   }
 
   isFar({ deliveredBytes, deliveredPieces, reported }: StreamObservation, bytes: number): boolean {
@@ -156,6 +163,9 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   onEnd(observed: StreamObservation, error: unknown): Eventual<void> {
     const open = this.#open;
+    if (this.guard?.blockedBy !== undefined && (error === undefined || error instanceof ContentBlocked)) {
+      return open.ended(streamUsage(open.request, observed, error === undefined), undefined, blockedCode);
+    }
     if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
       return open.endedWithoutAnswer(error);
     }

@@ -1,5 +1,5 @@
 // The responses of a session: those that are asked for, those under way, and what is booked of them and of transcripts.
-import { GatewayError } from "../../base/errors.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -178,12 +178,22 @@ export class SessionResponses {
     const { deps, models } = this.#options;
     const { id } = models.model;
     const model = requireModel(principal, deps.catalog.get(id), id);
+    requireUnguarded(model);
     if (model.deployments.some((one) => isSame(one, models.deployment))) return model;
     throw new GatewayError(
       "service_unavailable",
       `\`${shown(id)}\` no longer runs where this session is connected. Open another session.`,
     );
   }
+}
+
+/** A session is audio as much as text, which guardrails cannot look at. */
+export function requireUnguarded({ id, policies }: Model): void {
+  if (!policies?.guardrails) return;
+  throw fieldError(
+    "model",
+    `\`${shown(id)}\` has guardrails, which cannot look at realtime sessions. Ask it over HTTP.`,
+  );
 }
 
 function isSame(one: Deployment, other: Deployment): boolean {

@@ -1,4 +1,5 @@
 // OpenAI's realtime API: a WebSocket to a server of the model that has it, governed and counted response by response.
+
 import { z } from "zod";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
@@ -8,6 +9,7 @@ import type { Deployment, Model } from "../../../domain/models/model.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { RealtimeSession } from "../../../inference/realtime/session.ts";
+import { requireUnguarded } from "../../../inference/realtime/session-responses.ts";
 import { stoppingError } from "../../../inference/stopping.ts";
 import { requireModel, requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
@@ -78,6 +80,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   if (model.capabilities?.realtime === false) {
     throw fieldError("model", `\`${shown(name)}\` does not support realtime. GET /v1/models shows capabilities.`);
   }
+  requireUnguarded(model);
   // For who has used up its requests nothing is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   // The request ends as the session begins, which has a connection to a server for as long as it lasts.

@@ -6,6 +6,7 @@ import { Cancellation } from "../../../../base/cancellation.ts";
 import type { Clock } from "../../../../base/clock.ts";
 import type { GatewayError } from "../../../../base/errors.ts";
 import type { Eventual } from "../../../../base/later.ts";
+import { ownItems } from "../../../../dialects/response/kept-items.ts";
 import { failureCode } from "../../../../dialects/response/reply-writer.ts";
 import type { LimitStatus } from "../../../../domain/limits/limits.ts";
 import type { Priority } from "../../../../domain/models/policies/priority.ts";
@@ -111,6 +112,13 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   get request(): DecodedRequest {
     return this.#options.request;
+  }
+
+  /** What guardrails have masked is kept so, too: it is not in the store before it is on the ledger. */
+  set request(masked: DecodedRequest) {
+    const input = masked.goesOn?.input ?? ownItems(masked.body["input"]);
+    this.#options.request = masked;
+    this.#options.stored = { ...this.#options.stored, input };
   }
 
   get principal(): Principal {

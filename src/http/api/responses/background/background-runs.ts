@@ -198,7 +198,10 @@ function queued(
   const createdAt = clock.nowSeconds();
   const members = dialects.response.kept?.members(true, goesOn);
   const seal = sealFor(account.id);
-  const head = { id, model, created: createdAt, promptTokens: 0, request: body, members, seal };
+  const found = catalog.find(model);
+  // Its guardrails have not looked yet at what is repeated here.
+  const request = found?.policies?.guardrails ? { ...body, instructions: null } : body;
+  const head = { id, model, created: createdAt, promptTokens: 0, request, members, seal };
   return {
     id,
     accountId: account.id,
@@ -207,7 +210,7 @@ function queued(
     appId,
     personId: keyOf(principal).personId,
     madeBy: makerOf(principal),
-    model: catalog.find(model)?.id ?? model,
+    model: found?.id ?? model,
     createdAt,
     expiresAt: createdAt + responseKeeper.retentionDays * secondsPerDay,
     status: "queued",

@@ -1,0 +1,167 @@
+// Finds patterns in a text that comes in pieces: the same, however it is cut, and with nothing held that cannot become a match.
+import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
+import { assertions, isWordUnit } from "./pattern-syntax.ts";
+
+/** Characters of the longest match: a beginning that is older is none. So much of a text is held at most. */
+export const longestMatch = 16_384;
+
+/** A part of the text, all parts together being the text. `found`: the pattern that it matches. */
+export interface Segment {
+  readonly text: string;
+  readonly found: NamedPattern | undefined;
+}
+
+interface Match {
+  from: number;
+  to: number;
+  pattern: NamedPattern;
+}
+
+const nothing: readonly Segment[] = [];
+const none = -1;
+
+/**
+ * What any of the patterns matches, wherever it begins and ends, is found; matches that overlap are one. All states of the
+ * patterns are followed side by side, each from the earliest beginning that led to it: a longer match has the shorter ones in it.
+ */
+export class PatternScan {
+  readonly #set: PatternSet;
+  /** Whether each state was reached at this character, and from which beginning. */
+  readonly #reachedAt: Int32Array;
+  readonly #begunAt: Int32Array;
+  #live: number[] = [];
+  #next: number[] = [];
+  /** The text from `#heldFrom` on, of which nobody was told yet. */
+  #held = "";
+  #heldFrom = 0;
+  /** Characters so far, and the last of them. */
+  #at = 0;
+  #before = none;
+  #matches: Match[] = [];
+
+  constructor(set: PatternSet) {
+    this.#set = set;
+    this.#reachedAt = new Int32Array(set.states.length).fill(none);
+    this.#begunAt = new Int32Array(set.states.length);
+  }
+
+  /** What can be told now. */
+  feed(text: string): readonly Segment[] {
+    if (text === "") return nothing;
+    this.#held += text;
+    const { begins } = this.#set;
+    const all = begins[128] as readonly Way[];
+    const { length } = text;
+    for (let index = 0; index < length; index++) {
+      const unit = text.charCodeAt(index);
+      const begun = unit < 128 ? (begins[unit] as readonly Way[]) : all;
+      if (this.#live.length > 0 || begun.length > 0) this.#step(unit, begun);
+      this.#before = unit;
+      this.#at++;
+    }
+    return this.#told(this.#earliest());
+  }
+
+  /** The rest, where nothing follows. From then on it takes another text. */
+  end(): readonly Segment[] {
+    const holds = this.#holding(none);
+    for (const state of this.#live) this.#follow(state, none, holds);
+    this.#live.length = 0;
+    this.#before = none;
+    return this.#told(this.#at);
+  }
+
+  /** Characters that are held. */
+  get heldLength(): number {
+    return this.#held.length;
+  }
+
+  #step(unit: number, begun: readonly Way[]): void {
+    const holds = this.#holding(unit);
+    for (const state of this.#live) this.#follow(state, unit, holds);
+    for (const way of begun) {
+      if ((way.holds & ~holds) === 0 && way.units?.has(unit)) this.#reach(way.to, this.#at);
+    }
+    const done = this.#live;
+    this.#live = this.#next;
+    done.length = 0;
+    this.#next = done;
+  }
+
+  /** The assertions that hold before the character, as bits. */
+  #holding(unit: number): number {
+    const isBoundary = isWordUnit(unit) !== isWordUnit(this.#before);
+    const place = (this.#before === none ? assertions.start : 0) | (unit === none ? assertions.end : 0);
+    return place | (isBoundary ? assertions.boundary : assertions.inside);
+  }
+
+  #follow(state: number, unit: number, holds: number): void {
+    const begunAt = this.#begunAt[state] as number;
+    for (const way of this.#set.states[state] as readonly Way[]) {
+      if ((way.holds & ~holds) !== 0) continue;
+      if (way.units === undefined) this.#match(begunAt, way.to);
+      else if (way.units.has(unit) && this.#at - begunAt < longestMatch) this.#reach(way.to, begunAt);
+    }
+  }
+
+  #reach(state: number, begunAt: number): void {
+    if (this.#reachedAt[state] !== this.#at) {
+      this.#reachedAt[state] = this.#at;
+      this.#begunAt[state] = begunAt;
+      this.#next.push(state);
+    } else if (begunAt < (this.#begunAt[state] as number)) {
+      this.#begunAt[state] = begunAt;
+    }
+  }
+
+  #match(from: number, number: number): void {
+    const to = this.#at;
+    let pattern = this.#set.patterns[number] as NamedPattern;
+    if (pattern.isMeant?.(this.#held.slice(from - this.#heldFrom, to - this.#heldFrom)) === false) return;
+    let begin = from;
+    for (let last = this.#matches.at(-1); last && last.to > from; last = this.#matches.at(-1)) {
+      // One that has all of the other in it says what it is.
+      if (last.from < begin || (last.from === begin && last.to === to)) {
+        begin = last.from;
+        pattern = last.pattern;
+      }
+      this.#matches.pop();
+    }
+    this.#matches.push({ from: begin, to, pattern });
+  }
+
+  /** The earliest beginning of what may still become a match. */
+  #earliest(): number {
+    let earliest = this.#at;
+    for (const state of this.#live) earliest = Math.min(earliest, this.#begunAt[state] as number);
+    return earliest;
+  }
+
+  /** All that stands before `until`, matches that reach beyond it excepted. */
+  #told(until: number): readonly Segment[] {
+    if (until === this.#heldFrom) return nothing;
+    const segments: Segment[] = [];
+    let from = this.#heldFrom;
+    let end = until;
+    let count = 0;
+    for (const match of this.#matches) {
+      if (match.to > until) {
+        end = Math.min(end, match.from);
+        break;
+      }
+      if (match.from > from) segments.push({ text: this.#textOf(from, match.from), found: undefined });
+      segments.push({ text: this.#textOf(match.from, match.to), found: match.pattern });
+      from = match.to;
+      count++;
+    }
+    if (count > 0) this.#matches = this.#matches.slice(count);
+    if (end > from) segments.push({ text: this.#textOf(from, end), found: undefined });
+    this.#held = this.#held.slice(Math.max(from, end) - this.#heldFrom);
+    this.#heldFrom = Math.max(from, end);
+    return segments;
+  }
+
+  #textOf(from: number, to: number): string {
+    return this.#held.slice(from - this.#heldFrom, to - this.#heldFrom);
+  }
+}

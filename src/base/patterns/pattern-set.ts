@@ -1,0 +1,174 @@
+// Patterns made into one automaton without states of the text: its states are all followed at once, a step for each character.
+import { PatternFault, type PatternNode, readPattern, type Units } from "./pattern-syntax.ts";
+
+export interface NamedPattern {
+  readonly name: string;
+  readonly pattern: string;
+  /** Whether what the pattern finds is meant, such as by its checksum; left out: it always is. */
+  isMeant?(text: string): boolean;
+}
+
+/** Each state of one is followed for each character. */
+const mostStates = 2_000;
+/** What leads on from a state without a character, all of them together. */
+const mostWays = 20_000;
+
+/** Where it may go on from a state: by one of these characters to another state, or, as a match, nowhere. */
+export interface Way {
+  /** The assertions that have to hold here, as bits. */
+  readonly holds: number;
+  /** Undefined: the pattern of this number has matched. */
+  readonly units: UnitSet | undefined;
+  /** The state behind the character, or the number of the pattern. */
+  readonly to: number;
+}
+
+export class UnitSet {
+  /** The characters of ASCII, by a bit each. */
+  readonly #ascii = new Uint8Array(128);
+  readonly #units: Units;
+
+  constructor(units: Units) {
+    this.#units = units;
+    for (let unit = 0; unit < 128; unit++) this.#ascii[unit] = this.#find(unit) ? 1 : 0;
+  }
+
+  has(unit: number): boolean {
+    return unit < 128 ? this.#ascii[unit] === 1 : this.#find(unit);
+  }
+
+  #find(unit: number): boolean {
+    const units = this.#units;
+    for (let index = 0; index < units.length; index += 2) {
+      if (unit < (units[index] ?? 0)) return false;
+      if (unit <= (units[index + 1] ?? 0)) return true;
+    }
+    return false;
+  }
+}
+
+/** What is compiled step by step: a state is the list of its ways, which `#follow` fills once all steps are known. */
+type Step =
+  | { readonly type: "units"; readonly units: UnitSet; to: number }
+  | { readonly type: "split"; readonly to: number[] }
+  | { readonly type: "assertion"; readonly holds: number; to: number }
+  | { readonly type: "match"; readonly pattern: number };
+
+export class PatternSet {
+  readonly patterns: readonly NamedPattern[];
+  /** The ways on from each state. */
+  readonly states: readonly (readonly Way[])[];
+  /** The ways from the beginning that begin with each character of ASCII; the last entry: all of them. */
+  readonly begins: readonly (readonly Way[])[];
+
+  /** Throws a PatternFault, its message a sentence that begins with the pattern's name. */
+  constructor(patterns: readonly NamedPattern[]) {
+    this.patterns = patterns;
+    const states: (readonly Way[])[] = [];
+    const begins: Way[] = [];
+    patterns.forEach((pattern, number) => {
+      try {
+        begins.push(...new Compiler(number, states).compile(readPattern(pattern.pattern)));
+      } catch (error) {
+        if (!(error instanceof PatternFault)) throw error;
+        throw new PatternFault(`The pattern \`${pattern.name}\` ${error.message}.`);
+      }
+    });
+    this.states = states;
+    this.begins = [...Array.from({ length: 128 }, (_, unit) => begins.filter(({ units }) => units?.has(unit))), begins];
+  }
+}
+
+class Compiler {
+  readonly #number: number;
+  readonly #states: (readonly Way[])[];
+  readonly #steps: Step[] = [];
+  /** The state that a step with characters leads to, made once. */
+  readonly #stateOf = new Map<number, number>();
+  readonly #unset: number[] = [];
+  #wayCount = 0;
+
+  constructor(number: number, states: (readonly Way[])[]) {
+    this.#number = number;
+    this.#states = states;
+  }
+
+  /** Adds the states of a pattern; gives the ways from its beginning. */
+  compile(node: PatternNode): readonly Way[] {
+    const match = this.#add({ type: "match", pattern: this.#number });
+    const first = this.#compiled(node, match);
+    const begins = this.#follow(first);
+    if (begins.some(({ units }) => units === undefined)) throw new PatternFault("matches a text of no characters");
+    while (this.#unset.length > 0) {
+      const step = this.#unset.pop() as number;
+      this.#states[this.#stateOf.get(step) as number] = this.#follow(step);
+    }
+    return begins;
+  }
+
+  #add(step: Step): number {
+    if (this.#steps.length >= mostStates) throw new PatternFault(`is too large: it has more than ${mostStates} states`);
+    return this.#steps.push(step) - 1;
+  }
+
+  /** The step that the node begins with, where `next` comes behind it. */
+  #compiled(node: PatternNode, next: number): number {
+    switch (node.type) {
+      case "units":
+        return this.#add({ type: "units", units: new UnitSet(node.units), to: next });
+      case "assertion":
+        return this.#add({ type: "assertion", holds: node.holds, to: next });
+      case "all":
+        return node.parts.reduceRight((behind, part) => this.#compiled(part, behind), next);
+      case "either":
+        return this.#add({ type: "split", to: node.parts.map((part) => this.#compiled(part, next)) });
+      case "repeat":
+        return this.#repeated(node.part, node.least, node.most, next);
+    }
+  }
+
+  #repeated(part: PatternNode, least: number, most: number, next: number): number {
+    let behind = next;
+    if (most === Number.POSITIVE_INFINITY) {
+      const to = [next];
+      behind = this.#add({ type: "split", to });
+      to.push(this.#compiled(part, behind));
+    } else {
+      for (let count = least; count < most; count++) {
+        behind = this.#add({ type: "split", to: [this.#compiled(part, behind), next] });
+      }
+    }
+    for (let count = 0; count < least; count++) behind = this.#compiled(part, behind);
+    return behind;
+  }
+
+  /** All ways from a step, past those that take no character. */
+  #follow(from: number): readonly Way[] {
+    const ways: Way[] = [];
+    const seen = new Set<number>();
+    const open: (readonly [number, number])[] = [[from, 0]];
+    for (let next = open.pop(); next; next = open.pop()) {
+      const [number, holds] = next;
+      const key = number * 16 + holds;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      const step = this.#steps[number] as Step;
+      if (step.type === "split") for (const to of step.to) open.push([to, holds]);
+      else if (step.type === "assertion") open.push([step.to, holds | step.holds]);
+      else if (step.type === "match") ways.push({ holds, units: undefined, to: step.pattern });
+      else ways.push({ holds, units: step.units, to: this.#stateBehind(step.to) });
+    }
+    this.#wayCount += ways.length;
+    if (this.#wayCount > mostWays) throw new PatternFault("is too large: too much of it may be left out");
+    return ways;
+  }
+
+  #stateBehind(step: number): number {
+    const known = this.#stateOf.get(step);
+    if (known !== undefined) return known;
+    const state = this.#states.push([]) - 1;
+    this.#stateOf.set(step, state);
+    this.#unset.push(step);
+    return state;
+  }
+}

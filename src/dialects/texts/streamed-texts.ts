@@ -1,0 +1,172 @@
+// Where the pieces of texts stand in the events of a stream, in each of the formats, and which of the texts an event ends.
+import { isHolder, type TextSlot, textsAt } from "./text-slots.ts";
+
+export type Event = Record<string, unknown>;
+
+/** A piece of the text that `key` tells from others of the answer. */
+export interface PieceSlot extends TextSlot {
+  readonly key: string;
+  /** An event that brings another piece of it, and nothing else. */
+  with(text: string): Event;
+}
+
+export interface EventTexts {
+  readonly pieces: readonly PieceSlot[];
+  /** Texts that are whole, most of which were told in pieces before. */
+  readonly wholes: readonly TextSlot[];
+  /** What the keys of texts begin with that have ended; "": all of them. */
+  readonly ends: readonly string[];
+}
+
+const nothing: readonly never[] = [];
+const wholeMembers = [
+  "text",
+  "arguments",
+  "input",
+  "refusal",
+  "transcript",
+  "code",
+  "content",
+  "item",
+  "part",
+] as const;
+const lasting: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
+const blockTexts: Readonly<Record<string, string>> = { text: "text_delta", thinking: "thinking_delta" };
+
+export function textsOfEvent(event: Event): EventTexts {
+  if (Array.isArray(event["choices"])) return ofChoices(event, event["choices"]);
+  const type = String(event["type"]);
+  if (type.startsWith("content_block_") || type.startsWith("message_")) return ofMessages(event, type);
+  return ofTyped(event, type);
+}
+
+/** Chat completions and completions. */
+function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
+  const pieces: PieceSlot[] = [];
+  const ends: string[] = [];
+  for (const choice of choices) {
+    if (!isHolder(choice)) continue;
+    const index = Number(choice["index"] ?? 0);
+    const { usage: _, choices: __, ...head } = event;
+    const made = (said: Event): Event => ({ ...head, choices: [{ index, ...said, finish_reason: null }] });
+    if ("logprobs" in choice) choice["logprobs"] = null;
+    addPiece(pieces, choice, "text", `${index}/text`, (text) => made({ text }));
+    if (isHolder(choice["delta"])) {
+      ofDelta(pieces, choice["delta"], index, (delta) => made({ delta }));
+    }
+    if (typeof choice["finish_reason"] === "string") ends.push(`${index}/`);
+  }
+  return { pieces, wholes: nothing, ends };
+}
+
+function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
+  // It repeats what is told beside it.
+  if ("reasoning_details" in delta) delta["reasoning_details"] = undefined;
+  for (const [name, value] of Object.entries(delta)) {
+    if (name === "role" || name === "id") continue;
+    addPiece(pieces, delta, name, `${index}/${name}`, (text) => made({ [name]: text }));
+    if (isHolder(value) && name === "audio") {
+      addPiece(pieces, value, "transcript", `${index}/audio`, (transcript) => made({ audio: { transcript } }));
+    }
+    if (isHolder(value) && name === "function_call") {
+      addPiece(pieces, value, "arguments", `${index}/call`, (text) => made({ function_call: { arguments: text } }));
+    }
+  }
+  for (const call of Array.isArray(delta["tool_calls"]) ? delta["tool_calls"] : []) {
+    if (!isHolder(call)) continue;
+    const place = call["index"] ?? 0;
+    for (const [kind, member] of [["function", "arguments"] as const, ["custom", "input"] as const]) {
+      const called = call[kind];
+      if (!isHolder(called)) continue;
+      const key = `${index}/calls/${place}`;
+      addPiece(pieces, called, member, key, (text) =>
+        made({ tool_calls: [{ index: place, [kind]: { [member]: text } }] }),
+      );
+    }
+  }
+}
+
+function ofMessages(event: Event, type: string): EventTexts {
+  const { index, delta, content_block: block, message } = event;
+  const pieces: PieceSlot[] = [];
+  const made = (said: Event): Event => ({ type: "content_block_delta", index, delta: said });
+  if (type === "content_block_start" && isHolder(block)) {
+    const kind = blockTexts[String(block["type"])];
+    if (kind === undefined) return { pieces, wholes: textsAt(event, "content_block"), ends: nothing };
+    const member = String(block["type"]);
+    addPiece(pieces, block, member, `${index}/${member}`, (text) => made({ type: kind, [member]: text }));
+  }
+  if (type === "content_block_delta" && isHolder(delta)) {
+    for (const member of ["text", "thinking", "partial_json"]) {
+      addPiece(pieces, delta, member, `${index}/${member}`, (text) => made({ type: delta["type"], [member]: text }));
+    }
+    return { pieces, wholes: textsAt(delta, "citation"), ends: nothing };
+  }
+  if (type === "content_block_stop") return { pieces, wholes: nothing, ends: [`${index}/`] };
+  if (type === "message_start" && isHolder(message))
+    return { pieces, wholes: textsAt(message, "content"), ends: nothing };
+  return { pieces, wholes: nothing, ends: type === "message_delta" || type === "message_stop" ? [""] : nothing };
+}
+
+/** Responses, and tasks: each event has a type, and says where its piece belongs. */
+function ofTyped(event: Event, type: string): EventTexts {
+  const { item_id: item, output_index: output, content_index: content, summary_index: summary, response } = event;
+  const at = `${item ?? output ?? ""}/${content ?? summary ?? 0}/`;
+  if (Array.isArray(event["logprobs"])) event["logprobs"] = [];
+  if (type.endsWith(".delta") && typeof event["delta"] === "string") {
+    const pieces: PieceSlot[] = [];
+    const isBytes = type.includes("audio") && !type.includes("transcript");
+    const key = `${type.slice(0, -".delta".length)}/${at}`;
+    if (!isBytes) addPiece(pieces, event, "delta", key, (delta) => ({ ...event, delta }), type.includes("arguments"));
+    return { pieces, wholes: nothing, ends: nothing };
+  }
+  const wholes = wholeMembers.flatMap((name) => textsAt(event, name));
+  if (isHolder(response)) wholes.push(...textsAt(response, "output"));
+  const ends = lasting.has(type)
+    ? [""]
+    : type.endsWith(".done")
+      ? [`${type.slice(0, -".done".length)}/${at}`]
+      : nothing;
+  return { pieces: nothing, wholes, ends };
+}
+
+function addPiece(
+  pieces: PieceSlot[],
+  holder: Event,
+  name: string,
+  key: string,
+  made: (text: string) => Event,
+  isJson = name === "arguments" || name === "partial_json",
+): void {
+  const text = holder[name];
+  if (typeof text !== "string") return;
+  const put = (changed: string) => {
+    holder[name] = changed;
+  };
+  pieces.push({ key, text, isJson, put, with: made });
+}
+
+/** Says of an answer, or of an event of one, that its rest was withheld, where it says why it ended. */
+export function sayWithheld(said: Event): void {
+  const { choices, delta, response, type } = said;
+  for (const choice of Array.isArray(choices) ? choices : []) {
+    if (isHolder(choice) && typeof choice["finish_reason"] === "string") choice["finish_reason"] = "content_filter";
+  }
+  if (type === "message_delta" && isHolder(delta)) withRefusal(delta);
+  if (type === "message") withRefusal(said);
+  if (lasting.has(type) && isHolder(response)) {
+    said["type"] = "response.incomplete";
+    sayWithheld(response as Event);
+  }
+  if (said["object"] === "response") {
+    said["status"] = "incomplete";
+    said["incomplete_details"] = { reason: "content_filter" };
+  }
+  // The mark of a quota: none has ended it.
+  if ("headrace" in said) said["headrace"] = undefined;
+}
+
+function withRefusal(said: Event): void {
+  said["stop_reason"] = "refusal";
+  said["stop_sequence"] = null;
+}

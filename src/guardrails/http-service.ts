@@ -1,0 +1,57 @@
+// A service of the operator's own that is asked whether texts may pass, or how they are to be masked.
+import { GatewayError } from "../base/errors.ts";
+import type { HttpGuardrail } from "../domain/models/policies/guardrail.ts";
+import type { Ask, Verdict } from "./side-guard.ts";
+
+/** Bytes of an answer beyond the texts, which it may give back. */
+const answerBytes = 64 * 1024;
+
+export function httpAsk({ url, token, timeoutMs }: HttpGuardrail): Ask {
+  return async (texts, side, { requestId, model, left }) => {
+    const aborted = new AbortController();
+    const stop = () => aborted.abort();
+    const timer = setTimeout(stop, timeoutMs);
+    left.onCancel(stop);
+    try {
+      const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+        body,
+        redirect: "manual",
+        signal: aborted.signal,
+      });
+      if (response.status !== 200) throw misunderstood(`status ${response.status}`);
+      return verdictIn(await textOf(response, 4 * body.length + answerBytes), texts.length);
+    } finally {
+      clearTimeout(timer);
+      left.off(stop);
+      // What was not read of it is not waited for.
+      aborted.abort();
+    }
+  };
+}
+
+async function textOf({ body }: Response, mostBytes: number): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body ?? []) {
+    bytes += piece.length;
+    if (bytes > mostBytes) throw misunderstood("too long an answer");
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+/** Throws for anything but the answer that was asked for. */
+function verdictIn(answer: string, count: number): Verdict {
+  const { action, texts } = (JSON.parse(answer) ?? {}) as Record<string, unknown>;
+  if (action === "pass" || action === "block") return { action };
+  const isMask = action === "mask" && Array.isArray(texts) && texts.length === count;
+  if (!isMask || !texts.every((text) => typeof text === "string")) throw misunderstood("no answer of the protocol");
+  return { action, texts };
+}
+
+function misunderstood(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The service of a guardrail does not answer as it should.", { detail });
+}

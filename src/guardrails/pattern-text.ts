@@ -1,0 +1,185 @@
+// A text in which patterns are looked for, plain or JSON: what they find is masked, ends the text, or is only counted.
+import type { Segment } from "../base/patterns/pattern-scan.ts";
+import type { GuardedText } from "../dialects/texts/text-guard.ts";
+
+/** One guardrail that goes by patterns, at one side of a request. */
+export interface PatternStage {
+  /** What finds its patterns in one text after the other. */
+  readonly scan: { feed(text: string): readonly Segment[]; end(): readonly Segment[] };
+  /** What stands in place of what was found; undefined: it stays. Counts it. */
+  found(rule: string): { readonly text: string } | "stays" | "ends";
+  /** It is needed no more. */
+  release(): void;
+}
+
+export class PatternText implements GuardedText {
+  readonly #stage: PatternStage;
+  #isOver = false;
+
+  constructor(stage: PatternStage) {
+    this.#stage = stage;
+  }
+
+  feed(piece: string): string {
+    return this.#isOver ? "" : this.#passed(this.#stage.scan.feed(piece));
+  }
+
+  end(): string {
+    const rest = this.#stage.scan.end();
+    const passed = this.#isOver ? "" : this.#passed(rest);
+    this.#stage.release();
+    return passed;
+  }
+
+  #passed(segments: readonly Segment[]): string {
+    let passed = "";
+    for (const { text, found } of segments) {
+      const verdict = found ? this.#stage.found(found.name) : "stays";
+      if (verdict === "ends") {
+        this.#isOver = true;
+        return passed;
+      }
+      passed += verdict === "stays" ? text : verdict.text;
+    }
+    return passed;
+  }
+}
+
+const separators = "{}[],: \t\r\n";
+/** A number or a word outside of strings that is longer is looked at in parts. */
+const longestToken = 4_096;
+const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
+
+/**
+ * JSON: each of its strings is a text of its own, as is each number. What stays is as it was written; a number that is masked
+ * becomes a string.
+ */
+export class JsonText implements GuardedText {
+  readonly #stage: PatternStage;
+  #isOver = false;
+  #isInString = false;
+  /** An escape that is not whole, and a number or word outside of strings likewise. */
+  #escape = "";
+  #token = "";
+  /** What of a string is to be looked at next, and how each of its characters was written that was not passed on. */
+  #run = "";
+  #written: string[] = [];
+
+  constructor(stage: PatternStage) {
+    this.#stage = stage;
+  }
+
+  feed(piece: string): string {
+    let passed = "";
+    for (let index = 0; index < piece.length && !this.#isOver; index++) {
+      const letter = piece[index] as string;
+      passed += this.#isInString ? this.#inString(letter) : this.#outside(letter);
+    }
+    if (this.#isInString && !this.#isOver) passed += this.#looked();
+    return passed;
+  }
+
+  end(): string {
+    let passed = "";
+    if (!this.#isOver) {
+      if (this.#isInString) {
+        passed = this.#looked();
+        if (!this.#isOver) passed += this.#string(this.#stage.scan.end());
+        if (!this.#isOver) passed += this.#escape;
+      } else {
+        passed = this.#takenToken();
+      }
+    }
+    this.#stage.scan.end();
+    this.#stage.release();
+    return passed;
+  }
+
+  #outside(letter: string): string {
+    if (letter !== '"' && !separators.includes(letter)) {
+      this.#token += letter;
+      return this.#token.length < longestToken ? "" : this.#takenToken();
+    }
+    const before = this.#takenToken();
+    if (this.#isOver) return before;
+    this.#isInString = letter === '"';
+    return before + letter;
+  }
+
+  #inString(letter: string): string {
+    if (this.#escape !== "") {
+      this.#escape += letter;
+      if (this.#escape[1] === "u" && this.#escape.length < 6) return "";
+      this.#add(meaningOf(this.#escape), this.#escape);
+      this.#escape = "";
+      return "";
+    }
+    if (letter === "\\") {
+      this.#escape = letter;
+      return "";
+    }
+    if (letter !== '"') {
+      this.#add(letter, letter);
+      return "";
+    }
+    let passed = this.#looked();
+    if (!this.#isOver) passed += this.#string(this.#stage.scan.end());
+    this.#isInString = false;
+    return this.#isOver ? passed : `${passed}"`;
+  }
+
+  #add(letter: string, written: string): void {
+    this.#run += letter;
+    this.#written.push(written);
+  }
+
+  #looked(): string {
+    const run = this.#run;
+    this.#run = "";
+    return this.#string(this.#stage.scan.feed(run));
+  }
+
+  /** What of a string may be passed on, as it is written. */
+  #string(segments: readonly Segment[]): string {
+    let passed = "";
+    let at = 0;
+    for (const { text, found } of segments) {
+      const verdict = found ? this.#stage.found(found.name) : "stays";
+      if (verdict === "ends") {
+        this.#isOver = true;
+        return passed;
+      }
+      if (verdict !== "stays") passed += JSON.stringify(verdict.text).slice(1, -1);
+      else for (let index = at; index < at + text.length; index++) passed += this.#written[index];
+      at += text.length;
+    }
+    if (at > 0) this.#written.splice(0, at);
+    return passed;
+  }
+
+  #takenToken(): string {
+    const token = this.#token;
+    if (token === "") return "";
+    this.#token = "";
+    const { scan } = this.#stage;
+    const segments = [...scan.feed(token), ...scan.end()];
+    let isMasked = false;
+    let passed = "";
+    for (const { text, found } of segments) {
+      const verdict = found ? this.#stage.found(found.name) : "stays";
+      if (verdict === "ends") {
+        this.#isOver = true;
+        return "";
+      }
+      if (verdict !== "stays") isMasked = true;
+      passed += verdict === "stays" ? text : verdict.text;
+    }
+    return isMasked ? JSON.stringify(passed) : passed;
+  }
+}
+
+function meaningOf(written: string): string {
+  const kind = written[1] ?? "";
+  if (kind === "u") return String.fromCharCode(Number.parseInt(written.slice(2), 16) || 0xfffd);
+  return controls[kind] ?? kind;
+}

@@ -1,0 +1,137 @@
+// The guardrails of a model at one side of one request: those with patterns first, then those that ask somebody, each in their order.
+import { PatternScan } from "../base/patterns/pattern-scan.ts";
+import type { PatternSet } from "../base/patterns/pattern-set.ts";
+import type { AskedText, GuardedText, TextGuard } from "../dialects/texts/text-guard.ts";
+import type { GuardrailAction, GuardrailSettings, GuardrailSide } from "../domain/models/policies/guardrail.ts";
+import type { Finding, GuardedCall } from "../inference/guarding.ts";
+import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
+
+/** What somebody who was asked says of texts. */
+export interface Verdict {
+  readonly action: "pass" | "block" | "mask";
+  /** With `mask`: the texts as they may be passed on, each in the place of its own. */
+  readonly texts?: readonly string[];
+}
+
+/** Asks about texts, at one side of a request. Rejects where there is no answer, or none that is understood. */
+export type Ask = (texts: readonly AskedText[], side: GuardrailSide, call: GuardedCall) => Promise<Verdict>;
+
+/** A guardrail as it is ready to look: by patterns, or by asking. */
+export interface Rail {
+  readonly settings: GuardrailSettings;
+  readonly patterns: PatternSet | undefined;
+  readonly ask: Ask | undefined;
+}
+
+/** Counts what is found for one request. */
+export class Findings {
+  readonly #counts = new Map<string, Finding>();
+  readonly #told: (finding: Omit<Finding, "count">) => void;
+
+  constructor(told: (finding: Omit<Finding, "count">) => void) {
+    this.#told = told;
+  }
+
+  get all(): readonly Finding[] {
+    return [...this.#counts.values()];
+  }
+
+  add(finding: Omit<Finding, "count">): void {
+    const key = `${finding.guardrail} ${finding.rule} ${finding.side}`;
+    this.#counts.set(key, { ...finding, count: (this.#counts.get(key)?.count ?? 0) + 1 });
+    this.#told(finding);
+  }
+}
+
+export class SideGuard implements TextGuard {
+  blockedBy: string | undefined;
+  readonly #side: GuardrailSide;
+  readonly #rails: readonly Rail[];
+  readonly #asking: readonly Rail[];
+  readonly #call: GuardedCall;
+  readonly #findings: Findings;
+  /** Scans of texts that have ended, to be used again. */
+  readonly #idle = new Map<Rail, PatternScan[]>();
+
+  constructor(side: GuardrailSide, rails: readonly Rail[], call: GuardedCall, findings: Findings) {
+    this.#side = side;
+    this.#rails = rails.filter(({ patterns }) => patterns !== undefined);
+    this.#asking = rails.filter(({ ask }) => ask !== undefined);
+    this.#call = call;
+    this.#findings = findings;
+  }
+
+  get asks(): boolean {
+    return this.#asking.length > 0;
+  }
+
+  open(isJson: boolean): GuardedText {
+    const texts = this.#rails.map((rail) => {
+      const stage = this.#stageOf(rail);
+      return isJson ? new JsonText(stage) : new PatternText(stage);
+    });
+    return texts.length === 1 ? (texts[0] as GuardedText) : new ChainedText(texts);
+  }
+
+  async ask(texts: readonly AskedText[]): Promise<readonly string[]> {
+    let now = texts;
+    for (const rail of this.#asking) {
+      const { settings, ask } = rail;
+      const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
+      const { action, texts: masked } = verdict;
+      if (action === "pass") continue;
+      this.#count(settings, settings.kind, settings.action === "note" ? "note" : action);
+      if (settings.action === "note") continue;
+      if (action === "block" || masked === undefined) {
+        this.blockedBy = settings.name;
+        return [];
+      }
+      now = now.map(({ before }, index) => ({ before, text: masked[index] ?? "" }));
+    }
+    return now.map(({ text }) => text);
+  }
+
+  #stageOf(rail: Rail): PatternStage {
+    const { settings, patterns } = rail;
+    const idle = this.#idle.get(rail) ?? [];
+    this.#idle.set(rail, idle);
+    const scan = idle.pop() ?? new PatternScan(patterns as PatternSet);
+    return {
+      scan,
+      found: (rule) => {
+        this.#count(settings, rule, settings.action);
+        if (settings.action === "note") return "stays";
+        if (settings.action === "mask") return { text: `[${rule}]` };
+        this.blockedBy ??= settings.name;
+        return "ends";
+      },
+      release: () => void idle.push(scan),
+    };
+  }
+
+  #count({ name }: GuardrailSettings, rule: string, action: GuardrailAction): void {
+    this.#findings.add({ guardrail: name, rule, side: this.#side, action });
+  }
+}
+
+/** What its operator wants where nobody answers. */
+function unanswered(settings: GuardrailSettings): Verdict {
+  return { action: "otherwise" in settings && settings.otherwise === "pass" ? "pass" : "block" };
+}
+
+/** One guardrail behind the other. */
+class ChainedText implements GuardedText {
+  readonly #texts: readonly GuardedText[];
+
+  constructor(texts: readonly GuardedText[]) {
+    this.#texts = texts;
+  }
+
+  feed(piece: string): string {
+    return this.#texts.reduce((passed, text) => text.feed(passed), piece);
+  }
+
+  end(): string {
+    return this.#texts.reduce((passed, text) => text.feed(passed) + text.end(), "");
+  }
+}
