@@ -142,6 +142,8 @@ export interface StreamObservation {
   countedPrompts?: SaidListener["countedPrompts"] | undefined;
   /** Context of the model that serves it, in tokens, where it is known. */
   context?: number | undefined;
+  /** Whether the answer told why it ended; left out: nobody knows. */
+  readonly finishSeen?: boolean;
   /** Its own account of what was used, where that is not counted in what was delivered of a text. */
   usageSoFar?(): TokenUsage;
 }

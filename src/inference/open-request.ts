@@ -9,13 +9,16 @@ import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
+import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
 import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
 import { partyOf } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
+import { replayedParts } from "../domain/usage/usage-parts.ts";
 import { usableModel, withinReach } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
@@ -24,6 +27,8 @@ import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { PassedAnswer } from "./answer/passed-answer.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
+import type { CachedRequest } from "./cache/cached-request.ts";
+import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
@@ -37,6 +42,12 @@ import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 const nothing: readonly string[] = [];
+
+/** Who keeps its answer: for its client to read again, and to give again to who asks the same. */
+export interface Keeps {
+  readonly recorder: AnswerRecorder | undefined;
+  readonly cached: CachedRequest | undefined;
+}
 
 /** How far a request has come; it may end in each of them. */
 type Phase =
@@ -67,6 +78,8 @@ export class OpenRequest<Result>
   readonly meter: Meter;
   /** Where the answer is to be kept. */
   readonly recorder: AnswerRecorder | undefined;
+  /** Whose answer may be one that is kept, or be kept to be given again. */
+  readonly cached: CachedRequest | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
   understated = false;
@@ -75,6 +88,8 @@ export class OpenRequest<Result>
   readonly #model: Model;
   readonly #begin: UsageBegin;
   #dispatched: Dispatched | undefined;
+  /** The answer that is given again. */
+  #replayed: KeptAnswer | undefined;
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
@@ -105,7 +120,7 @@ export class OpenRequest<Result>
     call: InferenceCall<Result>,
     deps: InferenceDeps,
     model: Model,
-    recorder: AnswerRecorder | undefined,
+    { recorder, cached }: Keeps,
     begin: UsageBegin,
     meter: Meter,
   ) {
@@ -113,6 +128,7 @@ export class OpenRequest<Result>
     this.call = call;
     this.deps = deps;
     this.recorder = recorder;
+    this.cached = cached;
     this.meter = meter;
     this.#model = model;
     this.#begin = begin;
@@ -191,9 +207,13 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** An answer that is kept needs an id that no engine can repeat. */
+  /** An answer that is kept needs an id that no engine can repeat, and one that is given again an id of its own. */
   get ownId(): boolean {
-    return this.recording;
+    return this.recording || this.#replayed !== undefined;
+  }
+
+  get cache(): CacheResult | undefined {
+    return this.cached?.result;
   }
 
   get members(): OwnMembers | undefined {
@@ -226,7 +246,7 @@ export class OpenRequest<Result>
   }
 
   get mayBeStopped(): boolean {
-    return this.meter.stop !== undefined;
+    return this.meter.stop !== undefined && !this.#replayed;
   }
 
   get standIn(): string | undefined {
@@ -320,7 +340,37 @@ export class OpenRequest<Result>
     if (this.#phase === "beginning") this.#phase = "asking";
     try {
       this.call.onLedger();
-      whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
+      if (this.cached) this.#lookUp(this.cached);
+      else this.#dispatch();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  #dispatch(): void {
+    whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
+  }
+
+  #lookUp(cached: CachedRequest): void {
+    const found = cached.find(this);
+    if (found instanceof Promise) whenSettled(found, onFound, onFailure, this);
+    else this.found(found);
+  }
+
+  /** What is kept of the same request; undefined: a model is asked. */
+  found(answer: KeptAnswer | undefined): void {
+    const cached = this.cached as CachedRequest;
+    try {
+      // Its client may have left meanwhile.
+      if (this.cancellation.cancelled) throw this.cancellation.reason;
+      this.call.onCache?.(cached.result, answer && Math.max(0, this.created - answer.at));
+      if (!answer) {
+        this.#dispatch();
+        return;
+      }
+      this.#replayed = answer;
+      this.meter.replays(cached.policy.priceFactor);
+      this.dispatched(new ReplayedAnswer(answer, this.#model, this.request));
     } catch (error) {
       this.failed(error);
     }
@@ -399,6 +449,7 @@ export class OpenRequest<Result>
     this.#answer = answer.body;
     try {
       this.recorder?.addWhole(answer.text);
+      this.cached?.addWhole(answer.body);
       whenSettled(this.ended(answer.usage, undefined), onKept, onKept, this);
     } catch (error) {
       this.failed(error);
@@ -468,6 +519,8 @@ export class OpenRequest<Result>
 
   /** An answer was delivered, or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+    // A stream need not tell all that was used when it was made.
+    if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
     // The engine ended it, as it was told.
     const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
@@ -507,12 +560,12 @@ export class OpenRequest<Result>
     deps.stopping.remove(this);
     this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
-    const upstream = this.#dispatched?.deployment.engine.name ?? null;
+    const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
     this.understated = reported.understated === true;
     if (this.understated) deps.usageDoubts.understated(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
     const { end, kept } = this.meter.settle({
       outcome,
-      usage: reported,
+      usage: this.#replayed ? { ...reported, parts: replayedParts(reported.parts) } : reported,
       errorCode: error instanceof GatewayError ? error.code : code,
       upstream,
       queueMs: Math.round(this.#queueMs),
@@ -522,7 +575,7 @@ export class OpenRequest<Result>
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
     deps.quotaWatch?.used(call.principal);
-    if (outcome === "completed") {
+    if (outcome === "completed" && !this.#replayed) {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this;
@@ -530,8 +583,16 @@ export class OpenRequest<Result>
       if (maxCompletionTokens === undefined && code === null) deps.admitter.learn(served, end.completionTokens / width);
     }
     const stored = this.#keep(outcome, end);
+    if (this.cached) this.#cache(this.cached, outcome === "completed" && code === null, reported);
     call.onEnd(outcome, end, error);
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
+  }
+
+  /** What stands in answers only while the model itself is away. */
+  #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
+    const isOwn = this.#replayed === undefined && this.standIn === undefined;
+    if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
+    cached.release(this.holder);
   }
 
   /** Settles when the answer is kept; undefined where nobody has to wait for that. */
@@ -559,6 +620,10 @@ function nothingMore(): void {}
 
 function onBegun(_: unknown, request: AnyRequest): void {
   request.begun();
+}
+
+function onFound(answer: KeptAnswer | undefined, request: AnyRequest): void {
+  request.found(answer);
 }
 
 function onDispatched(dispatched: Dispatched, request: AnyRequest): void {

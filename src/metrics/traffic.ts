@@ -2,6 +2,7 @@
 
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
 import {
   type ContinuationOutcome,
   continuationOutcomes,
@@ -64,6 +65,8 @@ interface ModelSeries {
   standIns: number;
   /** Undefined as long as no stream was to be continued. */
   continuations: Record<ContinuationOutcome, number> | undefined;
+  /** What came of looking for a kept answer; undefined as long as none was looked for. */
+  cache: Map<CacheResult, number> | undefined;
 }
 
 interface UpstreamSeries {
@@ -108,7 +111,7 @@ export class Traffic implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const { attempts, standIn, refusal, understated, continuations = [] } = course;
+    const { attempts, standIn, refusal, understated, cache, continuations = [] } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -132,6 +135,10 @@ export class Traffic implements Observer {
     for (const outcome of continuations) {
       series.continuations ??= { continued: 0, failed: 0, unfit: 0 };
       series.continuations[outcome]++;
+    }
+    if (cache !== undefined) {
+      series.cache ??= new Map();
+      series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
     }
     if (refusal !== undefined) this.#refused(refusal);
     if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
@@ -241,6 +248,10 @@ export class Traffic implements Observer {
         out.sample(labelText({ model: label, outcome }), continuations[outcome]);
       }
     }
+    out.family("headrace_cache_requests_total", "counter", "Requests for which a kept answer was looked for.");
+    for (const { label, cache } of this.#models.all()) {
+      for (const [result, count] of cache ?? []) out.sample(labelText({ model: label, result }), count);
+    }
     out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
     for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, usdOf(nanoUsd));
   }
@@ -296,6 +307,7 @@ function newModel(label: string): ModelSeries {
     retries: 0,
     standIns: 0,
     continuations: undefined,
+    cache: undefined,
   };
 }
 

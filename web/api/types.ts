@@ -1074,6 +1074,7 @@ export interface Shapes {
   PullRequest?: PullRequest;
   PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
+  ClearedCache?: ClearedCache;
   ModelProcessList?: ModelProcessList;
   ModelProcess?: ModelProcess;
   ChangeModelProcessRequest?: ChangeModelProcessRequest;
@@ -4974,6 +4975,10 @@ export interface Request {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5091,6 +5096,10 @@ export interface RequestDetail {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5164,6 +5173,10 @@ export interface UsageDetails {
    * Images that were made.
    */
   images?: number;
+  /**
+   * 1 where the answer was one that was kept: the tokens are those of when it was made.
+   */
+  replayed?: number;
   /**
    * The tier, speed and region in which it says that it served.
    */
@@ -5439,6 +5452,7 @@ export interface CreateKeyRequest {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5524,6 +5538,7 @@ export interface CreatedApiKey {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5629,6 +5644,7 @@ export interface ApiKey {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
 }
@@ -5714,6 +5730,7 @@ export interface ApiKeyDetails {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5833,6 +5850,7 @@ export interface UpdateKeyRequest {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5924,6 +5942,7 @@ export interface RotatedApiKey {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7433,6 +7452,7 @@ export interface AuditEvent {
     | "node.disconnected"
     | "node_token.created"
     | "node_token.deleted"
+    | "cache.cleared"
     | "signing_key.created"
     | "signing_key.retired"
     | "audit.purged"
@@ -7858,6 +7878,7 @@ export interface CreateAccountKeyRequest {
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
    */
   priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -9660,6 +9681,18 @@ export interface DeletedPulledModel {
   object: "pulled_model";
   id: string;
   bytes: number;
+  deleted: true;
+}
+export interface ClearedCache {
+  object: "cache";
+  /**
+   * null: of all accounts.
+   */
+  account: string | null;
+  /**
+   * null: of all models.
+   */
+  model: string | null;
   deleted: true;
 }
 export interface ModelProcessList {

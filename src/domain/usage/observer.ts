@@ -3,6 +3,7 @@
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
+import type { CacheResult } from "./cache-result.ts";
 import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
@@ -30,6 +31,8 @@ export interface InferenceCourse {
   standIn: string | undefined;
   /** Whether the engine reported fewer tokens than it delivered. */
   understated: boolean;
+  /** What came of looking for a kept answer; undefined where none was looked for. */
+  cache?: CacheResult | undefined;
   /** The limit, or want of capacity, that ended it. */
   refusal: RefusalReason | undefined;
   /** What came of each break in the middle of a stream that was to be continued; left out: there was none. */

@@ -27,6 +27,8 @@ export interface UsageDetails {
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;
+  /** 1 where the gateway gave an answer again that it had kept: the tokens are those of when it was made. */
+  replayed?: number | undefined;
   /** The tier, speed and region in which it says that it served, in lower case. */
   served?: readonly string[] | undefined;
   /** What the vendor says that it charges: nano-USD. */
@@ -46,10 +48,17 @@ export const detailCounts = {
   characters: null,
   seconds: null,
   images: null,
+  replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
 /** Those that have a price of their own, each. */
 export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
+
+/** The parts of an answer that is given again. */
+export function replayedParts(parts: UsageParts | undefined): UsageParts {
+  const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = parts ?? {};
+  return { cachedTokens, cacheWriteTokens, reasoningTokens, details: { ...details, replayed: 1 } };
+}
 
 /** The parts as far as they can be true of the whole: what is more than that is no more than that. */
 export function partsWithin(

@@ -10,6 +10,7 @@ import { streamUsage } from "../../dialects/stream-usage.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
+import type { CachedRequest } from "../cache/cached-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
@@ -32,6 +33,7 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   /** While it waits for a place. */
   readonly standing?: Standing | undefined;
   readonly recorder: AnswerRecorder | undefined;
+  readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
   /** Undefined where its model has none. */
@@ -60,14 +62,14 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
-    const { recorder } = open;
-    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true;
+    const { recorder, cached } = open;
+    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true || cached?.collects === true;
     this.recordsEnd = recorder !== undefined && !recorder.wantsAllEvents;
     this.#open = open;
   }
 
   get stop(): StreamStop | undefined {
-    return this.#open.meter.stop && this;
+    return this.#open.mayBeStopped ? this : undefined;
   }
 
   isFar({ deliveredBytes, deliveredPieces, reported }: StreamObservation, bytes: number): boolean {
@@ -131,7 +133,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   record(events: string): void {
-    const { recorder, trace } = this.#open;
+    const { recorder, trace, cached, call } = this.#open;
+    if (cached?.collects) cached.add(events, call.holder);
     if (recorder?.wantsAllEvents) recorder.add(events);
     if (trace?.takesContent) trace.delivered(events);
   }
@@ -157,6 +160,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
       return open.endedWithoutAnswer(error);
     }
     const isWhole = error === undefined && !this.#isStopped;
+    if (observed.finishSeen !== true) open.cached?.release(open.call.holder);
     const usage = observed.usageSoFar?.() ?? streamUsage(open.request, observed, isWhole);
     return open.ended(usage, error, this.#isStopped ? spentCode : undefined);
   }
